@@ -14,11 +14,10 @@ void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocat
     }
 }
 
-static bool is_of(const struct mrd_frag *f, const struct mrd_addr *from,
-                  const struct mrd_wire_head *head)
+static bool is_of(const struct mrd_frag *f, uint32_t sender, const struct mrd_wire_head *head)
 {
-    return !memcmp(&f->from, from, sizeof(*from)) && f->inc == head->src_inc &&
-           f->epoch == head->epoch && f->psn == head->psn && f->total == head->whole_len;
+    return f->sender == sender && f->epoch == head->epoch && f->psn == head->psn &&
+           f->total == head->whole_len;
 }
 
 /* Whose room another packet is given: the last of these that there is. */
@@ -62,27 +61,40 @@ static struct mrd_frag *find_room(struct mrd_frags *frags, const struct mrd_allo
     return best;
 }
 
+/* May the sender have one more packet put together? It has no more than it leaves room for. */
+static bool has_share(const struct mrd_frags *frags, uint32_t sender, uint64_t now_ns)
+{
+    uint32_t mine = 0, others = 0;
+
+    for (uint32_t i = 0; i < MRD_FRAGS; i++) {
+        const struct mrd_frag *f = frags->frag[i];
+        bool busy = f && rank(f, now_ns) == BUSY;
+
+        mine += busy && f->sender == sender;
+        others += busy && f->sender != sender;
+    }
+    return mine < MRD_FRAGS - mine - others;
+}
+
 /* The packet that the fragment belongs to, or room for it. NULL: it is to be dropped. */
 static struct mrd_frag *find(struct mrd_frags *frags, const struct mrd_allocator *allocator,
-                             const struct mrd_addr *from, const struct mrd_wire_head *head,
-                             uint64_t now_ns)
+                             uint32_t sender, const struct mrd_wire_head *head, uint64_t now_ns)
 {
     struct mrd_frag *f;
 
     for (uint32_t i = 0; i < MRD_FRAGS; i++) {
         f = frags->frag[i];
-        if (!f || !(f->got || f->was_whole) || !is_of(f, from, head))
+        if (!f || !(f->got || f->was_whole) || !is_of(f, sender, head))
             continue;
         if (f->got)
             return f;
         if (f->stamp == head->stamp)
             return NULL;
     }
-    f = find_room(frags, allocator, now_ns);
+    f = has_share(frags, sender, now_ns) ? find_room(frags, allocator, now_ns) : NULL;
     if (!f)
         return NULL;
-    f->from = *from;
-    f->inc = head->src_inc;
+    f->sender = sender;
     f->epoch = head->epoch;
     f->psn = head->psn;
     f->total = head->whole_len;
@@ -93,9 +105,8 @@ static struct mrd_frag *find(struct mrd_frags *frags, const struct mrd_allocator
 }
 
 const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
-                             const struct mrd_addr *from, const struct mrd_wire_head *head,
-                             const uint8_t *data, uint32_t bytes, uint64_t now_ns, uint32_t *len,
-                             bool *fits)
+                             uint32_t sender, const struct mrd_wire_head *head, const uint8_t *data,
+                             uint32_t bytes, uint64_t now_ns, uint32_t *len, bool *fits)
 {
     uint32_t offset = head->whole_offset, total = head->whole_len;
     struct mrd_frag *f;
@@ -104,7 +115,7 @@ const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator
             offset % MRD_FRAG_UNIT == 0 && (bytes % MRD_FRAG_UNIT == 0 || offset + bytes == total);
     if (!*fits)
         return NULL;
-    f = find(frags, allocator, from, head, now_ns);
+    f = find(frags, allocator, sender, head, now_ns);
     if (!f)
         return NULL;
     f->fed_ns = now_ns;

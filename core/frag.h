@@ -24,12 +24,11 @@ enum {
 };
 
 struct mrd_frag {
-    struct mrd_addr from;     /* where its sender receives */
-    uint32_t inc, epoch, psn; /* one packet; its transmissions are alike */
-    uint32_t total, got;      /* bytes; got 0: free */
-    uint32_t stamp;           /* of the last piece */
-    bool was_whole;           /* free: more pieces of that transmission may follow */
-    uint64_t fed_ns;          /* when a piece came last */
+    uint32_t sender, epoch, psn; /* one packet; its transmissions are alike */
+    uint32_t total, got;         /* bytes; got 0: free */
+    uint32_t stamp;              /* of the last piece */
+    bool was_whole;              /* free: more pieces of that transmission may follow */
+    uint64_t fed_ns;             /* when a piece came last */
     uint64_t came[MRD_FRAG_WHOLE_BYTES / MRD_FRAG_UNIT / 64 + 1]; /* a bit for each unit */
     uint8_t bytes[MRD_FRAG_WHOLE_BYTES];
 };
@@ -43,11 +42,11 @@ void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocat
  * A fragment came, and its payload check holds. Returns the whole packet of *len bytes when that was
  * the last missing one, valid until the next call; else NULL. *fits: it may belong to a packet.
  * What follows of the same transmission then is dropped.
- * `from`: where its sender receives; nothing need be known of it, as the whole packet will be judged.
+ * `sender`: a number of its own, which may have more than one packet put together while it has no more
+ * than it leaves room for.
  */
 const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
-                             const struct mrd_addr *from, const struct mrd_wire_head *head,
-                             const uint8_t *data, uint32_t bytes, uint64_t now_ns, uint32_t *len,
-                             bool *fits);
+                             uint32_t sender, const struct mrd_wire_head *head, const uint8_t *data,
+                             uint32_t bytes, uint64_t now_ns, uint32_t *len, bool *fits);
 
 #endif

@@ -25,15 +25,18 @@ enum {
     MRD_MSN_WINDOW = 1024,
     MRD_SENT_PAGE = 16,     /* records of sent packets that are allocated together */
     MRD_STATELESS_MAX = 64, /* answers to strangers waiting to be sent; more are dropped */
-    MRD_EVENTS_MAX = 256,   /* asynchronous events not yet taken; more are counted and dropped */
-    MRD_ACK_DUPS_MAX = 4,   /* duplicates reported by an ack */
-    MRD_QPN_FIRST = 16,     /* smaller numbers are reserved */
-    MRD_RNR_DOUBLINGS = 6,  /* doublings of the RNR delay between attempts */
-    MRD_FAREWELL_ACKS = 4,  /* acks from a closing context to each peer, on different paths */
-    MRD_RENEWALS_MAX = 8,   /* epochs that may end during one first contact */
-    MRD_REFUSED_MIN = 3,    /* reports that nobody listens at an address, before they count */
-    MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
-    MRD_PMTU_PROBES = 3,    /* of a size, all lost: it does not come through (RFC 8899, 5.1.2) */
+    /* Answers to strangers that may leave in a burst, at least; a table of more peers allows more. */
+    MRD_ANSWERS_LEAST = 1024,
+    MRD_EVENTS_MAX = 256,  /* asynchronous events not yet taken; more are counted and dropped */
+    MRD_ACK_DUPS_MAX = 4,  /* duplicates reported by an ack */
+    MRD_QPN_FIRST = 16,    /* smaller numbers are reserved */
+    MRD_RNR_DOUBLINGS = 6, /* doublings of the RNR delay between attempts */
+    MRD_FAREWELL_ACKS = 4, /* acks from a closing context to each peer, on different paths */
+    MRD_RENEWALS_MAX = 8,  /* epochs that may end during one first contact */
+    MRD_REFUSED_MIN = 3,   /* reports that nobody listens at an address, before they count */
+    MRD_PROBES_MIN = 5,    /* unanswered probes before a peer counts as unreachable */
+    MRD_SOURCE_PROBES = 2, /* unanswered probes before another source address is tried */
+    MRD_PMTU_PROBES = 3,   /* of a size, all lost: it does not come through (RFC 8899, 5.1.2) */
     MRD_PMTU_LOSSES =
         4, /* packets above the base payload lost in a row: is the path smaller now? */
     MRD_PMTU_LOSSES_SRTTS = 4,
@@ -56,6 +59,29 @@ enum {
 #define MRD_MSEC  1000000ull
 #define MRD_SEC   1000000000ull
 #define MRD_NEVER UINT64_MAX
+
+/*
+ * Requests of a peer that name memory by a wrong key are refused as fast as this in the long run, and
+ * so many at once; more are dropped, and come again.
+ */
+#define MRD_KEY_GUESS_NS   MRD_MSEC
+#define MRD_KEY_GUESSES_NS (1024 * MRD_KEY_GUESS_NS)
+/* The user is told of such peers at most so often. */
+#define MRD_KEY_EVENT_NS MRD_SEC
+
+/* Answers to strangers are as far apart as that, in the long run. */
+#define MRD_ANSWER_NS (100 * MRD_USEC)
+/* A cookie holds for so long at least, and at most for twice as long. */
+#define MRD_COOKIE_NS (4 * MRD_SEC)
+/* When nothing came from a peer's address for so long, another one that it sends from may be its. */
+#define MRD_MOVED_NS (100 * MRD_MSEC)
+/*
+ * A peer that was silent for this share of the peer timeout, within these bounds, may not be reached
+ * from our address: another one is tried, and one more each time that this goes on for as long.
+ */
+#define MRD_SOURCE_SHARE  8
+#define MRD_SOURCE_MIN_NS (100 * MRD_MSEC)
+#define MRD_SOURCE_MAX_NS (1 * MRD_SEC)
 
 /* Such reports, about a peer that was never heard of, must span so long. */
 #define MRD_REFUSED_NS MRD_SEC

@@ -65,8 +65,9 @@ static struct mrd_mr_impl *find_rkey(const struct mrd_mrs *mrs, uint32_t rkey)
     return NULL;
 }
 
-struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
-                               int access, const struct mrd_mover_mr *mover)
+struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_secret *secret,
+                               const struct mrd_mr *pub, int access,
+                               const struct mrd_mover_mr *mover)
 {
     struct mrd_mr_impl *mr;
     uint32_t rkey, index;
@@ -77,7 +78,7 @@ struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const s
     if (!mr)
         return NULL;
     do
-        rkey = (uint32_t)mrd_rng_u64(rng);
+        rkey = (uint32_t)mrd_secret_draw(secret);
     while (!rkey || find_rkey(mrs, rkey));
     while (mrs->by_index[index = mrs->next++ & (mrs->size - 1)])
         ;

@@ -13,7 +13,7 @@
 
 #include "core/hash.h"
 #include "core/packet.h"
-#include "core/rng.h"
+#include "core/secret.h"
 #include "mrd/mrd.h"
 
 struct mrd_allocator;
@@ -39,9 +39,10 @@ enum mrd_mr_verdict { MRD_MR_OK, MRD_MR_NO_KEY, MRD_MR_RANGE, MRD_MR_ACCESS };
 
 bool mrd_mrs_init(struct mrd_mrs *mrs, const struct mrd_allocator *allocator);
 void mrd_mrs_fini(struct mrd_mrs *mrs);
-/* Adds a region like `pub` with new keys; NULL: no memory. */
-struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_rng *rng, const struct mrd_mr *pub,
-                               int access, const struct mrd_mover_mr *mover);
+/* Adds a region like `pub` with new keys, its rkey drawn from `secret`; NULL: no memory. */
+struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_secret *secret,
+                               const struct mrd_mr *pub, int access,
+                               const struct mrd_mover_mr *mover);
 void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr);
 /* May [addr, addr + len) be used through this lkey by an object of `pd`? access: flags needed. */
 enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t lkey,

@@ -34,6 +34,9 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     peers->rest_bucket = mrd_alloc(allocator, (peers->rest_mask + 1) * sizeof(uint32_t));
     return peers->by_number && peers->rest_bucket &&
            mrd_hash_init(&peers->by_addr, allocator, 2 * max_peers) &&
+           mrd_hash_init(&peers->by_own, allocator, max_peers) &&
+           mrd_table_init(&peers->hosts, allocator, sizeof(struct mrd_host), max_peers,
+                          max_peers) &&
            mrd_pool_init(&peers->rests, allocator, sizeof(struct mrd_rest), max_peers) &&
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
            mrd_pool_init(&peers->tx_halves, allocator,
@@ -74,6 +77,8 @@ void mrd_peers_fini(struct mrd_peers *peers)
         mrd_free(peers->allocator, peers->rest_bucket, (peers->rest_mask + 1) * sizeof(uint32_t));
     if (peers->by_number)
         mrd_free(peers->allocator, peers->by_number, peers->max * sizeof(*peers->by_number));
+    mrd_table_fini(&peers->hosts, peers->allocator);
+    mrd_hash_fini(&peers->by_own, peers->allocator);
     mrd_hash_fini(&peers->by_addr, peers->allocator);
 }
 
@@ -99,6 +104,146 @@ struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_a
     return NULL;
 }
 
+static bool speaks_as(const struct mrd_peer *peer, uint32_t inc)
+{
+    return (peer->space.state != MRD_SPACE_NONE && peer->space.inc == inc) ||
+           (peer->tx && peer->tx->contact.inc == inc);
+}
+
+struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
+                                    uint32_t own_inc, uint32_t inc)
+{
+    struct mrd_peer *there = mrd_peer_find(peers, addr);
+    uint64_t hash = mrd_hash_mix(own_inc);
+
+    if (!own_inc || !inc || (there && there->pair.own_inc == own_inc && speaks_as(there, inc)))
+        return there;
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, hash); n; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_own);
+
+        if (peer->pair.own_inc == own_inc && speaks_as(peer, inc))
+            return peer;
+    }
+    return there;
+}
+
+struct mrd_peer *mrd_peer_find_asked(const struct mrd_peers *peers, uint32_t own_inc,
+                                     uint32_t epoch)
+{
+    uint64_t hash = mrd_hash_mix(own_inc);
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, hash); n; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_own);
+
+        if (peer->pair.own_inc == own_inc && peer->tx && !peer->tx->contact.inc &&
+            peer->tx->contact.epoch == epoch)
+            return peer;
+    }
+    return NULL;
+}
+
+bool mrd_peer_has_name(const struct mrd_peers *peers, uint32_t own_inc)
+{
+    const struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, mrd_hash_mix(own_inc));
+
+    while (n && mrd_container_of(n, struct mrd_peer, by_own)->pair.own_inc != own_inc)
+        n = n->next;
+    return n != NULL;
+}
+
+void mrd_peer_name(struct mrd_peers *peers, struct mrd_peer *peer, struct mrd_pair pair)
+{
+    mrd_hash_del(&peers->by_own, &peer->by_own);
+    peer->pair = pair;
+    mrd_hash_add(&peers->by_own, &peer->by_own, mrd_hash_mix(pair.own_inc));
+}
+
+/* ---------------------------------------------------------------------------------------- hosts */
+
+/*
+ * What the addresses of one host have in common. A network gives a host a whole IPv6 prefix, and
+ * link-local addresses all have the same.
+ */
+static void host_prefix(const struct mrd_addr *addr, uint64_t prefix[2])
+{
+    bool local = addr->ip[0] == 0xfe && (addr->ip[1] & 0xc0) == 0x80;
+
+    memcpy(prefix, addr->ip, sizeof(addr->ip));
+    if (prefix[0] && !local)
+        prefix[1] = 0;
+}
+
+static uint64_t hash_prefix(const uint64_t prefix[2])
+{
+    return mrd_hash_mix(prefix[0] ^ mrd_hash_mix(prefix[1]));
+}
+
+static struct mrd_host *find_host(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    uint64_t prefix[2];
+
+    host_prefix(addr, prefix);
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->hosts.by_key, hash_prefix(prefix)); n;
+         n = n->next) {
+        struct mrd_host *host = mrd_container_of(n, struct mrd_host, by_key);
+
+        if (!memcmp(host->prefix, prefix, sizeof(prefix)))
+            return host;
+    }
+    return NULL;
+}
+
+uint32_t mrd_peers_of_host(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    const struct mrd_host *host = find_host(peers, addr);
+
+    return host ? host->peers : 0;
+}
+
+static void count_host(struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    struct mrd_host *host = find_host(peers, addr);
+
+    if (!host) {
+        host = mrd_table_alloc(&peers->hosts);
+        assert(host); /* there are as many as entries */
+        host_prefix(addr, host->prefix);
+        host->peers = 0;
+        mrd_hash_add(&peers->hosts.by_key, &host->by_key, hash_prefix(host->prefix));
+    }
+    host->peers++;
+}
+
+static void uncount_host(struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    struct mrd_host *host = find_host(peers, addr);
+
+    if (!--host->peers)
+        mrd_table_release(&peers->hosts, &host->by_key, host);
+}
+
+/* -------------------------------------------------------------------------------------- entries */
+
+static void enter_address(struct mrd_peers *peers, struct mrd_peer *peer,
+                          const struct mrd_addr *addr)
+{
+    peer->addr = *addr;
+    mrd_hash_add(&peers->by_addr, &peer->by_addr, hash_addr(addr));
+    count_host(peers, addr);
+}
+
+static void leave_address(struct mrd_peers *peers, struct mrd_peer *peer)
+{
+    mrd_hash_del(&peers->by_addr, &peer->by_addr);
+    uncount_host(peers, &peer->addr);
+}
+
+void mrd_peer_move(struct mrd_peers *peers, struct mrd_peer *peer, const struct mrd_addr *addr)
+{
+    leave_address(peers, peer);
+    enter_address(peers, peer, addr);
+}
+
 static uint32_t number_of(const struct mrd_peers *peers, uint32_t id)
 {
     return id & ((1u << peers->index_bits) - 1);
@@ -120,7 +265,6 @@ static struct mrd_peer *awaken(struct mrd_peers *peers, const struct mrd_addr *a
     assert(peer); /* there are as many entries as peers */
     memset(peer, 0, sizeof(*peer));
     peer->id = id;
-    peer->addr = *addr;
     mrd_timer_init(&peer->timer);
     mrd_list_init(&peer->ready);
     mrd_list_init(&peer->suspect);
@@ -131,7 +275,8 @@ static struct mrd_peer *awaken(struct mrd_peers *peers, const struct mrd_addr *a
     mrd_list_init(&peer->wants);
     mrd_list_init(&peer->readies);
     mrd_list_append(&peers->awake, &peer->node);
-    mrd_hash_add(&peers->by_addr, &peer->by_addr, hash_addr(addr));
+    enter_address(peers, peer, addr);
+    mrd_hash_add(&peers->by_own, &peer->by_own, mrd_hash_mix(0));
     peers->by_number[number_of(peers, id)] = peer;
     return peer;
 }
@@ -152,7 +297,8 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
 static void end_entry(struct mrd_peers *peers, struct mrd_peer *peer)
 {
     assert(!peer->tx && !peer->rx && mrd_list_empty(&peer->msgs) && mrd_list_empty(&peer->ready));
-    mrd_hash_del(&peers->by_addr, &peer->by_addr);
+    leave_address(peers, peer);
+    mrd_hash_del(&peers->by_own, &peer->by_own);
     mrd_list_remove(&peer->node);
     peers->by_number[number_of(peers, peer->id)] = NULL;
     mrd_pool_release(&peers->entries, peer);
@@ -181,6 +327,7 @@ void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
 
     *rest = (struct mrd_rest){.addr = peer->addr,
                               .local = peer->local,
+                              .pair = peer->pair,
                               .count = peer->count,
                               .heard_ns = peer->heard_ns,
                               .id = peer->id,
@@ -240,6 +387,7 @@ struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *a
     peers->num_resting--;
     peer = awaken(peers, addr, rest->id);
     peer->local = rest->local;
+    mrd_peer_name(peers, peer, rest->pair);
     peer->count = rest->count;
     peer->heard_ns = rest->heard_ns;
     peer->payload_bytes = rest->payload_bytes;

@@ -34,6 +34,7 @@
 #include "core/sent.h"
 #include "core/slot.h"
 #include "core/spray.h"
+#include "core/table.h"
 
 /*
  * A send queue: messages from one queue pair to one of a peer that have bytes to send, or wait for
@@ -100,6 +101,7 @@ struct mrd_tx_contact {
     uint8_t refused;
     bool busy;           /* the peer had no room for us */
     bool has_cookie;     /* packets carry `cookie`, a challenge's */
+    bool proves;         /* the next empty packet does, to show where we are */
     uint64_t refused_ns; /* the first of the reports */
     uint64_t cookie;
 };
@@ -109,6 +111,7 @@ struct mrd_tx_told {
     bool valid;     /* an ack arrived: `serial` is valid */
     bool unchecked; /* the peer takes payloads without a check */
     bool delay_base_valid;
+    uint32_t stamp;      /* of the newest packet that acked */
     uint32_t serial;     /* of the newest ack */
     uint32_t psn_limit;  /* the peer grants PSNs below it */
     uint32_t delay_base; /* first rx stamp - tx stamp; differences from it do not wrap */
@@ -238,15 +241,33 @@ struct mrd_peer_count {
     uint64_t lost_by_order, lost_by_rack, probes_tail, timeouts;
 };
 
+/*
+ * What the two contexts of a pair know each other by, here: our names for ourselves. No third one is
+ * told them. They follow from the address that the entry was made for, and stay when the peer moves.
+ */
+struct mrd_pair {
+    uint32_t own_inc;    /* our incarnation, as the peer is told it */
+    uint32_t epoch_base; /* added to the context's count of epochs */
+};
+
+/* Where a peer is whose address changes. Owned by address.c. */
+struct mrd_peer_place {
+    uint64_t heard_ns; /* when a packet came from mrd_peer.addr last */
+    uint64_t tried_ns; /* when another address, the peer's or ours, was last tried; 0: never */
+};
+
 struct mrd_peer {
     struct mrd_hash_node by_addr;
-    struct mrd_node node;    /* on mrd_peers.awake */
-    struct mrd_node ready;   /* on the list of peers with something to send */
+    struct mrd_hash_node by_own; /* by pair.own_inc */
+    struct mrd_node node;        /* on mrd_peers.awake */
+    struct mrd_node ready;       /* on the list of peers with something to send */
     struct mrd_node suspect; /* on the list of peers with acks since losses were last looked for */
     struct mrd_node touched; /* on the list of peers whose timer is to be set */
     struct mrd_timer timer;
-    struct mrd_addr addr;   /* where it receives */
-    struct mrd_addr local;  /* our address that it sends to; packets to it leave from there */
+    struct mrd_addr addr;  /* where it receives */
+    struct mrd_addr local; /* our address that it sends to; packets to it leave from there */
+    struct mrd_pair pair;
+    struct mrd_peer_place place;
     uint32_t id;            /* number in mrd_peers, with a generation in the upper bits */
     uint16_t payload_bytes; /* of a packet to it, at most; 0: the usual one */
     uint8_t dscp;           /* of packets to it: of the address handle last posted with */
@@ -254,6 +275,7 @@ struct mrd_peer {
     bool given_up : 1;      /* it was unreachable, or restarted, and was not heard from since */
     bool route_asked : 1;   /* the mover was asked what its route takes */
     uint64_t heard_ns;
+    uint64_t guesses_ns;    /* when the refusals of its wrong keys so far are within the rate */
     struct mrd_tx_half *tx; /* NULL: nothing is sent to it */
     struct mrd_rx_half *rx; /* only if space.state is KNOWN */
     struct mrd_peer_space space;
@@ -275,6 +297,7 @@ static inline bool mrd_peer_was_heard(const struct mrd_peer *peer)
 /* A peer that rests: no half, no message, no space of its packets. */
 struct mrd_rest {
     struct mrd_addr addr, local;
+    struct mrd_pair pair;
     struct mrd_peer_count count;
     uint64_t heard_ns;
     uint32_t id;   /* 0: the peer of this number does not rest */
@@ -282,6 +305,13 @@ struct mrd_rest {
     uint16_t payload_bytes;
     uint8_t dscp;
     bool given_up, one_way;
+};
+
+/* A host with peers that are awake. */
+struct mrd_host {
+    struct mrd_hash_node by_key;
+    uint64_t prefix[2];
+    uint32_t peers;
 };
 
 struct mrd_peers {
@@ -294,9 +324,10 @@ struct mrd_peers {
     uint32_t num_resting, hand;  /* hand: where mrd_peer_forget() looks next */
     struct mrd_pool maps, words; /* mrd_rcv.maps, mrd_slots.words */
     struct mrd_pool commons;     /* mrd_tx_rnr.common */
-    struct mrd_hash by_addr;
-    struct mrd_node awake; /* those looked at longest ago first: mrd_half_sweep() */
-    uint64_t swept_ns;     /* when some were looked at; half.c */
+    struct mrd_hash by_addr, by_own;
+    struct mrd_table hosts; /* of struct mrd_host: how many of those awake each host has */
+    struct mrd_node awake;  /* those looked at longest ago first: mrd_half_sweep() */
+    uint64_t swept_ns;      /* when some were looked at; half.c */
     const struct mrd_allocator *allocator;
     uint32_t max, index_bits; /* most peers; low bits of an id that are its index */
     uint32_t tracker;         /* PSNs in flight, at most */
@@ -314,11 +345,31 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
                     uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache);
 void mrd_peers_fini(struct mrd_peers *peers);
 
-/* Those that are awake; NULL: none. */
+/*
+ * Those that are awake; NULL: none. Of several at one address, which reach us at different addresses
+ * of ours, the newest.
+ */
 struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
+/*
+ * The peer that speaks as `inc` to us, whom it knows as `own_inc`: at that address if there is one,
+ * else wherever it was when it was last heard. If there is none, the peer at that address.
+ */
+struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
+                                    uint32_t own_inc, uint32_t inc);
 struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id);
 /* Adds a peer that is not known yet; NULL: the table is full. */
 struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr);
+/* The peer that we sent to in that epoch, as `own_inc`, and that did not answer yet; NULL: none. */
+struct mrd_peer *mrd_peer_find_asked(const struct mrd_peers *peers, uint32_t own_inc,
+                                     uint32_t epoch);
+/* Do we call ourselves so to a peer that is awake? */
+bool mrd_peer_has_name(const struct mrd_peers *peers, uint32_t own_inc);
+/* Gives an entry its names. */
+void mrd_peer_name(struct mrd_peers *peers, struct mrd_peer *peer, struct mrd_pair pair);
+/* The peer is at another address from now on. */
+void mrd_peer_move(struct mrd_peers *peers, struct mrd_peer *peer, const struct mrd_addr *addr);
+/* Returns how many peers that are awake have this host's address; for IPv6, its first 64 bits. */
+uint32_t mrd_peers_of_host(const struct mrd_peers *peers, const struct mrd_addr *addr);
 /* The peer rests from now on: its halves have ended, and nothing of it is left. */
 void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer);
 /* Returns the record of a peer that rests, valid while it does; NULL: none of that address rests. */

@@ -61,13 +61,16 @@
     X(rx_drop_epoch,          "packets",  "of an older epoch of the peer")                       \
     X(rx_drop_space,          "packets",  "of a space that is not held; answered by a reset")    \
     X(rx_drop_challenged,     "packets",  "first contact answered by a challenge")               \
+    X(rx_drop_unanswered,     "packets",  "of strangers, of whom too many were answered lately")     \
     X(rx_drop_table_full,     "packets",  "first contact with the peer table full")              \
+    X(peers_moved,            "events",   "peers whose address changed")                         \
     X(rx_nobody,              "events",   "ICMP: nobody listens at an address never heard of")   \
     X(rx_drop_window,         "packets",  "beyond psn_limit or the tracker")                     \
     X(rx_drop_stale_ack,      "packets",  "acks older than one seen")                            \
     X(rx_drop_ack,            "packets",  "acks of a space that is not ours")                    \
     X(rx_drop_reset,          "packets",  "resets, challenges, busies that do not match")        \
     X(rx_drop_resources,      "packets",  "no room even to refuse")                              \
+    X(rx_drop_guesses,        "packets",  "of peers that name too many wrong memory keys")          \
     X(rx_refuse_rnr,          "messages", "refused: no receive, or no room for its completion")                          \
     X(rx_refuse_resources,    "messages", "refused: no memory")                                  \
     X(rx_refuse_qpn,          "messages", "refused: no such queue pair")                         \

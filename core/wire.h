@@ -63,6 +63,7 @@ enum mrd_wire_flags {
     MRD_WIRE_ACKBLOCK = 1 << 2,
     MRD_WIRE_COOKIE = 1 << 3,
     MRD_WIRE_UNCHECKED = 1 << 4, /* the payload has no check: its receiver asked for none */
+    MRD_WIRE_FORGOTTEN = 1 << 5, /* with FIRST_CONTACT: its sender holds no space of the receiver */
 };
 
 enum mrd_wire_op {

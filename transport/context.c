@@ -148,30 +148,39 @@ static int choose_seed(struct mrd_context_attr *attr)
 }
 
 /*
- * Chooses the incarnation: the number that tells this context from an earlier one at its address.
- * It is random even if the seed is fixed. In virtual time the same calls must give the same bytes,
- * so there it follows from the seed, the host and the time of opening.
+ * Chooses what tells this context from an earlier one at its address, and the key that all that
+ * strangers must not guess follows from. They are random even if the seed is fixed. In virtual time
+ * the same calls must give the same bytes, so there they follow from the seed, the host and the time
+ * of opening.
  */
 static int choose_identity(struct mrd_context_impl *c, struct mrd_engine_config *config,
                            uint64_t now_ns)
 {
+    struct {
+        uint64_t key[2];
+        uint32_t incarnation;
+    } drawn = {{0}, 0};
     struct mrd_rng rng;
 
     if (c->backend->threaded) {
-        while (!config->incarnation)
-            if (getrandom(&config->incarnation, sizeof(config->incarnation), 0) !=
-                sizeof(config->incarnation)) {
+        while (!drawn.incarnation)
+            if (getrandom(&drawn, sizeof(drawn), 0) != sizeof(drawn)) {
                 mrd_error_set("no randomness from the system: %s", strerror(errno));
                 return -errno;
             }
-        return 0;
+    } else {
+        mrd_rng_init(&rng, config->seed);
+        mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ config->self.port);
+        mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ now_ns);
+        config->seed = mrd_rng_u64(&rng);
+        while (!drawn.incarnation)
+            drawn.incarnation = (uint32_t)mrd_rng_u64(&rng);
+        drawn.key[0] = mrd_rng_u64(&rng);
+        drawn.key[1] = mrd_rng_u64(&rng);
     }
-    mrd_rng_init(&rng, config->seed);
-    mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ config->self.port);
-    mrd_rng_init(&rng, mrd_rng_u64(&rng) ^ now_ns);
-    config->seed = mrd_rng_u64(&rng);
-    while (!config->incarnation)
-        config->incarnation = (uint32_t)mrd_rng_u64(&rng);
+    config->incarnation = drawn.incarnation;
+    memcpy(config->key, drawn.key, sizeof(config->key));
+    explicit_bzero(&drawn, sizeof(drawn));
     return 0;
 }
 
@@ -187,7 +196,7 @@ static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr
         .max_peers = attr->max_peers,
         .max_flows = attr->max_flows,
         .peer_timeout_ns = attr->peer_timeout_ns,
-        .challenge_ns = attr->challenge_ns,
+        .trusting = !attr->challenge_ns,
         .dscp = (uint8_t)attr->dscp,
         .no_check = attr->check == MRD_CHECK_OFF,
     };

@@ -57,6 +57,8 @@ const char *mrd_event_type_str(enum mrd_event_type type)
         return "peer has no room for us in its table of peers";
     case MRD_EVENT_PEERS_FULL:
         return "peer turned away: the table of peers is full";
+    case MRD_EVENT_PEER_WRONG_KEYS:
+        return "peer names many wrong memory keys";
     }
     return "unknown event";
 }

@@ -61,7 +61,7 @@ struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *
         return NULL;
     }
     *error = -ENOMEM;
-    mr = mrd_mr_add(&e->objects.mrs, &e->rng, &pub, access, mover);
+    mr = mrd_mr_add(&e->objects.mrs, &e->secret, &pub, access, mover);
     if (!mr) {
         mrd_error_keep(e, 0, "no memory for another region");
         return NULL;
@@ -478,7 +478,7 @@ int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint
     struct mrd_peer *peer;
 
     mrd_clock_set(&e->clock, now_ns);
-    peer = on ? mrd_half_of_ah(e, impl) : mrd_peer_find(&e->peers, &impl->addr);
+    peer = on ? mrd_half_of_ah(e, impl) : mrd_half_known_ah(e, impl);
     if (on && !peer)
         return mrd_error_keep(e, -EAGAIN, "the context's peer table is full (max_peers)");
     if (!peer || peer->watch.on == on)

@@ -6,98 +6,20 @@
  * each closes.
  */
 #include "core/engine/contact.h"
-#include "core/engine/message.h"
 
 #include <assert.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "core/engine/address.h"
+#include "core/engine/answer.h"
+#include "core/engine/message.h"
 #include "core/engine/query.h"
+#include "core/seq.h"
 
-/* Queue an answer to a packet; NULL: too many wait already, and it is dropped. */
-static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_packet *packet,
-                                     const struct mrd_wire_head *asked, uint8_t type)
-{
-    struct mrd_answer *s;
-
-    if (e->answers.tail - e->answers.head == MRD_STATELESS_MAX)
-        return NULL;
-    s = &e->answers.ring[e->answers.tail++ % MRD_STATELESS_MAX];
-    memset(s, 0, sizeof(*s));
-    s->to = packet->from;
-    s->to.port = asked->reply;
-    s->from = packet->to;
-    s->head.type = type;
-    s->head.dst_inc = asked->src_inc;
-    s->head.epoch = asked->epoch;
-    s->head.reply = e->config.self.port;
-    return s;
-}
-
-/*
- * The packet's space is not known here. The RESET names it, and by live_epoch tells which of our
- * own spaces are over.
- */
-static void send_reset(struct mrd_engine *e, const struct mrd_peer *peer,
-                       const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
-{
-    struct mrd_answer *s = add_answer(e, packet, head, MRD_WIRE_RESET);
-
-    e->stats.rx_drop_space++;
-    if (!s)
-        return;
-    s->head.src_inc = head->dst_inc ? head->dst_inc : e->config.incarnation;
-    if (s->head.src_inc != e->config.incarnation)
-        s->head.live_epoch = MRD_WIRE_EPOCH_NONE; /* that life of ours is over */
-    else
-        s->head.live_epoch = peer && peer->tx ? peer->tx->contact.epoch : e->lives.epoch_next;
-}
-
-/* What a first contact must echo, to show that it comes from its address and was sent lately. */
-static uint64_t cookie_for(const struct mrd_engine *e, const struct mrd_addr *addr,
-                           const struct mrd_wire_head *head, uint32_t replaced)
-{
-    struct {
-        struct mrd_addr addr;
-        uint32_t src_inc, own_inc, replaced, zero;
-    } c = {*addr, head->src_inc, e->config.incarnation, replaced, 0};
-
-    return XXH3_64bits_withSeed(&c, sizeof(c), e->answers.cookie_secret);
-}
-
-static void send_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
-                           const struct mrd_rx_packet *packet, uint64_t cookie)
-{
-    struct mrd_answer *s = add_answer(e, packet, head, MRD_WIRE_CHALLENGE);
-    uint64_t up_usec = (e->clock.now_ns - e->clock.opened_ns) / MRD_USEC;
-
-    e->stats.rx_drop_challenged++;
-    if (!s)
-        return;
-    s->head.src_inc = e->config.incarnation;
-    s->head.cookie = cookie;
-    s->head.echo_stamp = head->stamp;
-    s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
-}
-
-/*
- * There is no room for a peer that showed that it is there. All its packets of this epoch remain
- * valid: there may be room when the next one comes.
- */
-static void turn_away(struct mrd_engine *e, const struct mrd_wire_head *head,
-                      const struct mrd_rx_packet *packet, const struct mrd_addr *addr)
-{
-    struct mrd_answer *s = add_answer(e, packet, head, MRD_WIRE_BUSY);
-
-    e->stats.rx_drop_table_full++;
-    if (s)
-        s->head.src_inc = e->config.incarnation;
-    if (e->lives.full_told_ns && e->clock.now_ns - e->lives.full_told_ns < MRD_FULL_EVENT_NS)
-        return;
-    e->lives.full_told_ns = e->clock.now_ns;
-    mrd_engine_add_event(e,
-                         &(struct mrd_engine_event){.type = MRD_EVENT_PEERS_FULL, .addr = *addr});
-}
+/* A packet with the flag of first contact is no older than that, in units of stamps. */
+enum {
+    FLAG_LIFE_STAMPS = (MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS) / MRD_WIRE_STAMP_NS,
+};
 
 /* The space that asked is over. During `hello` nothing was sent of the responses. */
 static void drop_responses(struct mrd_engine *e, struct mrd_peer *peer)
@@ -142,7 +64,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     mrd_sent_init(&tx->sent, pages, e->config.mover.tracker, e->peers.max);
     mrd_loss_fini(&tx->loss, &e->allocator);
     mrd_loss_init(&tx->loss, e->config.mover.tune, e->clock.now_ns);
-    mrd_half_begin_epoch(e, tx, inc);
+    mrd_half_begin_epoch(e, peer, inc);
     tx->told.valid = tx->contact.has_cookie = tx->probes.copy_due = false;
     tx->request.packets = tx->request.psn = tx->probes.due = 0;
     tx->probes.silence_due = true;
@@ -150,36 +72,70 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     return true;
 }
 
+static bool is_unknown(const struct mrd_addr *addr)
+{
+    static const uint8_t zero[sizeof(addr->ip)];
+
+    return !memcmp(addr->ip, zero, sizeof(zero));
+}
+
 /*
- * A first contact of a life that we hold no space of. Returns its peer, or NULL: it was challenged,
- * or the table is full.
+ * Does the peer at that address reach us at another one of ours than the packet did? A context that
+ * has two handles for two addresses of ours speaks to us as two, and both go on.
  */
-static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
+static bool is_apart(const struct mrd_peer *peer, const struct mrd_rx_packet *packet)
+{
+    return peer->space.state == MRD_SPACE_KNOWN && !is_unknown(&peer->local) &&
+           !is_unknown(&packet->to) &&
+           memcmp(peer->local.ip, packet->to.ip, sizeof(packet->to.ip)) != 0;
+}
+
+/*
+ * May the host take one more entry? One host alone cannot fill the table: of the last eighth each may
+ * have as much as it leaves free. (The rule of mrd_pool_share().)
+ */
+static bool has_share(const struct mrd_engine *e, const struct mrd_addr *addr)
+{
+    uint32_t room = mrd_peers_room(&e->peers);
+
+    return room > e->peers.max / 8 || mrd_peers_of_host(&e->peers, addr) < room;
+}
+
+/*
+ * A first contact that we hold no space of, or that does not call us by our name. `peer`: at its
+ * address; NULL: none. Returns its peer, or NULL: it was challenged, or there is no room for it.
+ */
+static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint32_t own_inc,
                               const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
                               const struct mrd_addr *addr)
 {
-    uint32_t other = 0;
-    bool young = e->config.challenge_ns &&
-                 e->clock.empty_ns - e->clock.opened_ns <= e->config.challenge_ns &&
-                 head->src_inc != e->config.incarnation; /* our own life cannot be an earlier one */
+    bool apart = peer && peer->space.inc != head->src_inc && is_apart(peer, packet);
     bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
                    !mrd_peer_resting(&e->peers, addr);
-    uint64_t cookie;
+    bool trusted = (e->config.trusting && !pressed) || head->src_inc == own_inc;
+    uint32_t other = 0;
 
-    if (peer && peer->space.state != MRD_SPACE_NONE)
-        other = peer->space.inc;
-    else if (peer && peer->tx && peer->tx->contact.inc != head->src_inc)
-        other = peer->tx->contact.inc;
-    cookie = cookie_for(e, addr, head, other);
-    if ((young || other || pressed) && !(head->dst_inc == e->config.incarnation &&
-                                         head->flags & MRD_WIRE_COOKIE && head->cookie == cookie)) {
-        send_challenge(e, head, packet, cookie);
+    if (mrd_peer_has_name(&e->peers, head->src_inc) && head->src_inc != own_inc) {
+        e->stats.rx_drop_incarnation++; /* as ourselves to another one, who sends it back */
         return NULL;
     }
-    if (!peer)
-        peer = mrd_half_open_peer(e, addr);
+
+    if (peer && !apart && peer->space.state != MRD_SPACE_NONE && peer->space.inc != head->src_inc)
+        other = peer->space.inc;
+    else if (peer && !apart && peer->tx && peer->tx->contact.inc != head->src_inc)
+        other = peer->tx->contact.inc;
+    if ((!trusted || other) &&
+        !(head->dst_inc == own_inc && mrd_answer_is_proven(e, other, head, packet))) {
+        e->stats.rx_drop_challenged++;
+        mrd_answer_challenge(e, own_inc, other, head, packet);
+        return NULL;
+    }
+    if (!peer || apart)
+        peer = !has_share(e, addr) ? NULL
+               : apart             ? mrd_half_add_peer(e, addr)
+                                   : mrd_half_open_peer(e, addr);
     if (!peer) {
-        turn_away(e, head, packet, addr);
+        mrd_answer_busy(e, own_inc, head, packet);
         return NULL;
     }
     if (peer->tx && peer->tx->contact.inc && peer->tx->contact.inc != head->src_inc) {
@@ -189,13 +145,6 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     }
     return peer;
-}
-
-static bool is_unknown(const struct mrd_addr *addr)
-{
-    static const uint8_t zero[sizeof(addr->ip)];
-
-    return !memcmp(addr->ip, zero, sizeof(zero));
 }
 
 /*
@@ -210,53 +159,81 @@ static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head
             !memcmp(packet->from.ip, packet->to.ip, sizeof(packet->to.ip)));
 }
 
+/*
+ * The peer begins an epoch, and holds no space of ours: what it once acked of our send half's it gave
+ * up, and nothing in there will be answered. That comes before what the new epoch brings. But it may
+ * have said so before it learned of that space: then an ack of it is newer.
+ */
+static void end_forgotten(struct mrd_engine *e, struct mrd_peer *peer,
+                          const struct mrd_wire_head *head)
+{
+    const struct mrd_tx_half *tx = peer->tx;
+    uint32_t behind = tx ? tx->told.stamp - head->stamp : 0;
+
+    if (!(head->flags & MRD_WIRE_FORGOTTEN) || !tx || !tx->contact.acked_once ||
+        behind <= FLAG_LIFE_STAMPS)
+        return;
+    mrd_half_peer_restarted(e, peer, false);
+}
+
+/* The packet begins a space. */
+static void begin_space(struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_wire_head *head)
+{
+    end_forgotten(e, peer, head);
+    mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
+    mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
+    peer->space.inc = head->src_inc;
+    peer->space.epoch = head->epoch;
+}
+
 struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
                                       const struct mrd_rx_packet *packet)
 {
     struct mrd_addr addr = packet->from;
-    bool fc = head->flags & MRD_WIRE_FIRST_CONTACT;
+    bool fc = head->flags & MRD_WIRE_FIRST_CONTACT, known, named;
     struct mrd_peer *peer;
-    bool known;
+    uint32_t own_inc;
 
     addr.port = head->reply;
-    /* Our own incarnation, but not from ourselves: somebody sends our packets back. */
-    peer = mrd_peer_find(&e->peers, &addr);
-    if (head->src_inc == e->config.incarnation && !is_own(peer, head, packet)) {
+    peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
+    own_inc = peer ? peer->pair.own_inc : mrd_answer_pair(e, &addr).own_inc;
+    /* As ourselves, but not from ourselves: somebody sends our packets back. */
+    if (head->src_inc == own_inc && !is_own(peer, head, packet)) {
         e->stats.rx_drop_incarnation++;
         return NULL;
     }
-    if (head->dst_inc != e->config.incarnation && head->dst_inc) {
-        send_reset(e, peer, head, packet);
+    if (head->dst_inc && head->dst_inc != own_inc) {
+        mrd_answer_reset(e, peer, head, packet);
         return NULL;
     }
     if (peer)
         mrd_half_expire_rx(e, peer);
+    named = head->dst_inc || e->config.trusting || head->src_inc == own_inc;
     known = peer && peer->space.state != MRD_SPACE_NONE && peer->space.inc == head->src_inc;
     if (known && mrd_seq_before(head->epoch, peer->space.epoch)) {
         e->stats.rx_drop_epoch++;
         return NULL;
     }
-    if (!known || head->epoch != peer->space.epoch) {
+    if (!known || !named || head->epoch != peer->space.epoch) {
         if (!fc) {
-            send_reset(e, peer, head, packet);
+            mrd_answer_reset(e, peer, head, packet);
             return NULL;
         }
-        if (!known)
-            peer = admit(e, peer, head, packet, &addr);
+        if (!known || !named)
+            peer = admit(e, peer, own_inc, head, packet, &addr);
         if (!peer)
             return NULL;
-        mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
-        mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
-        peer->space.inc = head->src_inc;
-        peer->space.epoch = head->epoch;
+        begin_space(e, peer, head);
     }
     if (peer->space.state == MRD_SPACE_TOMB) {
-        send_reset(e, peer, head, packet);
+        mrd_answer_reset(e, peer, head, packet);
         return NULL;
     }
     peer->heard_ns = e->clock.now_ns;
     if (fc)
         peer->space.patience_ns = head->patience_ns;
+    mrd_address_came(e, peer, head, packet);
     if (!is_unknown(&packet->to)) {
         peer->local = packet->to;
         peer->local.port = 0;
@@ -266,13 +243,30 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     return peer;
 }
 
+/*
+ * Whom an answer is from. A host with several addresses may answer from another one than was asked:
+ * it shows that it was by our name and epoch.
+ */
 static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head *head,
                                 const struct mrd_addr *from)
 {
     struct mrd_addr addr = *from;
+    struct mrd_peer *peer;
 
     addr.port = head->reply;
-    return mrd_peer_find(&e->peers, &addr);
+    peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
+    if (!peer || peer->pair.own_inc != head->dst_inc)
+        peer = mrd_peer_find_asked(&e->peers, head->dst_inc, head->epoch);
+    return peer;
+}
+
+/* Is it about our send half, from whom that speaks to, or from anybody if nobody answered yet? */
+static bool is_about_us(const struct mrd_peer *peer, const struct mrd_wire_head *head)
+{
+    const struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+
+    return tx && head->dst_inc == peer->pair.own_inc && head->epoch == tx->contact.epoch &&
+           (!tx->contact.inc || tx->contact.inc == head->src_inc);
 }
 
 void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
@@ -282,8 +276,7 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
     bool dropped;
 
-    if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->contact.epoch ||
-        (tx->contact.inc && tx->contact.inc != head->src_inc)) {
+    if (!is_about_us(peer, head)) {
         e->stats.rx_drop_reset++;
         return;
     }
@@ -313,8 +306,7 @@ void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
     struct mrd_peer *peer = peer_of(e, head, from);
     struct mrd_tx_contact *contact = peer && peer->tx ? &peer->tx->contact : NULL;
 
-    if (head->dst_inc != e->config.incarnation || !contact || head->epoch != contact->epoch ||
-        contact->acked_once || contact->inc != head->src_inc) {
+    if (!is_about_us(peer, head) || contact->acked_once || !contact->inc) {
         e->stats.rx_drop_reset++;
         return;
     }
@@ -348,6 +340,15 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
                                                                         : EPOCH_IN_DOUBT;
 }
 
+/* Does the challenge come from a peer that knows us, about a packet or an ack of ours? */
+static bool asks_where_we_are(const struct mrd_peer *peer, const struct mrd_wire_head *head)
+{
+    if (is_about_us(peer, head))
+        return peer->tx->contact.acked_once;
+    return peer && head->dst_inc == peer->pair.own_inc && peer->space.state == MRD_SPACE_KNOWN &&
+           peer->space.inc == head->src_inc && peer->space.epoch == head->epoch;
+}
+
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_addr *from)
@@ -355,8 +356,12 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     struct mrd_peer *peer = peer_of(e, head, from);
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
 
-    if (head->dst_inc != e->config.incarnation || !tx || head->epoch != tx->contact.epoch ||
-        tx->contact.acked_once || (tx->contact.inc && tx->contact.inc != head->src_inc)) {
+    if (asks_where_we_are(peer, head)) {
+        e->stats.rx_challenges++;
+        mrd_address_prove(e, peer, head->cookie);
+        return;
+    }
+    if (!is_about_us(peer, head)) {
         e->stats.rx_drop_reset++;
         return;
     }

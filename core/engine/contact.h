@@ -30,6 +30,8 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
  * is idle.
  */
 struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr);
+/* One more entry, whoever else is at that address; NULL likewise. */
+struct mrd_peer *mrd_half_add_peer(struct mrd_engine *e, const struct mrd_addr *addr);
 /* The send half, begun now if there is none or if the old one idled too long. */
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
 /* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
@@ -46,7 +48,7 @@ void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
  * A space without packets, under the next epoch. `inc`: whom it speaks to; 0: whoever
  * answers first.
  */
-void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc);
+void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc);
 /* End the send half: its messages fail with `status`. */
 void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status);
 /* End the receive half: half-received messages fail. `state`: of the space from now on. */
@@ -69,6 +71,8 @@ void mrd_half_sweep(struct mrd_engine *e);
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 /* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
 void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
+/* The peer of an address handle, wherever it is now, if it is awake; NULL: it is not. */
+struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah);
 /* The entry of an address handle; NULL: the table is full. */
 struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah);
 /* The peer told something of our packets: they get there, and it answers. */

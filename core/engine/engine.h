@@ -61,11 +61,13 @@ struct mrd_engine_config {
     struct mrd_mover mover;
     struct mrd_addr self; /* own receive address; the port is what peers answer to */
     uint64_t seed;
-    uint32_t incarnation;          /* random, not 0 */
+    uint64_t key[2];               /* random: what strangers must not guess follows from it */
+    uint32_t incarnation;          /* random, not 0: tells lives with the same key apart */
     const char *spray, *cc;        /* NULL: defaults */
     uint32_t paths;                /* entropy values a peer, at most mover.paths */
     uint32_t max_peers, max_flows; /* 1 .. MRD_PEERS_MAX, 1 .. MRD_FLOWS_MAX of limits.h */
-    uint64_t peer_timeout_ns, challenge_ns;
+    uint64_t peer_timeout_ns;
+    bool trusting; /* first contacts are executed without a proof of where they come from */
     uint8_t dscp;  /* of packets, 0 to 63, where no address handle has another */
     bool no_check; /* payloads to and from peers that want the same have no check */
 };
@@ -248,17 +250,18 @@ enum mrd_check mrd_engine_check(const struct mrd_engine *e);
  */
 const char *mrd_engine_audit(struct mrd_engine *e);
 
+/*
+ * Nothing that was sent to the address was answered for a while: the mover is to choose another source
+ * for it. false: none is wanted. To be asked after mrd_engine_expire(); where there is but one source
+ * it need not be.
+ */
+bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to);
+
 /* The mover is to say what the route to a peer takes; false: no peer's is asked for. */
 bool mrd_engine_wants_route(struct mrd_engine *e, uint32_t *peer_id, struct mrd_addr *to);
 /* The answer, as for an address handle. payload_bytes 0: it is not known. */
 void mrd_engine_give_route(struct mrd_engine *e, uint32_t peer_id, uint32_t payload_bytes,
                            bool one_way);
-
-/*
- * Nothing that was sent to a peer was answered for a while: its packets are to leave from another
- * address; false: no peer's are.
- */
-bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to);
 
 /* A DEAD path wants a fresh source port: peer and path to ask for; false: none does. */
 bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *index);

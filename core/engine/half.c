@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
@@ -144,12 +145,19 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
 
     if (!peer && e->peers.num_resting)
         peer = mrd_peer_wake(&e->peers, addr);
-    if (peer)
-        return peer;
+    return peer ? peer : mrd_half_add_peer(e, addr);
+}
+
+struct mrd_peer *mrd_half_add_peer(struct mrd_engine *e, const struct mrd_addr *addr)
+{
+    struct mrd_peer *peer;
+
     if (!make_room(e))
         return NULL;
     peer = mrd_peer_add(&e->peers, addr);
     assert(peer);
+    mrd_peer_name(&e->peers, peer, mrd_answer_pair(e, addr));
+    peer->place.heard_ns = e->clock.now_ns;
     peer->heard_ns = e->clock.now_ns;
     peer->dscp = e->config.dscp;
     e->stats.peers++;
@@ -212,11 +220,13 @@ void mrd_half_sweep(struct mrd_engine *e)
 
 /* ---------------------------------------------------------------------------------- send halves */
 
-void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t inc)
+void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
-    tx->contact.epoch = e->lives.epoch_next++;
-    if (e->lives.epoch_next == MRD_WIRE_EPOCH_NONE)
-        e->lives.epoch_next = 1;
+    struct mrd_tx_half *tx = peer->tx;
+
+    do
+        tx->contact.epoch = peer->pair.epoch_base + e->lives.epoch_next++;
+    while (tx->contact.epoch == MRD_WIRE_EPOCH_NONE);
     tx->contact.epoch_ns = MRD_NEVER;
     tx->contact.inc = inc;
     tx->contact.knew_inc = inc != 0;
@@ -227,17 +237,15 @@ void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t
 }
 
 /*
- * Must an empty packet go first (`hello`)? Yes while our context is young: both ends may have
- * opened at the same time, and a challenge could not tell whether our epoch began before the peer
- * did. Yes to a peer that was given up: it may be down, and come back as another life. Otherwise
- * data goes at once.
+ * Must an empty packet go first (`hello`)? Yes to a peer whose space we do not hold: it will
+ * challenge us. Where first contacts are trusted data goes at once, but to a peer that was given up:
+ * it may be down, and come back as another life.
  */
 static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     if (peer->space.state == MRD_SPACE_KNOWN)
         return false;
-    return peer->given_up || (e->config.challenge_ns &&
-                              e->clock.now_ns - e->clock.opened_ns <= e->config.challenge_ns);
+    return peer->given_up || !e->config.trusting;
 }
 
 void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index)
@@ -327,16 +335,27 @@ static void prefetch(const void *record, size_t bytes)
         __builtin_prefetch((const char *)record + i, 1);
 }
 
-struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
+struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
 {
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
 
-    /* An id may come again after thousands of peers; an address does not lie. */
-    if (!peer || memcmp(&peer->addr, &ah->addr, sizeof(peer->addr)) != 0) {
-        peer = mrd_half_open_peer(e, &ah->addr);
+    /* An id may come again after thousands of peers: then the name is another. */
+    return peer && peer->pair.own_inc == ah->own_inc ? peer : mrd_peer_find(&e->peers, &ah->addr);
+}
+
+struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
+    const struct mrd_rest *rest = peer ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
+
+    if (!peer || peer->pair.own_inc != ah->own_inc) {
+        struct mrd_addr to = rest && rest->pair.own_inc == ah->own_inc ? rest->addr : ah->addr;
+
+        peer = mrd_half_open_peer(e, &to);
         if (!peer)
             return NULL;
         ah->peer_id = peer->id;
+        ah->own_inc = peer->pair.own_inc;
         peer->one_way = ah->one_way;
         mrd_half_limit_payload(e, peer, ah->payload_bytes);
     }
@@ -363,7 +382,7 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     mrd_half_expire_rx(e, peer);
     tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tune, e->clock.now_ns);
     /* A TOMB's incarnation is not addressed: whoever answers now is another, or begins anew. */
-    mrd_half_begin_epoch(e, tx, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
+    mrd_half_begin_epoch(e, peer, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
     begin_search(e, peer);

@@ -130,6 +130,20 @@ void mrd_engine_give_route(struct mrd_engine *e, uint32_t peer_id, uint32_t payl
         mrd_half_limit_payload(e, p, payload_bytes);
 }
 
+bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to)
+{
+    while (e->turns.wants_source) {
+        const struct mrd_peer *p =
+            mrd_peer_by_id(&e->peers, e->turns.sourceless[--e->turns.wants_source]);
+
+        if (!p) /* it went meanwhile */
+            continue;
+        *to = p->addr;
+        return true;
+    }
+    return false;
+}
+
 void mrd_engine_tx_done(struct mrd_engine *e, uint64_t cookie, uint64_t now_ns)
 {
     mrd_clock_set(&e->clock, now_ns);

@@ -14,7 +14,7 @@ void mrd_engine_add_event(struct mrd_engine *e, const struct mrd_engine_event *e
     e->events.ring[e->events.tail++ % MRD_EVENTS_MAX] = *event;
 }
 
-void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
+void mrd_event_add(struct mrd_engine *e, const struct mrd_peer *peer, enum mrd_event_type type)
 {
     mrd_engine_add_event(
         e, &(struct mrd_engine_event){.type = type, .peer_id = peer->id, .addr = peer->addr});
@@ -209,11 +209,4 @@ unsigned mrd_engine_objects(const struct mrd_engine *e)
 
     return o->num_pds + o->num_mrs + o->num_cqs + o->num_qps + o->num_ahs + o->num_channels +
            o->num_srqs;
-}
-
-bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to)
-{
-    (void)e;
-    (void)to;
-    return false;
 }

@@ -6,7 +6,7 @@
 #include "core/engine/state.h"
 
 /* Where none of the last MRD_EVENTS_MAX was taken, the event is counted and dropped. */
-void mrd_event_add(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
+void mrd_event_add(struct mrd_engine *e, const struct mrd_peer *peer, enum mrd_event_type type);
 /* The object is to be told of, unless it is already. */
 /* The queue pair refused a request of the peer for good: its user is told if he wants that. */
 void mrd_event_refused(struct mrd_engine *e, const struct mrd_peer *peer, struct mrd_qp_impl *qp);

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received packets: data into its place, the rest to where it is dealt with. */
 #include "core/engine/rx.h"
+
+#include <string.h>
+
+#include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/timer.h"
 #include "core/seq.h"
@@ -126,6 +130,8 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
     case MRD_PLACE_MALFORMED:
         e->stats.rx_drop_malformed++;
         return;
+    case MRD_PLACE_GUESS: /* counted */
+        return;
     case MRD_PLACE_NO_ROOM:
         e->stats.rx_drop_resources++;
         return;
@@ -171,20 +177,47 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
 
 static bool decode(struct mrd_engine *e, struct mrd_rx_in *in);
 
+/*
+ * Who sent a piece: a peer, or a host of which no space is held yet. The piece may overtake the packet
+ * that begins the space, but its sender must have heard our name: strangers get no room. 0: it did not.
+ */
+static uint32_t fragment_sender(struct mrd_engine *e, const struct mrd_wire_head *head,
+                                const struct mrd_rx_packet *packet)
+{
+    struct mrd_addr addr = packet->from;
+    const struct mrd_peer *peer;
+    uint32_t own_inc;
+    uint64_t ip[2];
+
+    addr.port = head->reply;
+    peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
+    own_inc = peer ? peer->pair.own_inc : mrd_answer_pair(e, &addr).own_inc;
+    if (head->dst_inc != own_inc && !e->config.trusting) {
+        (void)mrd_contact_identify(e, head, packet); /* it is answered by a reset */
+        return 0;
+    }
+    if (peer && peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == head->src_inc)
+        return peer->id;
+    memcpy(ip, addr.ip, sizeof(ip));
+    return (uint32_t)mrd_hash_mix(ip[0] ^ mrd_hash_mix(ip[1])) | 1;
+}
+
 /* A piece of a packet: when all are here, it is dealt with as if it had come whole. */
 static void rx_fragment(struct mrd_engine *e, const struct mrd_rx_in *piece)
 {
     const struct mrd_wire_head *head = &piece->head;
-    struct mrd_addr from = piece->packet->from;
     struct mrd_rx_in in = {.whole = *piece->packet};
+    uint32_t sender;
     bool fits;
 
-    from.port = head->reply;
     if (mrd_wire_payload_check(piece->payload, piece->payload_len) != head->payload_check) {
         e->stats.rx_drop_checksum++;
         return;
     }
-    in.whole.data = mrd_frags_add(&e->frags, &e->allocator, &from, head, piece->payload,
+    sender = fragment_sender(e, head, piece->packet);
+    if (!sender)
+        return;
+    in.whole.data = mrd_frags_add(&e->frags, &e->allocator, sender, head, piece->payload,
                                   piece->payload_len, e->clock.now_ns, &in.whole.len, &fits);
     e->stats.rx_fragments += fits;
     e->stats.rx_drop_length += !fits;

@@ -141,6 +141,7 @@ enum mrd_place_verdict {
     MRD_PLACED,
     MRD_PLACE_REFUSED,   /* some parts: *refusal names them */
     MRD_PLACE_MALFORMED, /* nothing was done */
+    MRD_PLACE_GUESS,     /* nothing was done: the peer names too many wrong keys */
     MRD_PLACE_NO_ROOM,   /* nothing was done: not even a refusal can be kept */
 };
 /* What a packet completed. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received acks, and losses: what they mean for records, paths and windows. */
+#include "core/engine/address.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/rx.h"
@@ -298,20 +299,23 @@ static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct
  * The space that an ack is about. Binds it to the acker's incarnation, if none was known. NULL: the
  * ack is of another space, or from another life, and was counted.
  */
-static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer, uint32_t src_inc,
-                                    uint32_t dst_inc, uint32_t epoch, uint32_t cum)
+static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
+                                    const struct mrd_wire_head *head, uint32_t epoch, uint32_t cum)
 {
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
 
-    if (!tx || dst_inc != e->config.incarnation || epoch != tx->contact.epoch ||
-        (tx->contact.inc && tx->contact.inc != src_inc) || mrd_seq_before(tx->sent.next, cum)) {
+    if (!tx || head->dst_inc != peer->pair.own_inc || epoch != tx->contact.epoch ||
+        (tx->contact.inc && tx->contact.inc != head->src_inc) ||
+        mrd_seq_before(tx->sent.next, cum)) {
         e->stats.rx_drop_ack++;
         return NULL;
     }
-    tx->contact.inc = src_inc;
+    if (!tx->contact.acked_once || mrd_seq_before(tx->told.stamp, head->stamp))
+        tx->told.stamp = head->stamp;
+    tx->contact.inc = head->src_inc;
     tx->contact.acked_once = true;
     tx->contact.hello = false;
-    tx->contact.has_cookie = false;
+    tx->contact.has_cookie = tx->contact.proves = false;
     tx->active_ns = e->clock.now_ns;
     peer->heard_ns = e->clock.now_ns;
     return tx;
@@ -509,15 +513,16 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     bool news;
 
     addr.port = head->reply;
-    peer = mrd_peer_find(&e->peers, &addr);
+    peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
     if (!mrd_wire_get_ack(packet->data, head, &ack)) {
         e->stats.rx_drop_malformed++;
         return;
     }
-    tx = bind_ack(e, peer, head->src_inc, head->dst_inc, head->epoch, ack.cum);
+    tx = bind_ack(e, peer, head, head->epoch, ack.cum);
     if (!tx)
         return;
     e->stats.rx_acks++;
+    mrd_address_came(e, peer, head, packet);
     apply_live_epoch(e, peer, head->src_inc, ack.live_epoch);
     inflight = tx->sent.inflight_bytes;
     news = check_serial(e, tx, ack.serial);
@@ -552,8 +557,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
 
 void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head)
 {
-    struct mrd_tx_half *tx =
-        bind_ack(e, peer, head->src_inc, head->dst_inc, head->ack_epoch, head->ack_cum);
+    struct mrd_tx_half *tx = bind_ack(e, peer, head, head->ack_epoch, head->ack_cum);
     struct mrd_cc_ack a = {0};
     struct acked sum = {0};
     uint64_t inflight;

@@ -501,6 +501,45 @@ static bool answers_again(const struct mrd_rx_in *in, unsigned index)
     return false;
 }
 
+/* A request of the peer named memory that it may not touch. */
+static void count_guess(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    if (peer->guesses_ns < e->clock.now_ns)
+        peer->guesses_ns = e->clock.now_ns;
+    peer->guesses_ns += MRD_KEY_GUESS_NS;
+}
+
+/* It names wrong keys so often that it may be trying them: the user is told. */
+static void tell_guess(struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    e->stats.rx_drop_guesses++;
+    if (!e->lives.keys_told_ns || e->clock.now_ns - e->lives.keys_told_ns >= MRD_KEY_EVENT_NS) {
+        e->lives.keys_told_ns = e->clock.now_ns;
+        mrd_event_add(e, peer, MRD_EVENT_PEER_WRONG_KEYS);
+    }
+}
+
+static bool names_wrong_key(struct mrd_engine *e, const struct mrd_wire_part *part)
+{
+    struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
+
+    return (part->op == MRD_OP_WRITE || mrd_wire_is_request(part->op)) && qp &&
+           mrd_rx_check_target(e, part, qp) == MRD_REFUSE_ACCESS;
+}
+
+/* Are its wrong keys so many that nothing of the packet is to be done? */
+static bool is_guess(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
+{
+    if (peer->guesses_ns < e->clock.now_ns + MRD_KEY_GUESSES_NS)
+        return false;
+    for (unsigned i = 0; i < in->num_parts; i++)
+        if (names_wrong_key(e, &in->part[i])) {
+            tell_guess(e, peer);
+            return true;
+        }
+    return false;
+}
+
 /* Can a refusal be kept, or is none needed? Else the packet is dropped before anything is done. */
 static bool has_room(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
 {
@@ -523,6 +562,8 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
     *end = MRD_PLACE_END_NONE;
     if (!get_parts(in) || !is_well_formed(in))
         return MRD_PLACE_MALFORMED;
+    if (is_guess(e, peer, in))
+        return MRD_PLACE_GUESS;
     if (!has_room(e, peer, in))
         return MRD_PLACE_NO_ROOM;
     for (unsigned i = 0; i < in->num_parts; i++) {
@@ -547,6 +588,8 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
             code = place_small(e, peer, part, payload);
             *end = MRD_PLACE_END_SMALL;
         }
+        if (code == MRD_REFUSE_ACCESS && part->op != MRD_OP_RESPONSE)
+            count_guess(e, peer);
         if (code)
             refuse(e, peer, &in->head, part, i, code, refusal);
         if (payload)

@@ -34,10 +34,10 @@ static struct mrd_peer *planned_peer(struct mrd_engine *e, const struct mrd_wire
     struct mrd_peer *peer;
 
     addr.port = head->reply;
-    peer = mrd_peer_find(&e->peers, &addr);
+    peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
     if (!peer || peer->space.state != MRD_SPACE_KNOWN || peer->space.inc != head->src_inc ||
         peer->space.epoch != head->epoch ||
-        (head->dst_inc && head->dst_inc != e->config.incarnation))
+        (head->dst_inc ? head->dst_inc != peer->pair.own_inc : !e->config.trusting))
         return NULL;
     return peer;
 }
@@ -160,11 +160,12 @@ uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packe
     bool checked;
 
     /* Behind a cookie or an ack block the fields lie elsewhere than in the headers that follow. */
-    if (n < 2 || first >= plan->num || head->parts_at != MRD_WIRE_BASE_BYTES ||
-        head->src_inc == e->config.incarnation)
+    if (n < 2 || first >= plan->num || head->parts_at != MRD_WIRE_BASE_BYTES)
         return 0;
     run->peer = planned_peer(e, head, &packets->from);
-    run->slot = run->peer ? planned_slot(run->peer, &plan->part) : NULL;
+    run->slot = run->peer && head->src_inc != run->peer->pair.own_inc
+                    ? planned_slot(run->peer, &plan->part)
+                    : NULL;
     if (!run->slot)
         return 0;
     run->head = *head;

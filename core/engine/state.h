@@ -33,6 +33,7 @@
 #include "core/peer.h"
 #include "core/qp.h"
 #include "core/rng.h"
+#include "core/secret.h"
 #include "core/share.h"
 #include "core/stats.h"
 #include "core/table.h"
@@ -73,9 +74,10 @@ struct mrd_answer {
     struct mrd_wire_head head;
 };
 
-/* Answers that wait to be sent. Owned by contact.c, which fills the ring; tx_emit.c empties it. */
+/* Answers that wait to be sent. Owned by answer.c, which fills the ring; tx_emit.c empties it. */
 struct mrd_answers {
-    uint64_t cookie_secret;
+    uint64_t credit_ns;  /* how many may be given, in time: each takes MRD_ANSWER_NS of it */
+    uint64_t counted_ns; /* when it was added to last */
     uint32_t head, tail; /* free-running; head: next to be sent */
     struct mrd_answer ring[MRD_STATELESS_MAX];
 };
@@ -91,6 +93,7 @@ struct mrd_events {
 struct mrd_lives {
     uint32_t epoch_next;   /* of the next send half */
     uint64_t reclaimed_ns; /* when mrd_half_reclaim() last looked; 0: never */
+    uint64_t keys_told_ns; /* when the user was told of a peer that guesses keys; 0: never */
     uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */
     bool closing;          /* nothing follows but the last acks */
 };
@@ -103,8 +106,10 @@ struct mrd_turns {
     struct mrd_channel_news news; /* of completion channels; channel.c takes them off */
     bool says_ready;              /* some peer is to be told of receives */
     bool wants_path;              /* some path is DEAD and needs a fresh entropy value */
-    uint32_t route_of[MRD_ROUTES_WANTED]; /* ids of peers whose route nobody has asked for */
-    uint32_t wants_route;                 /* how many */
+    uint32_t sourceless[MRD_ROUTES_WANTED]; /* ids of peers that nothing gets to from our source */
+    uint32_t wants_source;                  /* how many */
+    uint32_t route_of[MRD_ROUTES_WANTED];   /* ids of peers whose route nobody has asked for */
+    uint32_t wants_route;                   /* how many */
     bool cut_short; /* mrd_engine_tx() ended where a burst would have been split */
 };
 
@@ -151,6 +156,7 @@ struct mrd_engine {
     const struct mrd_cc_ops *cc;
     struct mrd_cc_config cc_config; /* the mover's figures, for all windows; half.c */
     struct mrd_rng rng;
+    struct mrd_secret secret;
     struct mrd_stats stats;
     struct mrd_clock clock;
     struct mrd_timers timers;
@@ -188,7 +194,8 @@ struct mrd_ah_impl {
     uint32_t payload_bytes;
     uint8_t dscp;
     bool one_way;
-    uint32_t peer_id; /* cache */
+    /* The peer posted to last, wherever it is now: its id, and our name for ourselves to it. */
+    uint32_t peer_id, own_inc;
 };
 
 /* The peer may have something to send: it gets a turn. */

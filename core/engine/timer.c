@@ -6,6 +6,7 @@
 
 #include <assert.h>
 
+#include "core/engine/address.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/rx.h"
@@ -193,6 +194,7 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     }
     tx->loss.probes++;
     tx->probes.unanswered++;
+    mrd_address_doubt(e, peer);
     /* Also if nothing can be sent: the next probe is one interval away. */
     tx->loss.last_send_ns = e->clock.now_ns;
     if (mrd_loss_timed_out(&tx->loss)) {

@@ -81,7 +81,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     unsigned wanted = e->lives.closing ? MRD_FAREWELL_ACKS : r->twice ? 2 : 1;
     unsigned copies = o->max - o->num < wanted ? o->max - o->num : wanted;
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
-                                 .src_inc = e->config.incarnation,
+                                 .src_inc = peer->pair.own_inc,
                                  .dst_inc = peer->space.inc,
                                  .epoch = peer->space.epoch,
                                  .stamp = mrd_wire_stamp(e->clock.now_ns),
@@ -96,7 +96,8 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     if (e->lives.closing)
         ack.live_epoch = MRD_WIRE_EPOCH_NONE;
     else
-        ack.live_epoch = peer->tx ? peer->tx->contact.epoch : e->lives.epoch_next;
+        ack.live_epoch =
+            peer->tx ? peer->tx->contact.epoch : peer->pair.epoch_base + e->lives.epoch_next;
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
     head.psn = ack.cum;
     for (unsigned i = 0; i < copies; i++) {
@@ -131,7 +132,7 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
     struct mrd_tx_half *tx = peer->tx;
 
     *head = (struct mrd_wire_head){.type = MRD_WIRE_DATA,
-                                   .src_inc = e->config.incarnation,
+                                   .src_inc = peer->pair.own_inc,
                                    .dst_inc = tx->contact.inc,
                                    .epoch = tx->contact.epoch,
                                    .psn = rec->psn,
@@ -145,10 +146,13 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
         e->clock.now_ns - tx->contact.epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
         head->flags |= MRD_WIRE_FIRST_CONTACT;
         head->patience_ns = e->config.peer_timeout_ns;
-        if (tx->contact.has_cookie) {
-            head->flags |= MRD_WIRE_COOKIE;
-            head->cookie = tx->contact.cookie;
-        }
+        if (peer->space.state != MRD_SPACE_KNOWN)
+            head->flags |= MRD_WIRE_FORGOTTEN;
+    }
+    if (tx->contact.has_cookie && (head->flags & MRD_WIRE_FIRST_CONTACT ||
+                                   (tx->contact.proves && rec->kind == MRD_SENT_EMPTY))) {
+        head->flags |= MRD_WIRE_COOKIE;
+        head->cookie = tx->contact.cookie;
     }
 }
 

@@ -702,6 +702,7 @@ enum mrd_event_type {
     MRD_EVENT_PEER_BUSY,  /* the peer has no room for us; work to it fails unless it has soon */
     MRD_EVENT_PEERS_FULL, /* a peer was turned away: max_peers are in use here */
     MRD_EVENT_QP_REFUSED, /* element.qp refused a request for good: see MRD_QP_TELL_REFUSED */
+    MRD_EVENT_PEER_WRONG_KEYS, /* a peer names more wrong rkeys than are refused: it may be guessing */
 };
 
 struct mrd_async_event {

@@ -66,7 +66,7 @@ static void open_engine(struct cost_end *end, const struct cost_end_options *opt
         .max_peers = 1024,
         .max_flows = 1024,
         .peer_timeout_ns = 8 * MRD_SEC,
-        .challenge_ns = 4 * MRD_SEC,
+        .key = {SEED, options->number},
     };
     int error;
 

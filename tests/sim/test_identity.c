@@ -152,7 +152,7 @@ static void sim_epoch__higher_ends_the_half_received(void **state)
     forge_cut(&tape, HOST_0, HOST_1, true);
     own = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
-    inject_reset(&tape, HOST_1, HOST_0, 0, 0);
+    inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch);
     forge_expect_failed(w, half);
     assert_false(w->receives[2].done);
     forge_cut(&tape, HOST_0, HOST_1, false);

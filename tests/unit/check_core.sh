@@ -18,10 +18,11 @@ trap 'rm -rf "$scratch"' EXIT
 # From the ground up.
 cat >"$scratch/floors" <<'FLOORS'
 txq.c tx_flow.c want.c create.c query.c audit.c
-request.c complete.c
+request.c complete.c answer.c
 message.c
 rx_flow.c
 half.c
+address.c
 rx_bind.c rx_ack.c tx_emit.c respond.c
 contact.c rx_place.c tx_gate.c
 timer.c post.c api.c srq.c channel.c tx_new.c rx_plan.c
@@ -39,7 +40,7 @@ diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
 
 # A header declares functions of these floors and above.
-declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [contact]=5 [tx]=6 [timer]=8)
+declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [answer]=2 [contact]=5 [address]=6 [tx]=7 [timer]=9)
 floor=0
 while read -r -a names; do
     ((++floor))

@@ -16,12 +16,6 @@
 
 enum { HAND_EPOCH = 7 }; /* of what the other end sends by hand */
 
-/* The incarnation of an end. */
-static inline uint32_t hand_inc(unsigned at)
-{
-    return 1000 + at;
-}
-
 static inline struct mrd_qp_impl *hand_qp(const struct pair *p, unsigned at)
 {
     return mrd_qp_impl(p->end[at].qp);
@@ -146,7 +140,7 @@ static inline struct mrd_peer *hand_rx_peer(struct pair *p, unsigned at)
     struct mrd_peer *peer = mrd_half_open_peer(e, &p->end[1 - at].addr);
 
     mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
-    peer->space.inc = hand_inc(1 - at);
+    peer->space.inc = pair_inc(p, 1 - at);
     peer->space.epoch = HAND_EPOCH;
     return peer;
 }
@@ -166,8 +160,8 @@ static inline uint32_t hand_length(const struct mrd_node *list)
 static inline struct mrd_wire_head hand_head(const struct pair *p, unsigned at, uint8_t type)
 {
     return (struct mrd_wire_head){.type = type,
-                                  .src_inc = hand_inc(1 - at),
-                                  .dst_inc = hand_inc(at),
+                                  .src_inc = pair_inc(p, 1 - at),
+                                  .dst_inc = pair_inc(p, at),
                                   .epoch = HAND_EPOCH,
                                   .reply = p->end[1 - at].addr.port};
 }

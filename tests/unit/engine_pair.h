@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "core/engine/answer.h"
 #include "core/engine/state.h"
 #include "tests/unit/unit_alloc.h"
 
@@ -76,6 +77,8 @@ static inline void pair_config(struct pair *p)
                                                      .tracker = 1024,
                                                      .copies = true},
                                            .seed = 1,
+                                           .key = {1, 2},
+                                           .trusting = true,
                                            .paths = 8,
                                            .max_peers = 16,
                                            .max_flows = 16,
@@ -189,6 +192,12 @@ static inline struct mrd_wire_head pair_head(const struct pair_frame *f)
 
     assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
     return head;
+}
+
+/* What the end is called by the other one. */
+static inline uint32_t pair_inc(const struct pair *p, unsigned at)
+{
+    return mrd_answer_pair(p->end[at].e, &p->end[1 - at].addr).own_inc;
 }
 
 /* The address of some third host. */

@@ -190,8 +190,8 @@ static void ack(struct taker *t, uint8_t flags, uint32_t echoed, uint16_t id, ui
     struct pair *p = &t->pair;
     uint32_t now = (uint32_t)(p->now / MRD_WIRE_STAMP_NS);
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
-                                 .src_inc = 1001,
-                                 .dst_inc = 1000,
+                                 .src_inc = pair_inc(&t->pair, 1),
+                                 .dst_inc = pair_inc(&t->pair, 0),
                                  .epoch = t->tx->contact.epoch,
                                  .psn = t->tx->sent.una,
                                  .reply = p->end[1].addr.port};

@@ -68,8 +68,8 @@ static void mrd_rx_ack__of_duplicates_is_an_answer(void **state)
 static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial)
 {
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
-                                 .src_inc = 1001,
-                                 .dst_inc = 1000,
+                                 .src_inc = pair_inc(&pair, 1),
+                                 .dst_inc = pair_inc(&pair, 0),
                                  .epoch = tx->contact.epoch,
                                  .psn = tx->sent.una,
                                  .reply = 101};

@@ -120,7 +120,7 @@ static void mrd_half_begin_epoch__checks_again(void **state)
     begin(p, true, true);
     tx = pair_peer(p, 0)->tx;
     assert_true(tx->told.unchecked);
-    mrd_half_begin_epoch(p->end[0].e, tx, tx->contact.inc);
+    mrd_half_begin_epoch(p->end[0].e, pair_peer(p, 0), tx->contact.inc);
     assert_false(tx->told.unchecked);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
     pair_tx(p, 0);

@@ -64,13 +64,13 @@ static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wi
     struct mrd_wire_head answer = only_answer(p, asked), again = *asked;
 
     assert_int_equal(answer.type, MRD_WIRE_CHALLENGE);
-    assert_int_equal(answer.src_inc, hand_inc(AT));
+    assert_int_equal(answer.src_inc, pair_inc(p, AT));
     assert_int_equal(answer.dst_inc, asked->src_inc);
     assert_int_equal(answer.epoch, asked->epoch);
     assert_int_equal(answer.echo_stamp, asked->stamp);
     again.flags |= MRD_WIRE_COOKIE;
     again.cookie = answer.cookie;
-    again.dst_inc = hand_inc(AT);
+    again.dst_inc = pair_inc(p, AT);
     return again;
 }
 
@@ -91,7 +91,7 @@ static void mrd_contact_identify__first_contact(void **state)
     assert_ptr_equal(peer, mrd_peer_find(&p->end[AT].e->peers, &p->end[0].addr));
     assert_non_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
-    assert_int_equal(peer->space.inc, hand_inc(0));
+    assert_int_equal(peer->space.inc, pair_inc(p, 0));
     assert_int_equal(peer->space.epoch, HAND_EPOCH);
     assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
     expect_no_answer(p);
@@ -140,7 +140,7 @@ static void mrd_contact_identify__binds_the_send_half(void **state)
     assert_int_equal(peer->tx->contact.inc, 0);
     head = first_contact(p);
     assert_ptr_equal(identify(p, &head), peer);
-    assert_int_equal(peer->tx->contact.inc, hand_inc(0));
+    assert_int_equal(peer->tx->contact.inc, pair_inc(p, 0));
     assert_false(peer->tx->contact.knew_inc);
     pair_end(p);
 }
@@ -154,7 +154,7 @@ static void mrd_contact_identify__own_packets_from_elsewhere(void **state)
     (void)state;
     pair_begin(p);
     head = first_contact(p);
-    head.src_inc = hand_inc(AT);
+    head.src_inc = pair_inc(p, AT);
     assert_null(identify(p, &head));
     assert_int_equal(p->end[AT].e->stats.rx_drop_incarnation, 1);
     assert_int_equal(p->end[AT].e->peers.entries.used, 0);
@@ -176,13 +176,13 @@ static void mrd_contact_identify__to_oneself(void **state)
 
     (void)state;
     pair_config(p);
-    p->config.challenge_ns = MRD_SEC;
+    p->config.trusting = false;
     pair_open(p);
     e = p->end[AT].e;
     peer = mrd_half_open_peer(e, &p->end[AT].addr);
     mrd_half_open_tx(e, peer);
     head = first_contact(p);
-    head.src_inc = hand_inc(AT);
+    head.src_inc = peer->pair.own_inc;
     head.reply = p->end[AT].addr.port;
     assert_null(identify(p, &head));
     head.epoch = peer->tx->contact.epoch;
@@ -218,6 +218,7 @@ static void mrd_contact_identify__space_not_held(void **state)
     struct pair *p = &pair;
     struct mrd_wire_head head, answer;
     struct mrd_engine *e;
+    uint32_t base;
 
     (void)state;
     pair_begin(p);
@@ -225,13 +226,14 @@ static void mrd_contact_identify__space_not_held(void **state)
     head = hand_head(p, AT, MRD_WIRE_DATA);
     assert_null(identify(p, &head));
     answer = expect_reset(p, &head);
-    assert_int_equal(answer.src_inc, hand_inc(AT));
-    assert_int_equal(answer.live_epoch, e->lives.epoch_next);
+    assert_int_equal(answer.src_inc, pair_inc(p, AT));
+    base = mrd_answer_pair(e, &p->end[0].addr).epoch_base;
+    assert_int_equal(answer.live_epoch, base + e->lives.epoch_next);
     assert_int_equal(e->peers.entries.used, 0);
     hand_tx_peer(p, AT);
     assert_null(identify(p, &head));
     answer = expect_reset(p, &head);
-    assert_int_equal(answer.live_epoch, e->lives.epoch_next - 1);
+    assert_int_equal(answer.live_epoch, base + e->lives.epoch_next - 1);
     pair_end(p);
 }
 
@@ -294,8 +296,8 @@ static void mrd_contact_identify__tombstone(void **state)
 
 /* ----------------------------------------------------------------------------------- challenges */
 
-/* While we are young the packet may be one that an earlier life of ours executed. */
-static void mrd_contact_identify__young(void **state)
+/* Whoever is not known is to show that it receives at its address. */
+static void mrd_contact_identify__unknown(void **state)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, again;
@@ -303,7 +305,7 @@ static void mrd_contact_identify__young(void **state)
 
     (void)state;
     pair_config(p);
-    p->config.challenge_ns = MRD_SEC;
+    p->config.trusting = false;
     pair_open(p);
     e = p->end[AT].e;
     head = first_contact(p);
@@ -323,25 +325,28 @@ static void mrd_contact_identify__young(void **state)
     pair_end(p);
 }
 
-/* That ends when the receive queue was seen empty later than that; our own absence is no age. */
-static void mrd_contact_identify__no_longer_young(void **state)
+/* What was sent long ago shows nothing: a cookie holds for two intervals at most, and for one at least. */
+static void mrd_contact_identify__the_cookie_runs_out(void **state)
 {
     struct pair *p = &pair;
-    struct mrd_wire_head head;
+    struct mrd_wire_head head, again;
 
     (void)state;
     pair_config(p);
-    p->config.challenge_ns = MRD_SEC;
+    p->config.trusting = false;
     pair_open(p);
-    head = first_contact(p);
-    p->now += MRD_SEC;
-    mrd_engine_drained(p->end[AT].e, p->now);
-    p->now += MRD_SEC;
+    p->now = p->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
     mrd_engine_begin(p->end[AT].e, p->now);
+    head = first_contact(p);
     assert_null(identify(p, &head));
-    expect_challenge(p, &head);
-    mrd_engine_drained(p->end[AT].e, p->now);
-    assert_non_null(identify(p, &head));
+    again = expect_challenge(p, &head);
+    p->now += 2 * MRD_COOKIE_NS;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    assert_null(identify(p, &again));
+    again = expect_challenge(p, &again);
+    p->now += MRD_COOKIE_NS;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    assert_non_null(identify(p, &again));
     pair_end(p);
 }
 
@@ -358,12 +363,12 @@ static void mrd_contact_identify__another_life(void **state)
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_rx_peer(p, AT);
-    peer->tx->contact.inc = hand_inc(0);
+    peer->tx->contact.inc = pair_inc(p, 0);
     head = first_contact(p);
     head.src_inc = 77;
     assert_null(identify(p, &head));
     again = expect_challenge(p, &head);
-    assert_int_equal(peer->space.inc, hand_inc(0));
+    assert_int_equal(peer->space.inc, pair_inc(p, 0));
     assert_ptr_equal(identify(p, &again), peer);
     assert_int_equal(peer->space.inc, 77);
     assert_int_equal(p->end[AT].e->stats.peers_restarted, 1);
@@ -371,7 +376,7 @@ static void mrd_contact_identify__another_life(void **state)
     assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
     assert_int_equal(pair_poll(p, AT, &wc), 1); /* what was meant for the earlier life fails */
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
-    head.src_inc = hand_inc(0); /* which may not come back by the same cookie */
+    head.src_inc = pair_inc(p, 0); /* which may not come back by the same cookie */
     head.flags = again.flags;
     head.cookie = again.cookie;
     head.dst_inc = again.dst_inc;
@@ -380,25 +385,49 @@ static void mrd_contact_identify__another_life(void **state)
     pair_end(p);
 }
 
-/* When few entries are left, a stranger must show that its address is its own. */
+/* A first contact from there, and its answer to the challenge; NULL: turned away. */
+static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *head,
+                              const struct mrd_rx_packet *packet)
+{
+    struct mrd_answers *a = &e->answers;
+    struct mrd_wire_head again = *head;
+    struct mrd_peer *peer;
+
+    assert_null(mrd_contact_identify(e, head, packet));
+    assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].head.type, MRD_WIRE_CHALLENGE);
+    again.flags |= MRD_WIRE_COOKIE;
+    again.cookie = a->ring[a->head % MRD_STATELESS_MAX].head.cookie;
+    again.dst_inc = a->ring[a->head++ % MRD_STATELESS_MAX].head.src_inc;
+    peer = mrd_contact_identify(e, &again, packet);
+    a->head = a->tail;
+    return peer;
+}
+
+/* One host does not fill the table: of the last eighth it may have as much as it leaves free. */
 static void mrd_contact_identify__few_entries_left(void **state)
 {
     struct pair *p = &pair;
-    struct mrd_wire_head head, again;
+    struct mrd_rx_packet packet, first;
+    uint32_t last;
+    struct mrd_wire_head head;
     struct mrd_engine *e;
 
     (void)state;
     pair_begin(p);
     e = p->end[AT].e;
+    first = packet_from(p, 5000);
+    last = p->config.max_peers / 8;
     head = first_contact(p);
-    for (uint32_t i = 0; i < p->config.max_peers - p->config.max_peers / 8 - 1; i++)
-        mrd_half_open_peer(e, &(struct mrd_addr){.port = 1000 + i});
-    assert_non_null(identify(p, &head));
-    head.reply++;
-    head.src_inc = 77;
-    assert_null(identify(p, &head));
-    again = expect_challenge(p, &head);
-    assert_non_null(identify(p, &again));
+    for (; mrd_peers_room(&e->peers) > last; head.reply++)
+        assert_non_null(identify(p, &head));
+    assert_int_equal(e->peers.entries.used, p->config.max_peers - last);
+    assert_null(prove(e, &head, &first));
+    for (uint8_t host = 1; host < 4; host++) {
+        packet = packet_from(p, 5000);
+        packet.from.ip[15] = host;
+        assert_int_equal(prove(e, &head, &packet) != NULL, host <= last);
+        assert_int_equal(mrd_peers_of_host(&e->peers, &packet.from), host <= last);
+    }
     pair_end(p);
 }
 
@@ -413,6 +442,7 @@ static void mrd_contact_identify__table_full(void **state)
     (void)state;
     pair_config(p);
     p->config.max_peers = 1;
+    p->config.trusting = false;
     pair_open(p);
     e = p->end[AT].e;
     mrd_half_open_tx(e, mrd_half_open_peer(e, &(struct mrd_addr){.port = 9}));
@@ -425,7 +455,7 @@ static void mrd_contact_identify__table_full(void **state)
         assert_null(identify(p, &again));
         answer = only_answer(p, &again);
         assert_int_equal(answer.type, MRD_WIRE_BUSY);
-        assert_int_equal(answer.src_inc, hand_inc(AT));
+        assert_int_equal(answer.src_inc, pair_inc(p, AT));
         assert_int_equal(answer.dst_inc, again.src_inc);
         assert_int_equal(answer.epoch, again.epoch);
         assert_int_equal(e->stats.rx_drop_table_full, i + 1);
@@ -472,8 +502,8 @@ int main(void)
         cmocka_unit_test(mrd_contact_identify__space_not_held),
         cmocka_unit_test(mrd_contact_identify__other_epochs),
         cmocka_unit_test(mrd_contact_identify__tombstone),
-        cmocka_unit_test(mrd_contact_identify__young),
-        cmocka_unit_test(mrd_contact_identify__no_longer_young),
+        cmocka_unit_test(mrd_contact_identify__unknown),
+        cmocka_unit_test(mrd_contact_identify__the_cookie_runs_out),
         cmocka_unit_test(mrd_contact_identify__another_life),
         cmocka_unit_test(mrd_contact_identify__few_entries_left),
         cmocka_unit_test(mrd_contact_identify__table_full),

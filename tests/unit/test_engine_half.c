@@ -177,13 +177,13 @@ static void mrd_half_begin_epoch__table(void **state)
         pair_open(p);
         tx = hand_tx_peer(p, AT)->tx;
         epoch = tx->contact.epoch;
-        mrd_half_begin_epoch(p->end[AT].e, tx, 77);
+        mrd_half_begin_epoch(p->end[AT].e, pair_peer(p, AT), 77);
         assert_int_equal(tx->contact.epoch, epoch + 1);
         assert_true(tx->contact.epoch_ns == MRD_NEVER);
         assert_int_equal(tx->contact.inc, 77);
         assert_true(tx->contact.knew_inc);
         assert_int_equal(tx->told.psn_limit, rows[i].grant);
-        mrd_half_begin_epoch(p->end[AT].e, tx, 0);
+        mrd_half_begin_epoch(p->end[AT].e, pair_peer(p, AT), 0);
         assert_false(tx->contact.knew_inc);
         pair_end(p);
     }
@@ -220,24 +220,19 @@ static void mrd_half_open_tx__to_whom(void **state)
         if (tomb)
             mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_TOMB);
         mrd_half_open_tx(p->end[AT].e, peer);
-        assert_int_equal(peer->tx->contact.inc, tomb ? 0 : hand_inc(1));
+        assert_int_equal(peer->tx->contact.inc, tomb ? 0 : pair_inc(p, 1));
         pair_end(p);
     }
 }
 
-/* An empty packet goes first where we are young or the peer was given up; if it is known, never. */
+/* An empty packet goes first, but to a peer that is known, or where first contacts are trusted. */
 static void mrd_half_open_tx__begins_with_hello(void **state)
 {
     static const struct {
-        uint64_t challenge_ns, age_ns;
-        bool given_up, known, hello;
+        bool trusting, given_up, known, hello;
     } rows[] = {
-        {0, 0, false, false, false},
-        {0, 0, true, false, true},
-        {0, 0, true, true, false},
-        {MRD_SEC, MRD_SEC, false, false, true},
-        {MRD_SEC, MRD_SEC, false, true, false},
-        {MRD_SEC, MRD_SEC + 1, false, false, false},
+        {true, false, false, false}, {true, true, false, true},   {true, true, true, false},
+        {false, false, false, true}, {false, false, true, false},
     };
     struct pair *p = &pair;
 
@@ -246,12 +241,11 @@ static void mrd_half_open_tx__begins_with_hello(void **state)
         struct mrd_peer *peer;
 
         pair_config(p);
-        p->config.challenge_ns = rows[i].challenge_ns;
+        p->config.trusting = rows[i].trusting;
         pair_open(p);
         peer =
             rows[i].known ? hand_rx_peer(p, AT) : mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
         peer->given_up = rows[i].given_up;
-        drained_at(p, p->now + rows[i].age_ns);
         mrd_half_open_tx(p->end[AT].e, peer);
         assert_int_equal(peer->tx->contact.hello, rows[i].hello);
         assert_int_equal(peer->tx->probes.silence_due, rows[i].hello);

@@ -102,7 +102,7 @@ static void mrd_engine_tx__headers_fit_in_96_bytes(void **state)
 
     (void)state;
     pair_config(p);
-    p->config.challenge_ns = MRD_SEC;
+    p->config.trusting = false;
     pair_open(p);
     p->now += MRD_MSEC; /* an epoch must not be older than the challenger */
     pair_post(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);

@@ -391,7 +391,7 @@ static void reads_bad__answers_to_a_dead_life(void **state)
         pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, 8);
         hand_rx_peer(p, TARGET);
         peer->tx->contact.hello = true;
-        peer->tx->contact.inc = hand_inc(ASKER);
+        peer->tx->contact.inc = pair_inc(p, ASKER);
         part.op = MRD_OP_READ;
         part.total = 64;
         assert_int_equal(hand_place(p, TARGET, peer, 0, &part, 1).verdict, MRD_PLACED);
@@ -399,7 +399,7 @@ static void reads_bad__answers_to_a_dead_life(void **state)
         reset.live_epoch = alive ? HAND_EPOCH : UINT32_MAX;
         mrd_contact_reset(e, &reset, &p->end[ASKER].addr);
         assert_int_equal(e->responses.used, alive);
-        assert_int_equal(peer->tx->contact.inc, alive ? hand_inc(ASKER) : 0);
+        assert_int_equal(peer->tx->contact.inc, alive ? pair_inc(p, ASKER) : 0);
         assert_int_equal(hand_length(&peer->msgs), 1 + alive); /* our own work goes on */
         mrd_half_peer_unreachable(e, peer);
         pair_end(p);

@@ -36,8 +36,8 @@ static void begin(struct pair *p)
 static void reset(struct pair *p, unsigned at)
 {
     struct mrd_wire_head head = {.type = MRD_WIRE_RESET,
-                                 .src_inc = 1000 + 1 - at,
-                                 .dst_inc = 1000 + at,
+                                 .src_inc = pair_inc(p, 1 - at),
+                                 .dst_inc = pair_inc(p, at),
                                  .epoch = pair_peer(p, at)->tx->contact.epoch,
                                  .live_epoch = pair_peer(p, 1 - at)->tx->contact.epoch,
                                  .reply = p->end[1 - at].addr.port};

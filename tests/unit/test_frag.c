@@ -44,15 +44,15 @@ static int teardown(void **state)
  */
 static bool add_sent(uint32_t psn, uint32_t stamp, uint32_t total, uint32_t offset, uint32_t bytes)
 {
-    const struct mrd_addr from = {.port = 7};
+    const uint32_t peer = 1 + psn; /* each is another one's */
     struct mrd_wire_head head = {
         .psn = psn, .stamp = stamp, .whole_len = total, .whole_offset = offset};
     const uint8_t *whole;
     uint32_t len = 0;
     bool fits;
 
-    whole = mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + offset, bytes, now_ns, &len,
-                          &fits);
+    whole =
+        mrd_frags_add(&frags, &alloc.ops, peer, &head, packet + offset, bytes, now_ns, &len, &fits);
     assert_true(fits);
     if (!whole)
         return false;
@@ -97,32 +97,31 @@ static void mrd_frags_add__in_any_order(void **state)
 /* Pieces of different packets are not mixed. Those of two transmissions of one are: they are alike. */
 static void mrd_frags_add__of_one_packet_each(void **state)
 {
-    const struct mrd_addr from = {.port = 7}, other = {.port = 8};
-    struct mrd_wire_head head = {.src_inc = 1, .epoch = 2, .psn = 3, .stamp = 4};
-    struct mrd_wire_head heads[4];
+    enum { PEER = 7, OTHER = 8 };
+    struct mrd_wire_head head = {.epoch = 2, .psn = 3, .stamp = 4};
+    struct mrd_wire_head heads[3];
     uint32_t len;
     bool fits;
 
     (void)state;
     head.whole_len = 128;
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 3; i++)
         heads[i] = head;
-    heads[0].src_inc++;
-    heads[1].epoch++;
-    heads[2].psn++;
-    heads[3].whole_len++;
-    for (unsigned i = 0; i < 5; i++) {
+    heads[0].epoch++;
+    heads[1].psn++;
+    heads[2].whole_len++;
+    for (unsigned i = 0; i < 4; i++) {
         mrd_frags_fini(&frags, &alloc.ops);
         assert_null(
-            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, 64, now_ns, &len, &fits));
+            mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet, 64, now_ns, &len, &fits));
         head.whole_offset = 64;
         head.stamp++;
-        heads[i % 4].whole_offset = 64;
-        assert_null(mrd_frags_add(&frags, &alloc.ops, i < 4 ? &from : &other,
-                                  i < 4 ? &heads[i] : &head, packet + 64, 64, now_ns, &len, &fits));
+        heads[i % 3].whole_offset = 64;
+        assert_null(mrd_frags_add(&frags, &alloc.ops, i < 3 ? PEER : OTHER,
+                                  i < 3 ? &heads[i] : &head, packet + 64, 64, now_ns, &len, &fits));
         assert_true(fits);
         assert_non_null(
-            mrd_frags_add(&frags, &alloc.ops, &from, &head, packet + 64, 64, now_ns, &len, &fits));
+            mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet + 64, 64, now_ns, &len, &fits));
         head.whole_offset = 0;
     }
 }
@@ -180,6 +179,26 @@ static void mrd_frags_add__leftovers(void **state)
                          (i + 1) * PIECE >= TOTAL);
 }
 
+/* One peer alone has no more packets put together than it leaves room for. */
+static void mrd_frags_add__leaves_room(void **state)
+{
+    struct mrd_wire_head head = {.whole_len = 128};
+    uint32_t len;
+    bool fits;
+
+    (void)state;
+    for (; head.psn < MRD_FRAGS; head.psn++)
+        assert_null(mrd_frags_add(&frags, &alloc.ops, 1, &head, packet, 64, now_ns, &len, &fits));
+    head.whole_offset = 64;
+    for (head.psn = 0; head.psn < MRD_FRAGS; head.psn++)
+        assert_int_equal(mrd_frags_add(&frags, &alloc.ops, 1, &head, packet + 64, 64, now_ns, &len,
+                                       &fits) != NULL,
+                         head.psn < MRD_FRAGS / 2);
+    assert_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet + 64, 64, now_ns, &len, &fits));
+    head.whole_offset = 0;
+    assert_non_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet, 64, now_ns, &len, &fits));
+}
+
 /* What no packet can be made of is refused, and takes no memory. */
 static void mrd_frags_add__refuses_nonsense(void **state)
 {
@@ -197,7 +216,7 @@ static void mrd_frags_add__refuses_nonsense(void **state)
         {MRD_FRAG_WHOLE_BYTES + 1, 0, 64},
         {0, 0, 0},
     };
-    const struct mrd_addr from = {.port = 7};
+    enum { PEER = 7 };
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -205,7 +224,7 @@ static void mrd_frags_add__refuses_nonsense(void **state)
         uint32_t len;
         bool fits = true;
 
-        assert_null(mrd_frags_add(&frags, &alloc.ops, &from, &head, packet, table[i].bytes, now_ns,
+        assert_null(mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet, table[i].bytes, now_ns,
                                   &len, &fits));
         assert_false(fits);
     }
@@ -220,6 +239,7 @@ int main(void)
         FRAG_TEST(mrd_frags_add__in_any_order),    FRAG_TEST(mrd_frags_add__of_one_packet_each),
         FRAG_TEST(mrd_frags_add__the_oldest_goes), FRAG_TEST(mrd_frags_add__by_turns),
         FRAG_TEST(mrd_frags_add__leftovers),       FRAG_TEST(mrd_frags_add__refuses_nonsense),
+        FRAG_TEST(mrd_frags_add__leaves_room),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,7 +16,7 @@ enum { ALL = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOT
 struct mr_fixture {
     struct unit_alloc alloc;
     struct mrd_mrs mrs;
-    struct mrd_rng rng;
+    struct mrd_secret secret;
     struct mrd_pd pd, other_pd;
 };
 
@@ -24,7 +24,6 @@ static void begin(struct mr_fixture *f)
 {
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
-    mrd_rng_init(&f->rng, 5);
     assert_true(mrd_mrs_init(&f->mrs, &f->alloc.ops));
 }
 
@@ -39,7 +38,7 @@ static struct mrd_mr_impl *add(struct mr_fixture *f, uint64_t addr, size_t lengt
 {
     struct mrd_mr pub = {.pd = &f->pd, .addr = (void *)(uintptr_t)addr, .length = length};
 
-    return mrd_mr_add(&f->mrs, &f->rng, &pub, access,
+    return mrd_mr_add(&f->mrs, &f->secret, &pub, access,
                       &(struct mrd_mover_mr){.key = ~(uint32_t)(uintptr_t)addr});
 }
 

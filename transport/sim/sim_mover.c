@@ -481,6 +481,7 @@ const struct mrd_backend_ops mrd_sim_ops = {
     .wait = sim_wait,
     .fd = sim_fd,
     .new_path = sim_new_path,
+    .other_source = mrd_sim_other_source,
     .path_port = sim_path_port,
     .parse_address = mrd_sim_parse_address,
     .format_address = mrd_sim_format_address,

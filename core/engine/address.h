@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Where peers are, and where we are to them.
+ *
+ * A peer is whom the names of its pair tell, wherever its packets come from. One that sends from
+ * another address, and from its own no more, moves there once it has shown that it receives there.
+ * A peer that does not answer may not be reached from our own address: others are tried.
+ */
+#ifndef MRD_CORE_ENGINE_ADDRESS_H
+#define MRD_CORE_ENGINE_ADDRESS_H
+
+#include "core/engine/state.h"
+
+/* A packet with both names of the pair came: is the peer still where it was? */
+void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                      const struct mrd_rx_packet *packet);
+/*
+ * A challenge came from a peer that knows us: it asks whether we are where our packets come from.
+ * The next empty packet shows it.
+ */
+void mrd_address_prove(struct mrd_engine *e, struct mrd_peer *peer, uint64_t cookie);
+/* Packets to the peer are not answered: may another source of ours reach it? */
+void mrd_address_doubt(struct mrd_engine *e, struct mrd_peer *peer);
+
+#endif

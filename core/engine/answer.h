@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Answers that need no peer: RESET, CHALLENGE, BUSY. They go to whoever asked, known or not, are no
+ * longer than the question, and so many a second at most.
+ */
+#ifndef MRD_CORE_ENGINE_ANSWER_H
+#define MRD_CORE_ENGINE_ANSWER_H
+
+#include "core/engine/state.h"
+
+/* What we are called, and number our epochs from, to whoever receives at that address. */
+struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr);
+
+/*
+ * The packet's space is not known here. The RESET names it, and by its live epoch tells which of our
+ * own spaces are over. `peer`: at the packet's address; NULL: none.
+ */
+void mrd_answer_reset(struct mrd_engine *e, const struct mrd_peer *peer,
+                      const struct mrd_wire_head *head, const struct mrd_rx_packet *packet);
+/*
+ * Nothing was executed: the sender is to show that it receives at its address. `own_inc`: what it
+ * is to call us. `replaced`: the incarnation whose place it takes, or 0.
+ */
+void mrd_answer_challenge(struct mrd_engine *e, uint32_t own_inc, uint32_t replaced,
+                          const struct mrd_wire_head *head, const struct mrd_rx_packet *packet);
+/* Does the packet echo the cookie of such a challenge, which was sent lately? */
+bool mrd_answer_is_proven(const struct mrd_engine *e, uint32_t replaced,
+                          const struct mrd_wire_head *head, const struct mrd_rx_packet *packet);
+/*
+ * There is no room for a peer that showed that it is there. All its packets of this epoch remain
+ * valid: there may be room when the next one comes.
+ */
+void mrd_answer_busy(struct mrd_engine *e, uint32_t own_inc, const struct mrd_wire_head *head,
+                     const struct mrd_rx_packet *packet);
+
+#endif
