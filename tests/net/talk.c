@@ -201,7 +201,7 @@ static int ask(const char *address, unsigned messages, unsigned window, unsigned
     open_end(0, paths);
     ah = mrd_create_ah(end.pd, address);
     must(ah, "address handle");
-    while (answered < messages && now_s() < heard_s + GIVE_UP_S) {
+    while (!stopped && answered < messages && now_s() < heard_s + GIVE_UP_S) {
         struct mrd_wc wc;
 
         for (unsigned slot = 0; slot < window; slot++) {
