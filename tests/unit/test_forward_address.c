@@ -136,6 +136,11 @@ static void address_allows__table(void **state)
         {"db:5432", "/run/x", false},
         {"[::1]:80", "[::1]:80", true},
         {"127.0.0.1:80", "localhost:80", false},
+        {"[0:0::1]:80", "[::1]:80", true}, /* numbers have several spellings */
+        {"[::2]:80", "[::1]:80", false},
+        {"db.example:80", "db.example.:80", true},
+        {"db.example.:80", "DB.example:80", true},
+        {"db:80", "db..:80", false},
     };
     struct address pattern, target;
     (void)state;

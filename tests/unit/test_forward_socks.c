@@ -60,6 +60,47 @@ static void socks_request__kinds_of_addresses(void **state)
     check_request(ipv6, sizeof(ipv6), "2001:db8::7", "22");
 }
 
+/* Clients that look at nothing send numbers as names. */
+static void socks_request__numbers_as_names(void **state)
+{
+    static const struct {
+        const char *name, *host; /* host NULL: refused */
+    } rows[] = {
+        {"192.0.2.7", "192.0.2.7"},
+        {"::1", "::1"},
+        {"[::1]", "::1"},
+        {"0:0:0:0:0:0:0:1", "::1"},
+        {"[2001:DB8::7]", "2001:db8::7"},
+        {"::ffff:192.0.2.7", "::ffff:192.0.2.7"},
+        {"web.example.", "web.example."},
+        {"[]", NULL},
+        {"[web]", NULL},
+        {"[192.0.2.7]", NULL},
+        {"[::1", NULL},
+        {"::1]", NULL},
+        {"web:80", NULL},
+        {"1::2::3", NULL},
+    };
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t bytes[SOCKS_BYTES_MAX] = {5, 1, 0, 3}, len = (uint8_t)strlen(rows[i].name);
+        struct address a;
+        size_t used;
+        int error;
+
+        bytes[4] = len;
+        memcpy(bytes + 5, rows[i].name, len);
+        bytes[6 + len] = 80;
+        if (rows[i].host) {
+            check_request(bytes, 7u + len, rows[i].host, "80");
+            continue;
+        }
+        assert_int_equal(socks_request(bytes, 7u + len, &used, &a, &error), SOCKS_BAD);
+        assert_int_equal(error, EINVAL);
+    }
+}
+
 static void socks_request__refused(void **state)
 {
     static const struct {
@@ -74,7 +115,8 @@ static void socks_request__refused(void **state)
         {{5, 1, 0, 3, 0, 0, 80}, 7, EINVAL},                 /* no name */
         {{5, 1, 0, 3, 3, '/', 'a', 'b', 0, 80}, 10, EINVAL}, /* no path */
         {{5, 1, 0, 3, 3, 'a', ' ', 'b', 0, 80}, 10, EINVAL},
-        {{5, 1, 0, 3, 3, '*', 0, 0, 0, 80}, 10, EINVAL},
+        {{5, 1, 0, 3, 1, '*', 0, 80}, 8, EINVAL},
+        {{5, 1, 0, 3, 3, 'a', 0, 'b', 0, 80}, 10, EINVAL}, /* no name ends before its end */
         {{4, 1, 0, 80, 192, 0, 2, 7}, 8, 0},
     };
     struct address a;
@@ -135,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(socks_greeting__methods),
         cmocka_unit_test(socks_request__kinds_of_addresses),
+        cmocka_unit_test(socks_request__numbers_as_names),
         cmocka_unit_test(socks_request__refused),
         cmocka_unit_test(socks_request__longest_name),
         cmocka_unit_test(socks_reply__codes),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/forward/address.h"
 
+#include <arpa/inet.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,12 +141,25 @@ bool forward_parse_socks(struct forward *f, const char *text)
     return from_parts(&f->from, part, cut(text, part)) && !f->from.is_unix;
 }
 
+/* As numbers if both are; else as text, where a dot at the end changes nothing. */
+static bool is_same_host(const char *a, const char *b)
+{
+    struct in6_addr x, y;
+    size_t a_len = strlen(a), b_len = strlen(b);
+
+    if (inet_pton(AF_INET6, a, &x) == 1 && inet_pton(AF_INET6, b, &y) == 1)
+        return memcmp(&x, &y, sizeof(x)) == 0;
+    a_len -= a_len > 1 && a[a_len - 1] == '.';
+    b_len -= b_len > 1 && b[b_len - 1] == '.';
+    return a_len == b_len && strncasecmp(a, b, a_len) == 0;
+}
+
 bool address_allows(const struct address *pattern, const struct address *target)
 {
     if (pattern->is_unix != target->is_unix)
         return false;
     if (pattern->is_unix)
         return strcmp(pattern->host, target->host) == 0;
-    return (strcmp(pattern->host, "*") == 0 || strcasecmp(pattern->host, target->host) == 0) &&
+    return (strcmp(pattern->host, "*") == 0 || is_same_host(pattern->host, target->host)) &&
            (strcmp(pattern->port, "*") == 0 || strcmp(pattern->port, target->port) == 0);
 }

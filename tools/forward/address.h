@@ -33,8 +33,8 @@ bool forward_parse(struct forward *f, const char *text);
 bool forward_parse_socks(struct forward *f, const char *text);
 
 /*
- * Does the pattern allow the target? Host names are compared as text, without case; '*' is any host, or
- * any port. A name does not stand for its addresses, nor they for it.
+ * Does the pattern allow the target? Host names are compared as text, without case and a dot at the end;
+ * '*' is any host, or any port. A name does not stand for its addresses, nor they for it.
  */
 bool address_allows(const struct address *pattern, const struct address *target);
 

@@ -2,7 +2,6 @@
 #include "tools/forward/far.h"
 
 #include <errno.h>
-#include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/util.h>
 #include <stdio.h>
@@ -12,23 +11,24 @@
 #include <unistd.h>
 
 #include "tools/forward/listen.h"
+#include "tools/forward/names.h"
 #include "tools/forward/say.h"
 
 enum { BACKLOG_PAUSE_US = 20000 };
 
 struct far {
     struct event_base *base;
-    struct evdns_base *dns;
+    struct names *names;
     const struct options *options;
 };
 
 /* A connection to a target, from when it was asked for until its stream is over. */
 struct call {
     struct far *far;
-    struct stream *stream; /* NULL: over, but the resolver's answer is still to come */
+    struct stream *stream;
     struct address target;
     struct evutil_addrinfo *addresses, *next; /* owned; the one to be tried next */
-    struct evdns_getaddrinfo_request *lookup;
+    struct question *lookup;
     int fd; /* owned; -1: none, or the stream's */
     struct event *connected, *timer;
     struct event *again;       /* a unix target whose backlog is full */
@@ -39,21 +39,16 @@ struct call {
 
 static void let_go(struct call *c)
 {
-    c->stream = NULL;
     if (c->connected)
         event_free(c->connected);
     if (c->timer)
         event_free(c->timer);
     if (c->again)
         event_free(c->again);
-    c->connected = c->timer = c->again = NULL;
     if (c->fd >= 0)
         close(c->fd);
-    c->fd = -1;
-    if (c->lookup) { /* calls on_addresses(), now or later */
-        evdns_getaddrinfo_cancel(c->lookup);
-        return;
-    }
+    if (c->lookup)
+        names_cancel(c->lookup);
     if (c->addresses)
         evutil_freeaddrinfo(c->addresses);
     free(c);
@@ -157,10 +152,6 @@ static void on_addresses(int error, struct evutil_addrinfo *addresses, void *arg
     c->lookup = NULL;
     c->addresses = c->next = addresses;
     share_patience(c);
-    if (!c->stream) { /* it went meanwhile */
-        let_go(c);
-        return;
-    }
     if (error)
         refuse(c, ENOENT, evutil_gai_strerror(error));
     else
@@ -215,16 +206,14 @@ static void connect_unix(struct call *c)
 /* The connection is under way, or was refused, which freed the call. */
 static void connect_to(struct call *c)
 {
-    const struct evutil_addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct evdns_getaddrinfo_request *lookup;
+    struct question *lookup;
 
     if (c->target.is_unix) {
         connect_unix(c);
         return;
     }
     /* Calls back at once if it need not ask, and the call may be gone then: it returns NULL. */
-    lookup =
-        evdns_getaddrinfo(c->far->dns, c->target.host, c->target.port, &hints, on_addresses, c);
+    lookup = names_ask(c->far->names, c->target.host, c->target.port, on_addresses, c);
     if (lookup)
         c->lookup = lookup;
 }
@@ -267,19 +256,10 @@ struct far *far_open(struct event_base *base, const struct options *o)
     if (far) {
         far->base = base;
         far->options = o;
-        far->dns = evdns_base_new(base, EVDNS_BASE_INITIALIZE_NAMESERVERS |
-                                            EVDNS_BASE_DISABLE_WHEN_INACTIVE);
+        far->names = names_open(base);
     }
-    if (far && !far->dns) { /* no name server is set up: numbers and /etc/hosts */
-        far->dns = evdns_base_new(base, EVDNS_BASE_DISABLE_WHEN_INACTIVE);
-        if (far->dns)
-            (void)evdns_base_load_hosts(far->dns, "/etc/hosts");
-    }
-    if (far && far->dns) {
-        /* One name whose server is silent does not hold up the others. */
-        (void)evdns_base_set_option(far->dns, "max-inflight:", "16384");
+    if (far && far->names)
         return far;
-    }
     free(far);
     say("no memory");
     return NULL;
@@ -287,7 +267,6 @@ struct far *far_open(struct event_base *base, const struct options *o)
 
 void far_close(struct far *far)
 {
-    evdns_base_free(far->dns, 1); /* lookups under way call back, in the loop */
-    (void)event_base_loop(far->base, EVLOOP_NONBLOCK);
+    names_close(far->names);
     free(far);
 }

@@ -35,6 +35,26 @@ static size_t address_bytes(const uint8_t *bytes)
     }
 }
 
+/* A number that comes as a name, in brackets or not, is the number. False: it is no host's name. */
+static bool fill_name(struct address *target, const uint8_t *name, size_t len)
+{
+    struct in6_addr number;
+
+    if (len == 0 || memchr(name, '\0', len))
+        return false;
+    if (len > 2 && name[0] == '[' && name[len - 1] == ']') {
+        name++;
+        len -= 2;
+        memcpy(target->host, name, len);
+        if (inet_pton(AF_INET6, target->host, &number) != 1)
+            return false;
+    }
+    memcpy(target->host, name, len);
+    if (inet_pton(AF_INET6, target->host, &number) == 1)
+        return inet_ntop(AF_INET6, &number, target->host, sizeof(target->host)) != NULL;
+    return !strpbrk(target->host, "/ []*:\r\n");
+}
+
 enum socks_result socks_request(const uint8_t *bytes, size_t len, size_t *used,
                                 struct address *target, int *error)
 {
@@ -57,9 +77,10 @@ enum socks_result socks_request(const uint8_t *bytes, size_t len, size_t *used,
     if (len < 4 + length + 2)
         return SOCKS_MORE;
     memset(target, 0, sizeof(*target));
-    if (bytes[3] == ATYP_NAME)
-        memcpy(target->host, bytes + 5, bytes[4]);
-    else
+
+    bool ok = bytes[3] != ATYP_NAME || fill_name(target, bytes + 5, bytes[4]);
+
+    if (bytes[3] != ATYP_NAME)
         inet_ntop(bytes[3] == ATYP_IPV4 ? AF_INET : AF_INET6, bytes + 4, target->host,
                   sizeof(target->host));
 
@@ -67,8 +88,7 @@ enum socks_result socks_request(const uint8_t *bytes, size_t len, size_t *used,
 
     snprintf(target->port, sizeof(target->port), "%u", port);
     *used = 4 + length + 2;
-    if (port == 0 || target->host[0] == '\0' ||
-        (bytes[3] == ATYP_NAME && strpbrk(target->host, "/ []*:\r\n"))) {
+    if (port == 0 || !ok) {
         *error = EINVAL;
         return SOCKS_BAD;
     }
