@@ -203,8 +203,11 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
         return;
     }
     peer = link_peer_of(hub->link, wc, frame->seq);
-    if (!peer)
-        return; /* forgotten already: it went */
+    if (!peer) {
+        if (errno != ENOENT) /* else forgotten already: it went */
+            say("a stream that is asked for: %s", mrd_last_error());
+        return;
+    }
     if (frame->version) {
         snprintf(why, sizeof(why), "version %u of mrd_forward's frames is asked for, and %u served",
                  frame->version, FRAME_VERSION);

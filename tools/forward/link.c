@@ -4,9 +4,11 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "tools/forward/link_state.h"
 #include "tools/forward/say.h"
@@ -251,6 +253,7 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
     }
     link->ops = ops;
     link->arg = arg;
+    link->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
     for (unsigned i = 0; i < CONTROL_SENDS; i++)
         link->place[i] = (uint16_t)i;
     link->context = mrd_open_device(NULL, &attr);
@@ -306,5 +309,7 @@ void link_close(struct link *link, int ms)
         (void)mrd_dealloc_pd(link->pd);
     if (link->context)
         (void)mrd_close_device(link->context);
+    if (link->spare_fd >= 0)
+        close(link->spare_fd);
     free(link);
 }

@@ -2,9 +2,11 @@
 /* The processes that a link talks to. */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include "tools/forward/link_state.h"
 
@@ -64,6 +66,22 @@ struct link_peer *link_peer_open(struct link *link, const char *address)
     return peer_add(link, mrd_create_ah(link->pd, address), MRD_FIRST_QP_NUM, 0);
 }
 
+/* Whoever asks is answered, also when there are no descriptors for streams. */
+static struct mrd_ah *ah_of(struct link *link, const struct mrd_wc *wc)
+{
+    struct mrd_ah *ah = mrd_create_ah_from_wc(link->pd, wc);
+    int error = errno;
+
+    if (ah || (error != EMFILE && error != ENFILE) || link->spare_fd < 0)
+        return ah;
+    close(link->spare_fd);
+    ah = mrd_create_ah_from_wc(link->pd, wc);
+    error = errno;
+    link->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    errno = error;
+    return ah;
+}
+
 struct link_peer *link_peer_of(struct link *link, const struct mrd_wc *wc, uint32_t session)
 {
     struct link_peer *peer = link->peers;
@@ -74,7 +92,7 @@ struct link_peer *link_peer_of(struct link *link, const struct mrd_wc *wc, uint3
         peer->uses++;
         return peer;
     }
-    peer = peer_add(link, mrd_create_ah_from_wc(link->pd, wc), wc->src_qp, session);
+    peer = peer_add(link, ah_of(link, wc), wc->src_qp, session);
     if (peer)
         peer->id = wc->peer_id;
     return peer;

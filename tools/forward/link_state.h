@@ -44,6 +44,7 @@ struct link {
     struct held *kept[CONTROL_SENDS];            /* by place; NULL: not to be repeated; owned */
     struct link_peer *peers;                     /* list, owned */
     struct event *readable, *timer, *events;
+    int spare_fd; /* for an address handle when there is no descriptor left; -1: none */
     const struct link_ops *ops;
     void *arg;
 };
