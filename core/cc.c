@@ -323,6 +323,15 @@ void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets)
     cc->cwnd_bytes = cwnd_bytes;
 }
 
+void mrd_cc_forget_marks(struct mrd_cc *cc)
+{
+    if (!cc->ce_seen)
+        return;
+    cc->ce_seen = false;
+    cc->ce_rtt = cc->ce_ewma = 0;
+    cc->watch.rounds = 0;
+}
+
 void mrd_cc_found(struct mrd_cc *cc)
 {
     if (cc->round_lost)

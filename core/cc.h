@@ -206,6 +206,8 @@ void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint6
                      uint64_t rtt_min_ns);
 /* A packet that was declared lost arrived. */
 void mrd_cc_found(struct mrd_cc *cc);
+/* From now on packets leave unmarkable: the network counts as one that never marks. */
+void mrd_cc_forget_marks(struct mrd_cc *cc);
 void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
                  const struct mrd_cc_config *config, uint32_t packet_bytes);
 void mrd_cc_fini(struct mrd_cc *cc);

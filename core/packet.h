@@ -23,8 +23,14 @@ struct mrd_addr {
     uint32_t port;
 };
 
-/* ECN field of the IP header. */
-enum mrd_ecn { MRD_ECN_NOT_ECT = 0, MRD_ECN_ECT1 = 1, MRD_ECN_ECT0 = 2, MRD_ECN_CE = 3 };
+/* ECN field of the IP header; UNKNOWN: the mover did not see it. */
+enum mrd_ecn {
+    MRD_ECN_NOT_ECT = 0,
+    MRD_ECN_ECT1 = 1,
+    MRD_ECN_ECT0 = 2,
+    MRD_ECN_CE = 3,
+    MRD_ECN_UNKNOWN = 4
+};
 
 enum {
     /* Bound of the headers of packets that straight receive plans for. */
@@ -49,6 +55,7 @@ struct mrd_rx_packet {
 
 enum mrd_tx_flags {
     MRD_TX_ECT = 1 << 0,     /* set ECT(0) */
+    MRD_TX_NOT_ECT = 1 << 1, /* do not; neither: as the mover likes */
     MRD_TX_ALONE = 1 << 2,   /* not to be sent in a burst: this path loses bursts */
     MRD_TX_UNHEARD = 1 << 3, /* the peer was never heard of: does anybody listen there? */
 };

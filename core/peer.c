@@ -335,7 +335,10 @@ void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
                               .payload_bytes = peer->payload_bytes,
                               .dscp = peer->dscp,
                               .given_up = peer->given_up,
-                              .one_way = peer->one_way};
+                              .one_way = peer->one_way,
+                              .ect_failed = peer->ect.failed,
+                              .ect_off = peer->ect.off,
+                              .ect_acks_off = peer->ect.acks_off};
     *bucket = number + 1;
     peers->num_resting++;
     end_entry(peers, peer);
@@ -394,6 +397,9 @@ struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *a
     peer->dscp = rest->dscp;
     peer->given_up = rest->given_up;
     peer->one_way = rest->one_way;
+    peer->ect.failed = rest->ect_failed;
+    peer->ect.off = rest->ect_off;
+    peer->ect.acks_off = rest->ect_acks_off;
     rest->id = 0;
     return peer;
 }
@@ -485,6 +491,7 @@ void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
     mrd_loss_fini(&tx->loss, peers->allocator);
     mrd_cc_fini(&tx->cc);
     mrd_sent_fini(&tx->sent);
+    peer->ect.testing = false;
     mrd_pool_release(&peers->tx_halves, tx);
     peer->tx = NULL;
 }

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "core/cc.h"
+#include "core/ect.h"
 #include "core/flow.h"
 #include "core/hash.h"
 #include "core/heap.h"
@@ -274,6 +275,7 @@ struct mrd_peer {
     bool one_way : 1;       /* likewise: they all take one way, whatever their path */
     bool given_up : 1;      /* it was unreachable, or restarted, and was not heard from since */
     bool route_asked : 1;   /* the mover was asked what its route takes */
+    struct mrd_ect ect;     /* owned by timer.c, tx_emit.c, rx_ack.c and rx.c */
     uint64_t heard_ns;
     uint64_t guesses_ns;    /* when the refusals of its wrong keys so far are within the rate */
     struct mrd_tx_half *tx; /* NULL: nothing is sent to it */
@@ -303,8 +305,8 @@ struct mrd_rest {
     uint32_t id;   /* 0: the peer of this number does not rest */
     uint32_t next; /* in its bucket: number + 1 of the next one; 0: none */
     uint16_t payload_bytes;
-    uint8_t dscp;
-    bool given_up, one_way;
+    uint8_t dscp, ect_failed;
+    bool given_up : 1, one_way : 1, ect_off : 1, ect_acks_off : 1;
 };
 
 /* A host with peers that are awake. */

@@ -36,6 +36,8 @@
     X(probes_path,            "packets",  "empty packets on paths that were out")                \
     X(probes_mtu,             "packets",  "padded packets, to find out what a path takes")       \
     X(tx_fragments,           "packets",  "pieces of packets that their path takes no more")     \
+    X(ecn_off,                "events",   "packets to a silent peer left without ECT from then on")  \
+    X(ecn_on,                 "events",   "a packet with ECT came through to such a peer: all have it again") \
     X(mtu_falls,              "events",   "large packets stopped coming through: small ones then") \
     X(rx_packets,             "packets",  "data packets taken")                                  \
     X(rx_bytes,               "bytes",    "payload taken, without duplicates")                   \

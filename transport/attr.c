@@ -118,6 +118,19 @@ static int apply_policies(struct mrd_context_attr *a)
     return 0;
 }
 
+static int apply_ecn(struct mrd_context_attr *a)
+{
+    const char *text = a->ecn ? NULL : mrd_attr_environment("MRD_ECN");
+
+    if (text && strcmp(text, "on") && strcmp(text, "off"))
+        return INVALID("MRD_ECN=%s: expected on or off", text);
+    if (text)
+        a->ecn = strcmp(text, "off") ? MRD_ECN_ON : MRD_ECN_OFF;
+    else if (!a->ecn)
+        a->ecn = MRD_ECN_ON;
+    return 0;
+}
+
 static int apply_check(struct mrd_context_attr *a)
 {
     const char *text = a->check ? NULL : mrd_attr_environment("MRD_CHECK");
@@ -203,6 +216,8 @@ static int check_rest(const struct mrd_context_attr *a)
         return INVALID("threading %d: no such mode", (int)a->threading);
     if ((unsigned)a->check > MRD_CHECK_OFF)
         return INVALID("check %d: no such mode", (int)a->check);
+    if ((unsigned)a->ecn > MRD_ECN_OFF)
+        return INVALID("ecn %d: no such mode", (int)a->ecn);
     if (a->rx_drop_ppm > PPM)
         return INVALID("rx_drop_ppm %u: at most %d", a->rx_drop_ppm, PPM);
     if (a->dscp > MRD_DSCP_MAX)
@@ -226,7 +241,7 @@ int mrd_attr_resolve(const struct mrd_context_attr *attr, const char *transport,
                        (unsigned long long)(a.comp_mask & ~ATTR_MASK));
     if ((error = apply_log()) || (error = apply_place(&a, transport, resolved->source_ports)) ||
         (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
-        (error = apply_policies(&a)) || (error = apply_check(&a)))
+        (error = apply_policies(&a)) || (error = apply_check(&a)) || (error = apply_ecn(&a)))
         return error;
     apply_defaults(&a, transport);
     if ((error = check_sizes(&a)) || (error = check_rest(&a)))

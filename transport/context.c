@@ -198,6 +198,7 @@ static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr
         .peer_timeout_ns = attr->peer_timeout_ns,
         .trusting = !attr->challenge_ns,
         .dscp = (uint8_t)attr->dscp,
+        .no_ect = attr->ecn == MRD_ECN_OFF,
         .no_check = attr->check == MRD_CHECK_OFF,
     };
     uint64_t now_ns = mrd_context_now(c);

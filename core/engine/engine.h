@@ -69,6 +69,7 @@ struct mrd_engine_config {
     uint64_t peer_timeout_ns;
     bool trusting; /* first contacts are executed without a proof of where they come from */
     uint8_t dscp;  /* of packets, 0 to 63, where no address handle has another */
+    bool no_ect;   /* no packet says that it can be marked */
     bool no_check; /* payloads to and from peers that want the same have no check */
 };
 

@@ -66,6 +66,7 @@ static void count_packets(struct mrd_engine *e, struct mrd_peer *peer, uint32_t 
     struct mrd_rcv *r = &peer->rx->rcv;
     bool ce = packet->ecn == MRD_ECN_CE;
 
+    peer->ect.acks_off |= packet->ecn == MRD_ECN_NOT_ECT;
     if (payload_len > e->share.largest)
         mrd_share_grow(&e->share, payload_len);
     e->stats.rx_packets += n;
@@ -86,6 +87,7 @@ static bool check_packet(struct mrd_engine *e, struct mrd_peer *peer, const stru
 
     if (verdict == MRD_RCV_DUPLICATE) {
         e->stats.rx_duplicates++;
+        peer->ect.acks_off |= in->packet->ecn == MRD_ECN_NOT_ECT;
         mrd_rcv_count(r, &in->head, in->packet->ecn == MRD_ECN_CE);
         mrd_rcv_dup(r, in->head.psn);
         mrd_tx_ready(e, peer);

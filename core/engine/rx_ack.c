@@ -385,6 +385,8 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
 
     if (!a->acked_packets && !a->counted_packets)
         return;
+    if (peer->ect.off)
+        a->ce_packets = 0; /* marks from before: none follow */
     a->now_ns = e->clock.now_ns;
     a->srtt_ns = tx->loss.srtt_ns;
     a->rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
@@ -477,11 +479,25 @@ static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
     }
 }
 
+/* Was the packet acked that tests whether packets with ECT come through? */
+static void judge_ect(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    const struct mrd_sents *sent = &peer->tx->sent;
+    const struct mrd_sent *rec = mrd_sent_get(sent, peer->ect.test_psn);
+
+    if (!mrd_seq_before(peer->ect.test_psn, sent->next) || (rec && rec->state != MRD_SENT_ACKED))
+        return;
+    mrd_ect_passed(&peer->ect, e->clock.now_ns);
+    e->stats.ecn_on++;
+}
+
 /* An ack was dealt with: its peer may send, and its losses are judged once the queue is empty. */
 static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
         return;
+    if (peer->ect.testing)
+        judge_ect(e, peer);
     if (mrd_list_empty(&peer->suspect))
         mrd_list_append(&e->turns.suspects, &peer->suspect);
     mrd_tx_ready(e, peer);

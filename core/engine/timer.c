@@ -195,6 +195,10 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
     tx->loss.probes++;
     tx->probes.unanswered++;
     mrd_address_doubt(e, peer);
+    if (mrd_ect_silent(&peer->ect, tx->probes.unanswered, e->clock.now_ns)) {
+        e->stats.ecn_off++;
+        mrd_cc_forget_marks(&tx->cc);
+    }
     /* Also if nothing can be sent: the next probe is one interval away. */
     tx->loss.last_send_ns = e->clock.now_ns;
     if (mrd_loss_timed_out(&tx->loss)) {

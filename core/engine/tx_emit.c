@@ -33,7 +33,8 @@ static uint32_t grant(struct mrd_engine *e, struct mrd_peer *peer)
            mrd_share_grant(&e->share, &peer->rx->share_seen, peer->id, e->clock.now_ns);
 }
 
-static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_peer *peer)
+static struct mrd_tx_packet *next_packet(const struct mrd_engine *e, struct mrd_tx_out *o,
+                                         const struct mrd_peer *peer)
 {
     struct mrd_tx_packet *p = &o->packets[o->num++];
 
@@ -41,7 +42,7 @@ static struct mrd_tx_packet *next_packet(struct mrd_tx_out *o, const struct mrd_
     p->from = peer->local;
     p->dscp = peer->dscp;
     p->cookie = MRD_TX_COOKIE_NONE;
-    p->flags = 0;
+    p->flags = e->config.no_ect || peer->ect.off || peer->ect.acks_off ? MRD_TX_NOT_ECT : 0;
     p->num_iov = 0;
     return p;
 }
@@ -101,7 +102,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
     ack.ack_delay_usec = (uint16_t)(e->config.mover.ack_delay_ns / MRD_USEC);
     head.psn = ack.cum;
     for (unsigned i = 0; i < copies; i++) {
-        struct mrd_tx_packet *p = next_packet(o, peer);
+        struct mrd_tx_packet *p = next_packet(e, o, peer);
         uint8_t *end = mrd_wire_put_ack(mrd_wire_put_head(p->head, &head), &ack);
 
         mrd_wire_seal(p->head, end);
@@ -384,7 +385,7 @@ static void put_fragments(struct mrd_engine *e, struct mrd_peer *peer, struct mr
     head.flags = 0;
     head.whole_len = whole->len;
     for (uint32_t i = 0; i < n && o->num < o->max; i++) {
-        struct mrd_tx_packet *p = next_packet(o, peer);
+        struct mrd_tx_packet *p = next_packet(e, o, peer);
         uint32_t offset = (i + times * FRAGMENTS_ON) % n * size;
         uint32_t bytes = whole->len - offset < size ? whole->len - offset : size;
         uint8_t *at;
@@ -402,6 +403,18 @@ static void put_fragments(struct mrd_engine *e, struct mrd_peer *peer, struct mr
     }
     peer->tx->request.packets = 0;
     peer->tx->request.psn = head.psn;
+}
+
+/* May the packet of that record be marked? */
+static uint8_t ect_flag(const struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_sent *rec)
+{
+    bool answers = peer->tx->contact.acked_once && !peer->tx->probes.unanswered;
+
+    if (e->config.no_ect ||
+        !mrd_ect_may_mark(&peer->ect, rec->psn, !rec->tx_count, answers, e->clock.now_ns))
+        return MRD_TX_NOT_ECT;
+    return MRD_TX_ECT;
 }
 
 /* A packet that is to be cut is made in a scratch buffer, not among the caller's packets. */
@@ -424,7 +437,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     uint8_t *at;
 
     mrd_tx_seal(o);
-    p = cut ? begin_whole(e, &whole) : next_packet(o, peer);
+    p = cut ? begin_whole(e, &whole) : next_packet(e, o, peer);
     pseq = mrd_path_sent(&tx->paths, index);
     begin_head(e, peer, rec, &tx->paths.path[index], pseq, &head);
     if (rec->kind == MRD_SENT_SMALL && !cut && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
@@ -458,9 +471,9 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? (uint32_t)p->iov[0].iov_len : 0u);
     p->path = tx->paths.path[index].ev;
-    p->flags =
-        (uint8_t)(MRD_TX_ECT | (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0) |
-                  (mrd_peer_was_heard(peer) ? 0 : MRD_TX_UNHEARD));
+    p->flags = (uint8_t)(ect_flag(e, peer, rec) |
+                         (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0) |
+                         (mrd_peer_was_heard(peer) ? 0 : MRD_TX_UNHEARD));
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
     rec->piece = cut ? tx->pmtu.payload : 0;
@@ -502,10 +515,12 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
         mrd_sent_follow(&tx->sent, next, rec, &tx->paths, mrd_path_sent(&tx->paths, rec->path));
         rec = next;
         mrd_tx_seal(o);
-        p = next_packet(o, peer);
+        p = next_packet(e, o, peer);
         p->cookie = last->cookie;
         p->path = last->path;
         p->flags = last->flags;
+        if (peer->ect.off) /* the last one may have been the test */
+            p->flags = (uint8_t)((p->flags & ~MRD_TX_ECT) | MRD_TX_NOT_ECT);
         p->num_iov = 1;
         p->head_len = last->head_len;
         p->len = last->len;
@@ -538,7 +553,7 @@ void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
         p->dscp = e->config.dscp;
         p->cookie = MRD_TX_COOKIE_NONE;
         p->path = (uint16_t)mrd_rng_below(&e->rng, e->config.paths);
-        p->flags = 0;
+        p->flags = MRD_TX_NOT_ECT; /* whether its way takes ECT is not known */
         p->num_iov = 0;
         p->head_len = (uint16_t)(end - p->head);
         p->len = p->head_len;

@@ -89,6 +89,13 @@ enum mrd_check {
     MRD_CHECK_OFF,
 };
 
+/* Do packets say that switches may mark them when queues grow (RFC 3168)? */
+enum mrd_ecn_mode {
+    MRD_ECN_DEFAULT = 0, /* as MRD_ECN says; on without it */
+    MRD_ECN_ON,          /* ECT(0); not to peers that are reached only without it */
+    MRD_ECN_OFF,         /* never, for networks that drop or mistreat such packets */
+};
+
 enum mrd_threading {
     MRD_THREADING_MULTI = 0, /* calls lock the context */
     MRD_THREADING_SINGLE,    /* the caller serialises all calls; implies MRD_PROGRESS_MANUAL */
@@ -143,6 +150,7 @@ struct mrd_context_attr {
     const char *entropy;
     uint32_t dscp; /* of the IP header of packets, 0 to 63 (RFC 2474) */
     enum mrd_check check;
+    enum mrd_ecn_mode ecn;
 };
 
 struct mrd_context {
@@ -162,7 +170,7 @@ MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
 /*
  * Opens a context on `device` (NULL: that of MRD_DEVICE, else "udp"). `attr` may be NULL. Where it
  * leaves the default, these environment variables apply: MRD_ADDRESS, MRD_PORT, MRD_MTU, MRD_CHECK,
- * MRD_SOURCE_PORTS (FIRST-LAST), MRD_DSCP, MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
+ * MRD_ECN, MRD_SOURCE_PORTS (FIRST-LAST), MRD_DSCP, MRD_PATHS, MRD_SPRAY, MRD_CC, MRD_LOG (error|warn|info|debug).
  * NULL with errno: EINVAL (an attribute), EADDRINUSE (a port), EADDRNOTAVAIL (address), EMFILE
  * (each UDP path takes a descriptor), ENOMEM; mrd_open_device(3) has those of RDMA devices.
  */

@@ -22,6 +22,12 @@ extern "C" {
 struct mrd_sim;
 
 /* A link in one direction. Shares are parts per million, and each packet is judged by itself. */
+enum mrd_sim_blackhole {
+    MRD_SIM_BLACKHOLE_NONE = 0,
+    MRD_SIM_BLACKHOLE_ALL,
+    MRD_SIM_BLACKHOLE_ECT, /* only packets that can be marked */
+};
+
 struct mrd_sim_link {
     uint64_t rate_bps;      /* bit/s; 0: infinite */
     uint64_t delay_ns;      /* propagation; in a topology also switch_ns of the switch at its end */
@@ -37,7 +43,7 @@ struct mrd_sim_link {
     uint32_t burst_loss_ppm;  /* loss while the link is bad */
     uint64_t flap_period_ns;  /* 0: does not flap */
     uint64_t flap_down_ns;    /* the first part of each period, in which the link is down */
-    int blackhole;            /* loses everything, unnoticed */
+    int blackhole;            /* enum mrd_sim_blackhole: loses packets, unnoticed */
     int down;                 /* no carrier: switches use other links, or drop */
 };
 
@@ -178,7 +184,7 @@ MRD_EXPORT uint64_t mrd_sim_lost(const struct mrd_sim *sim);
  *   queue BYTES            ecn MIN,MAX (bytes; 0,0: none)
  *   loss SHARE             corrupt SHARE
  *   duplicate SHARE        burst ENTER,LEAVE,LOSS (shares: Gilbert-Elliott; 0,0,0: none)
- *   blackhole on|off       flap PERIOD_US,DOWN_US (0,0: stop)
+ *   blackhole on|ect|off   flap PERIOD_US,DOWN_US (0,0: stop)
  *   down on|off            heal (any value, or NULL: as it started)
  *
  * -EINVAL: no such action or value; -ENOENT: no link has such a name; -ENOMEM.

@@ -358,7 +358,7 @@ static const struct {
     {"*", "duplicate", "x", -EINVAL, "duplicate: expected SHARE of 0 to 1"},
     {"*", "burst", "0.1,0.1", -EINVAL, "burst: expected ENTER,LEAVE,LOSS shares of 0 to 1"},
     {"*", "burst", "0.1,0.1,2", -EINVAL, "burst: expected ENTER,LEAVE,LOSS shares of 0 to 1"},
-    {"*", "blackhole", "1", -EINVAL, "blackhole: expected on or off"},
+    {"*", "blackhole", "1", -EINVAL, "blackhole: expected on, ect or off"},
     {"*", "down", "", -EINVAL, "down: expected on or off"},
     {"*", "flap", "5", -EINVAL, "flap: expected PERIOD_US,DOWN_US"},
     {"*", "flap", "5,6", -EINVAL, "flap: expected PERIOD_US,DOWN_US"},

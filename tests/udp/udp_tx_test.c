@@ -296,6 +296,45 @@ static void mrd_udp_tx_burst__ect(void **state)
         assert_int_equal(f->received[i].ecn, MRD_ECN_ECT0);
 }
 
+/* One packet of a row that must not have ECT leaves without, and the others with it. */
+static void mrd_udp_tx_burst__not_ect(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_addr to[2] = {f->to_b, fixture_addr("::1", f->b)};
+    struct mrd_tx_packet packets[10];
+
+    for (unsigned i = 0; i < 10; i++) {
+        packets[i] = fixture_packet(i, 1000, &to[i / 5]);
+        packets[i].flags = i % 5 == 2 ? MRD_TX_NOT_ECT : MRD_TX_ECT;
+    }
+    assert_int_equal(f->a->ops->tx_burst(f->a, packets, 10), 10);
+    fixture_receive(f, f->b, 10, false);
+    fixture_check(f, 10);
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(f->received[i].ecn, i % 5 == 2 ? MRD_ECN_NOT_ECT : MRD_ECN_ECT0);
+}
+
+/* A context that uses no ECT sets it on no packet. */
+static void mrd_udp_tx_burst__ect_is_off(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_context_attr attr = {.paths = 1, .ecn = MRD_ECN_OFF, .dscp = 10};
+    struct mrd_backend *b = fixture_open(&attr, 0);
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct mrd_tx_packet p = fixture_packet(i, 40, &f->to_b);
+
+        p.flags = i == 0 ? MRD_TX_ECT : i == 1 ? MRD_TX_NOT_ECT : 0;
+        p.dscp = 10;
+        assert_int_equal(b->ops->tx_burst(b, &p, 1), 1);
+    }
+    fixture_receive(f, f->b, 3, false);
+    fixture_check(f, 3);
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(f->received[i].ecn, MRD_ECN_NOT_ECT);
+    fixture_close(b);
+}
+
 /* An answer leaves from the address that was addressed, in superpackets and alone. */
 static void mrd_udp_tx_burst__from(void **state)
 {
@@ -417,6 +456,8 @@ int main(void)
         TX_TEST(mrd_udp_tx_burst__wrong_family),
         TX_TEST(mrd_udp_tx_burst__too_big),
         TX_TEST(mrd_udp_tx_burst__ect),
+        TX_TEST(mrd_udp_tx_burst__not_ect),
+        TX_TEST(mrd_udp_tx_burst__ect_is_off),
         TX_TEST(mrd_udp_tx_burst__from),
         TX_TEST(mrd_udp_tx_burst__no_naming),
         TX_TEST(mrd_udp_tx_burst__naming_works),

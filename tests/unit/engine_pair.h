@@ -34,6 +34,7 @@ struct pair_frame {
     uint8_t data[MRD_TX_HEAD_BYTES];
     uint32_t len;
     uint16_t path;
+    uint8_t flags; /* enum mrd_tx_flags that it left with */
 };
 
 struct pair_end {
@@ -182,8 +183,11 @@ static inline void pair_post_recv(struct pair *p, unsigned at, uint32_t offset, 
 static inline struct mrd_rx_packet pair_packet(const struct pair *p, unsigned at,
                                                const struct pair_frame *f)
 {
-    return (struct mrd_rx_packet){
-        .data = f->data, .len = f->len, .from = p->end[1 - at].addr, .to = p->end[at].addr};
+    return (struct mrd_rx_packet){.data = f->data,
+                                  .len = f->len,
+                                  .ecn = f->flags & MRD_TX_ECT ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT,
+                                  .from = p->end[1 - at].addr,
+                                  .to = p->end[at].addr};
 }
 
 static inline struct mrd_wire_head pair_head(const struct pair_frame *f)
@@ -253,6 +257,7 @@ static inline unsigned pair_tx(struct pair *p, unsigned at)
             memcpy(f->data, packet[i].head, packet[i].head_len);
             f->len = packet[i].head_len;
             f->path = packet[i].path;
+            f->flags = packet[i].flags;
             for (unsigned k = 0; k < packet[i].num_iov;
                  f->len += (uint32_t)packet[i].iov[k++].iov_len)
                 memcpy(f->data + f->len, packet[i].iov[k].iov_base, packet[i].iov[k].iov_len);

@@ -221,6 +221,7 @@ static void mrd_open_device__bad_environment(void **state)
         {"MRD_PORT", "65536"},
         {"MRD_MTU", "16385"},
         {"MRD_CHECK", "maybe"},
+        {"MRD_ECN", "ECT"},
         {"MRD_SOURCE_PORTS", "9"},
         {"MRD_SOURCE_PORTS", "9-8"},
         {"MRD_SOURCE_PORTS", "1-65536"},

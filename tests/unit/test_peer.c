@@ -402,7 +402,7 @@ static void mrd_peer_bytes__active(void **state)
         uint32_t paths;
         bool both_ways;
         uint64_t most;
-    } table[] = {{1, false, 2112}, {1, true, 2112}, {32, false, 3136}, {32, true, 3136}};
+    } table[] = {{1, false, 2176}, {1, true, 2176}, {32, false, 3200}, {32, true, 3200}};
     struct unit_alloc alloc;
 
     (void)state;

@@ -153,6 +153,7 @@ static struct mrd_backend *ibv_open(const struct mrd_device *device,
     ibv->epoll_fd = -1;
     ibv->drop_ppm = attr->rx_drop_ppm;
     ibv->dscp = (uint8_t)attr->dscp;
+    ibv->ecn = attr->ecn == MRD_ECN_OFF ? MRD_ECN_NOT_ECT : MRD_ECN_ECT0;
     memcpy(ibv->name, device->name, sizeof(ibv->name));
     mrd_rng_init(&ibv->rng, attr->seed);
     ibv->label_base = mrd_rng_below(&ibv->rng, 1 << 14);

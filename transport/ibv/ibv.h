@@ -132,6 +132,7 @@ struct mrd_ibv {
     struct mrd_rng rng;
     uint32_t drop_ppm;
     uint8_t dscp; /* of the context */
+    uint8_t ecn;  /* enum mrd_ecn, of all packets */
 
     struct ibv_context *verbs;
     struct ibv_pd *pd;

@@ -177,7 +177,7 @@ struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote 
         .port_num = ibv->port.num,
         .grh = {.sgid_index = (uint8_t)ibv->port.gid_index,
                 .hop_limit = MRD_IBV_HOP_LIMIT,
-                .traffic_class = (uint8_t)(remote->key.scope << 2 | MRD_ECN_ECT0)},
+                .traffic_class = (uint8_t)(remote->key.scope << 2 | ibv->ecn)},
     };
 
     if (remote->ah[index])

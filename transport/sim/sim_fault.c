@@ -49,7 +49,7 @@ static const struct {
     [CORRUPT] = {"corrupt", 1, 1, "SHARE of 0 to 1"},
     [DUPLICATE] = {"duplicate", 1, 1, "SHARE of 0 to 1"},
     [BURST] = {"burst", 3, 1, "ENTER,LEAVE,LOSS shares of 0 to 1"},
-    [BLACKHOLE] = {"blackhole", 0, 0, "on or off"},
+    [BLACKHOLE] = {"blackhole", 0, 0, "on, ect or off"},
     [DOWN] = {"down", 0, 0, "on or off"},
     [FLAP] = {"flap", 2, 1e9, "PERIOD_US,DOWN_US"},
     [HEAL] = {"heal", 0, 0, ""},
@@ -107,6 +107,10 @@ static bool read_value(int action, const char *text, double *value)
 {
     if (action == HEAL)
         return true;
+    if (action == BLACKHOLE && strcmp(text, "ect") == 0) {
+        value[0] = MRD_SIM_BLACKHOLE_ECT;
+        return true;
+    }
     if (actions[action].values == 0)
         return read_switch(text, &value[0]);
     if (!read_values(text, actions[action].values, actions[action].max, value))
@@ -247,7 +251,7 @@ static void change(enum action action, const double *value, const struct mrd_sim
         link->burst_loss_ppm = ppm(value[2]);
         break;
     case BLACKHOLE:
-        link->blackhole = value[0] != 0;
+        link->blackhole = (int)value[0];
         break;
     case DOWN:
         link->down = value[0] != 0;

@@ -205,13 +205,21 @@ static uint64_t urgent_backlog(const struct mrd_sim_wire *wire, uint64_t now_ns)
     return (uint64_t)((double)(wire->urgent_at_ns - now_ns) * wire->bytes_per_ns);
 }
 
+static bool swallows(const struct mrd_sim_wire *wire, bool ect, uint64_t now_ns)
+{
+    int blackhole = wire->attr.blackhole;
+
+    return (blackhole && (blackhole != MRD_SIM_BLACKHOLE_ECT || ect)) ||
+           mrd_sim_wire_is_down(wire, now_ns);
+}
+
 struct mrd_sim_passage mrd_sim_wire_offer(struct mrd_sim_wire *wire, uint32_t wire_bytes, bool ect,
                                           uint32_t urgent_bytes_max, uint64_t now_ns)
 {
     struct mrd_sim_passage passage = {0};
 
     wire->stats.packets++;
-    if (wire->is_faulty && (wire->attr.blackhole || mrd_sim_wire_is_down(wire, now_ns))) {
+    if (wire->is_faulty && swallows(wire, ect, now_ns)) {
         wire->stats.blackholed++;
         return passage;
     }

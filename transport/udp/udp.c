@@ -195,8 +195,9 @@ struct mrd_backend *mrd_udp_open_without(const char *device, const struct mrd_co
     udp->base = (struct mrd_backend){.ops = &mrd_udp_ops, .threaded = true};
     udp->without = without;
     udp->mtu = attr->mtu;
-    udp->dscp = (uint8_t)attr->dscp;
     udp->rx.fd = udp->ask_fd = -1;
+    udp->no_ect = attr->ecn == MRD_ECN_OFF;
+    udp->tos = mrd_udp_tos((uint8_t)attr->dscp, !udp->no_ect);
     udp->rx.drop_ppm = attr->rx_drop_ppm;
     mrd_rng_init(&udp->rx.rng, attr->seed);
     udp->rx.staging = malloc(MRD_UDP_STAGING_BYTES);

@@ -232,15 +232,16 @@ struct mrd_udp {
     uint32_t bound_device; /* index of the device that sockets are born bound to (a VRF), or 0 */
     struct mrd_addr bound; /* address that all sockets are bound to; all zero: any */
     uint32_t mtu;          /* most payload bytes a packet, as the user asked; 0: our choice */
-    uint8_t dscp;          /* of the context; the path sockets have it */
+    uint8_t tos;           /* of the path sockets; of packets that say nothing else */
+    bool no_ect;           /* no packet has ECT */
     struct mrd_udp_tx tx;
     struct mrd_udp_rx rx;
 };
 
-/* The TOS or traffic class of packets: the DSCP, and ECT(0). */
-static inline int mrd_udp_tos(uint8_t dscp)
+/* The TOS or traffic class of packets: the DSCP, and ECT(0) if it may be marked. */
+static inline uint8_t mrd_udp_tos(uint8_t dscp, bool ect)
 {
-    return dscp << 2 | MRD_ECN_ECT0;
+    return (uint8_t)(dscp << 2 | (ect ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT));
 }
 
 /* -------------------------------------------------------------------- udp.c */

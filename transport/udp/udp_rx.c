@@ -85,7 +85,7 @@ static void read_arrival(struct mrd_udp *udp, struct msghdr *msg, uint32_t bytes
     mrd_udp_from_sockaddr(msg->msg_name, &a->from);
     a->to = udp->bound;
     a->to.port = mrd_udp_addr_is_any(&udp->bound) ? 0 : udp->rx.port;
-    a->ecn = MRD_ECN_NOT_ECT;
+    a->ecn = MRD_ECN_UNKNOWN;
     a->segment_len = a->total_len = bytes;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
         if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
@@ -219,6 +219,7 @@ static enum got receive_lean(struct mrd_udp *udp)
         return GOT_NOTHING;
     rx->count.plain++;
     *a = (struct mrd_udp_arrival){.to = udp->bound,
+                                  .ecn = MRD_ECN_UNKNOWN,
                                   .segment_len = (uint32_t)n,
                                   .total_len = (uint32_t)n,
                                   .segments = n > 0,

@@ -196,18 +196,18 @@ int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port)
  * Nothing is ever fragmented. PROBE, not DO: both set the DF bit, but with DO the kernel believes
  * what ICMP says of the path, which may be forged or never come. The engine probes.
  *
- * ECT is set on all packets, acks included: a mark on an ack does no harm, and an option for each
- * packet would cost time.
+ * ECT is set on all packets, acks included, but where the engine says that it must not be: a mark on
+ * an ack does no harm, and an option for each packet would cost time.
  */
 static void prepare_source(struct mrd_udp *udp, int fd)
 {
     if (udp->family == AF_INET || mrd_udp_addr_is_any(&udp->bound)) {
         mrd_udp_ask(udp, fd, MRD_UDP_LACKS_DF, IP_PMTUDISC_PROBE);
-        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_TOS, mrd_udp_tos(udp->dscp));
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_TOS, udp->tos);
     }
     if (udp->family == AF_INET6) {
         mrd_udp_ask(udp, fd, MRD_UDP_LACKS_DF6, IPV6_PMTUDISC_PROBE);
-        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_TCLASS, mrd_udp_tos(udp->dscp));
+        mrd_udp_ask(udp, fd, MRD_UDP_LACKS_TCLASS, udp->tos);
     }
 }
 

@@ -23,7 +23,8 @@ enum {
 
 static bool same_way(const struct mrd_tx_packet *a, const struct mrd_tx_packet *b)
 {
-    return a->path == b->path && a->dscp == b->dscp && memcmp(&a->to, &b->to, sizeof(a->to)) == 0 &&
+    return a->path == b->path && a->dscp == b->dscp && !((a->flags ^ b->flags) & MRD_TX_NOT_ECT) &&
+           memcmp(&a->to, &b->to, sizeof(a->to)) == 0 &&
            memcmp(&a->from, &b->from, sizeof(a->from)) == 0;
 }
 
@@ -158,11 +159,15 @@ static bool can_mark(const struct mrd_udp *udp, const struct mrd_addr *to)
     return mrd_udp_can(udp, mrd_udp_addr_is_v4(to) ? MRD_UDP_LACKS_TOS : MRD_UDP_LACKS_TCLASS);
 }
 
-/* A packet whose DSCP is not the socket's says so itself. */
-static void put_dscp(struct msghdr *msg, const struct mrd_tx_packet *p)
+static uint8_t tos_of(const struct mrd_udp *udp, const struct mrd_tx_packet *p)
+{
+    return mrd_udp_tos(p->dscp, !udp->no_ect && !(p->flags & MRD_TX_NOT_ECT));
+}
+
+/* A packet whose DSCP or ECT is not the socket's says so itself. */
+static void put_tos(struct msghdr *msg, const struct mrd_tx_packet *p, int tos)
 {
     bool v4 = mrd_udp_addr_is_v4(&p->to);
-    int tos = mrd_udp_tos(p->dscp);
 
     memcpy(put_control(msg, v4 ? IPPROTO_IP : IPPROTO_IPV6, v4 ? IP_TOS : IPV6_TCLASS, sizeof(tos)),
            &tos, sizeof(tos));
@@ -198,8 +203,8 @@ static void put_message(struct mrd_udp *udp, const struct mrd_tx_packet *packets
         if (named)
             put_source(udp, msg, &source);
     }
-    if (packets[0].dscp != udp->dscp && can_mark(udp, &packets[0].to))
-        put_dscp(msg, &packets[0]);
+    if (tos_of(udp, &packets[0]) != udp->tos && can_mark(udp, &packets[0].to))
+        put_tos(msg, &packets[0], tos_of(udp, &packets[0]));
     if (n > 1) {
         uint16_t segment = (uint16_t)packets[0].len;
 

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Networks that drop packets with ECT: from the first one on, later, one way, for a while. */
+#include "core/engine/state.h"
+#include "tests/support/wiretap.h"
+#include "transport/context.h"
+
+enum { MESSAGE = 1 << 20, LINKS = 4 };
+
+/* All links from -> to. */
+static void set_links(struct sim_world *w, uint32_t from, uint32_t to, int blackhole)
+{
+    struct mrd_sim_link link;
+
+    for (int i = 0; i < (int)w->options.links; i++) {
+        assert_int_equal(mrd_sim_get_link(w->sim, (int)from, (int)to, i, &link), 0);
+        link.blackhole = blackhole;
+        assert_int_equal(mrd_sim_set_link(w->sim, (int)from, (int)to, i, &link), 0);
+    }
+}
+
+static void set_network(struct sim_world *w, int blackhole)
+{
+    set_links(w, HOST_0, HOST_1, blackhole);
+    set_links(w, HOST_1, HOST_0, blackhole);
+}
+
+static struct sim_world *begin(int blackhole)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                                 .hosts = 3,
+                                                                 .links = LINKS,
+                                                                 .paths = 2 * LINKS,
+                                                                 .rate_bps = 1000000000,
+                                                                 .queue_bytes = 1 << 20,
+                                                                 .ecn_min_bytes = 4 << 10,
+                                                                 .ecn_max_bytes = 32 << 10});
+
+    set_network(w, blackhole);
+    return w;
+}
+
+static const struct mrd_peer *peer_of(struct sim_world *w)
+{
+    const struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    struct mrd_addr to = mrd_container_of(e->peers.awake.next, const struct mrd_peer, node)->addr;
+
+    return mrd_peer_find(&e->peers, &to);
+}
+
+static struct mrd_sim_stats stats_of(struct sim_world *w)
+{
+    struct mrd_sim_stats stats = {0};
+
+    for (int i = 0; i < LINKS; i++) {
+        struct mrd_sim_stats one;
+
+        assert_int_equal(mrd_sim_link_stats(w->sim, HOST_0, HOST_1, i, &one), 0);
+        stats.ce += one.ce;
+        stats.blackholed += one.blackholed;
+    }
+    return stats;
+}
+
+static void send_one(struct sim_world *w, uint32_t bytes, uint64_t budget_ns)
+{
+    sim_send(w, HOST_0, HOST_1, bytes);
+    sim_run_until_complete(w, budget_ns);
+    assert_true(sim_payload_equal(w, HOST_1));
+}
+
+/* Nothing with ECT ever came through: after a few packets all leave without. */
+static void sim_ecn_black__from_the_first_packet(void **state)
+{
+    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+
+    (void)state;
+    send_one(w, MESSAGE, 100 * MSEC_NS);
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 0);
+    assert_int_equal(sim_counter(w, HOST_0, "peers_unreachable"), 0);
+    /* Two packets, perhaps twice each, and one that tests whether it was that. */
+    assert_in_range(stats_of(w).blackholed, 2, 8);
+    sim_world_destroy(w);
+}
+
+/* Tests get rare: each costs a packet. */
+static void sim_ecn_black__few_tests(void **state)
+{
+    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+    uint64_t lost, timeouts;
+
+    (void)state;
+    send_one(w, MESSAGE, 100 * MSEC_NS);
+    lost = stats_of(w).blackholed;
+    timeouts = sim_counter(w, HOST_0, "retx_timeout");
+    for (unsigned i = 0; i < 700; i++) {
+        sim_run(w, 100 * MSEC_NS);
+        send_one(w, 16 << 10, 20 * MSEC_NS);
+    }
+    /* After 1, 4, 16 s; the next in 64 s. */
+    assert_int_equal(stats_of(w).blackholed - lost, 3);
+    assert_int_equal(sim_counter(w, HOST_0, "retx_timeout"), timeouts);
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
+    assert_true(peer_of(w)->ect.off);
+    sim_world_destroy(w);
+}
+
+/* A peer that rested meanwhile is the one that it was. */
+static void sim_ecn_black__is_remembered(void **state)
+{
+    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+    uint64_t lost;
+
+    (void)state;
+    send_one(w, MESSAGE, 100 * MSEC_NS);
+    lost = stats_of(w).blackholed;
+    for (unsigned i = 0; i < 150; i++) { /* the context is in use, for others */
+        sim_run(w, 100 * MSEC_NS);
+        sim_send(w, HOST_0, HOST_2, 64);
+        sim_run_until_complete(w, 20 * MSEC_NS);
+    }
+    assert_int_equal(sim_counter(w, HOST_0, "peers_rested"), 1);
+    send_one(w, MESSAGE, 20 * MSEC_NS);
+    assert_int_equal(stats_of(w).blackholed, lost);
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
+    sim_world_destroy(w);
+}
+
+/* The route changes in the middle of a transfer; later it changes back. */
+static void sim_ecn_black__later(void **state)
+{
+    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
+    uint64_t marks;
+
+    (void)state;
+    for (unsigned i = 0; i < 16; i++)
+        sim_send(w, HOST_0, HOST_1, MESSAGE);
+    sim_run(w, 5 * MSEC_NS);
+    assert_true(stats_of(w).ce > 0);
+    assert_true(peer_of(w)->tx->cc.ce_seen);
+    set_network(w, MRD_SIM_BLACKHOLE_ECT);
+    sim_run_until_complete(w, 500 * MSEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
+    assert_int_equal(sim_counter(w, HOST_0, "peers_unreachable"), 0);
+    assert_true(peer_of(w)->ect.off);
+    assert_false(peer_of(w)->tx->cc.ce_seen); /* congestion control expects no marks */
+
+    set_network(w, MRD_SIM_BLACKHOLE_NONE);
+    marks = stats_of(w).ce;
+    for (unsigned i = 0; i < 100 && !sim_counter(w, HOST_0, "ecn_on"); i++) {
+        send_one(w, MESSAGE, 100 * MSEC_NS);
+        sim_run(w, 100 * MSEC_NS);
+    }
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 1);
+    for (unsigned i = 0; i < 16; i++)
+        sim_send(w, HOST_0, HOST_1, MESSAGE);
+    sim_run_until_complete(w, SEC_NS);
+    assert_true(stats_of(w).ce > marks);
+    sim_world_destroy(w);
+}
+
+/* Silence that has another cause: as soon as the peer answers, marks are there again. */
+static void sim_ecn_black__false_alarm(void **state)
+{
+    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
+
+    (void)state;
+    for (unsigned i = 0; i < 16; i++)
+        sim_send(w, HOST_0, HOST_1, MESSAGE);
+    sim_run(w, 5 * MSEC_NS);
+    set_network(w, MRD_SIM_BLACKHOLE_ALL);
+    sim_run(w, 50 * MSEC_NS);
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
+    set_network(w, MRD_SIM_BLACKHOLE_NONE);
+    sim_run_until_complete(w, SEC_NS);
+    assert_true(sim_payload_equal(w, HOST_1));
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
+    assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 1);
+    assert_true(peer_of(w)->tx->cc.ce_seen);
+    sim_world_destroy(w);
+}
+
+/* Both ends send: each finds out by itself. */
+static void sim_ecn_black__both_ways(void **state)
+{
+    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        sim_send(w, HOST_0, HOST_1, MESSAGE);
+        sim_send(w, HOST_1, HOST_0, MESSAGE);
+    }
+    sim_run_until_complete(w, 100 * MSEC_NS);
+    for (uint32_t host = HOST_0; host <= HOST_1; host++) {
+        assert_true(sim_payload_equal(w, host));
+        assert_int_equal(sim_counter(w, host, "ecn_off"), 1);
+    }
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_ecn_black__from_the_first_packet),
+        cmocka_unit_test(sim_ecn_black__few_tests),
+        cmocka_unit_test(sim_ecn_black__is_remembered),
+        cmocka_unit_test(sim_ecn_black__later),
+        cmocka_unit_test(sim_ecn_black__false_alarm),
+        cmocka_unit_test(sim_ecn_black__both_ways),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

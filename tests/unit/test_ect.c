@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Whether packets to a peer may be marked: silence, tests of one packet, and how they get rare. */
+#include "core/ect.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "core/limits.h"
+
+static bool marks(struct mrd_ect *x, uint32_t psn, uint64_t now_ns)
+{
+    return mrd_ect_may_mark(x, psn, true, true, now_ns);
+}
+
+/* Two probes that nobody answered; one is no reason. */
+static void mrd_ect_silent__two_probes(void **state)
+{
+    struct mrd_ect x = {0};
+
+    (void)state;
+    assert_false(mrd_ect_silent(&x, 1, 0));
+    assert_true(marks(&x, 0, 0));
+    assert_true(mrd_ect_silent(&x, 2, 0));
+    assert_false(mrd_ect_silent(&x, 3, 0)); /* it is off already */
+    assert_false(mrd_ect_may_mark(&x, 0, false, false, 0));
+    assert_false(mrd_ect_may_mark(&x, 1, true, false, 0));
+}
+
+/* A new packet is the test, once the peer answers. No other has ECT meanwhile. */
+static void mrd_ect_may_mark__tests_one_packet(void **state)
+{
+    struct mrd_ect x = {0};
+
+    (void)state;
+    mrd_ect_silent(&x, 2, 0);
+    assert_false(mrd_ect_may_mark(&x, 6, false, true, 1000));
+    assert_true(marks(&x, 7, 1000));
+    assert_int_equal(x.test_psn, 7);
+    assert_false(marks(&x, 8, 1000));
+    assert_true(x.testing);
+    mrd_ect_passed(&x, 2000);
+    assert_true(marks(&x, 9, 2000));
+    assert_true(mrd_ect_may_mark(&x, 9, false, false, 3000));
+}
+
+/* The test is sent again: it was lost. The next ones come after 1, 4, 16 s ..., and never stop. */
+static void mrd_ect_may_mark__tests_get_rare(void **state)
+{
+    static const uint64_t waits_s[] = {1, 4, 16, 64, 256, 1024, 4096, 4096, 4096};
+    struct mrd_ect x = {0};
+    uint64_t now_ns = 0;
+    uint32_t psn = 0;
+
+    (void)state;
+    mrd_ect_silent(&x, 2, now_ns);
+    for (unsigned i = 0; i < sizeof(waits_s) / sizeof(waits_s[0]); i++) {
+        assert_true(marks(&x, psn, now_ns));
+        assert_false(mrd_ect_may_mark(&x, psn, false, true, now_ns));
+        assert_false(x.testing);
+        now_ns += waits_s[i] * MRD_SEC;
+        assert_false(marks(&x, ++psn, now_ns - 1));
+    }
+    for (unsigned i = 0; i < 300; i++) { /* and the counter does not wrap */
+        assert_true(marks(&x, psn, now_ns));
+        assert_false(mrd_ect_may_mark(&x, psn++, false, true, now_ns));
+        now_ns += 4096 * MRD_SEC;
+        assert_false(marks(&x, psn, now_ns - 1));
+    }
+}
+
+/*
+ * Tests pass, but as soon as all have ECT the peer falls silent: tests get rare, too. Silence long
+ * after is another one.
+ */
+static void mrd_ect_silent__relapses(void **state)
+{
+    struct mrd_ect x = {0};
+
+    (void)state;
+    mrd_ect_silent(&x, 2, 0);
+    assert_true(marks(&x, 0, 1));
+    mrd_ect_passed(&x, 2);
+    mrd_ect_silent(&x, 2, MRD_SEC);
+    assert_false(marks(&x, 1, MRD_SEC)); /* now it is to wait */
+    assert_false(marks(&x, 1, 2 * MRD_SEC - 1));
+    assert_true(marks(&x, 1, 2 * MRD_SEC));
+    mrd_ect_passed(&x, 2 * MRD_SEC);
+    mrd_ect_silent(&x, 2, 3 * MRD_SEC);
+    assert_false(marks(&x, 2, 3 * MRD_SEC));
+    assert_false(marks(&x, 2, 7 * MRD_SEC - 1));
+    assert_true(marks(&x, 2, 7 * MRD_SEC));
+    mrd_ect_passed(&x, 7 * MRD_SEC);
+    mrd_ect_silent(&x, 2, 1000 * MRD_SEC);
+    assert_true(marks(&x, 3, 1000 * MRD_SEC));
+}
+
+/* What a record of a peer that rested has: no time of the next test, so it waits from now on. */
+static void mrd_ect_may_mark__after_rest(void **state)
+{
+    struct mrd_ect x = {.off = true, .failed = 2};
+
+    (void)state;
+    assert_false(marks(&x, 0, 50 * MRD_SEC));
+    assert_false(marks(&x, 1, 54 * MRD_SEC - 1));
+    assert_true(marks(&x, 2, 54 * MRD_SEC));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_ect_silent__two_probes),
+        cmocka_unit_test(mrd_ect_may_mark__tests_one_packet),
+        cmocka_unit_test(mrd_ect_may_mark__tests_get_rare),
+        cmocka_unit_test(mrd_ect_silent__relapses),
+        cmocka_unit_test(mrd_ect_may_mark__after_rest),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which packets leave with ECT, and which must not. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tests/unit/engine_pair.h"
+
+enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD, ECT = MRD_TX_ECT | MRD_TX_NOT_ECT };
+
+static struct pair pair;
+
+static struct pair *begin(bool no_ect)
+{
+    pair_config(&pair);
+    pair.config.no_ect = no_ect;
+    pair.config.mover.quantum = SEGMENTS;
+    pair_open(&pair);
+    return &pair;
+}
+
+static void write_one(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+}
+
+/* What has come is read, and acked at last. Returns the flags of the ack. */
+static uint8_t ack_at_last(struct pair *p)
+{
+    for (unsigned i = 0; i < 10 && !pair_turn(p, 1); i++)
+        p->now = mrd_engine_deadline(p->end[1].e);
+    assert_true(p->end[0].num_inbox >= 1);
+    assert_int_equal(pair_head(&p->end[0].inbox[0]).type, MRD_WIRE_ACK);
+    return p->end[0].inbox[0].flags & ECT;
+}
+
+/* One packet there, with these flags in place of its own; the flags of the ack that comes back. */
+static uint8_t flags_of_ack(struct pair *p, uint8_t flags)
+{
+    uint8_t ack;
+
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 1);
+    p->end[1].inbox[0].flags = flags;
+    p->now += PAIR_HOP_NS;
+    ack = ack_at_last(p);
+    pair_settle(p, p->now + MRD_SEC);
+    return ack;
+}
+
+/* Acks may be marked, which does no harm; not if what they ack came without ECT, nor later. */
+static void mrd_tx_put_ack__as_the_peer(void **state)
+{
+    struct pair *p = begin(false);
+
+    (void)state;
+    write_one(p);
+    assert_int_equal(flags_of_ack(p, MRD_TX_ECT), 0);
+    assert_int_equal(flags_of_ack(p, MRD_TX_NOT_ECT), MRD_TX_NOT_ECT);
+    assert_int_equal(flags_of_ack(p, MRD_TX_ECT), MRD_TX_NOT_ECT);
+    pair_end(p);
+}
+
+/* The packet came, but its ack did not: its copy, without ECT, is a duplicate. */
+static void mrd_tx_put_ack__of_a_duplicate(void **state)
+{
+    struct pair *p = begin(false);
+    struct pair_frame copy;
+
+    (void)state;
+    write_one(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 1);
+    copy = p->end[1].inbox[0];
+    copy.flags = MRD_TX_NOT_ECT;
+    p->now += PAIR_HOP_NS;
+    assert_int_equal(ack_at_last(p), 0);
+    p->end[0].num_inbox = 0;
+    p->end[1].inbox[p->end[1].num_inbox++] = copy;
+    assert_int_equal(ack_at_last(p), MRD_TX_NOT_ECT);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Answers are not acked: a way that drops ECT would drop them each time. */
+static void mrd_tx_put_answers__not_ect(void **state)
+{
+    struct pair *p = begin(false);
+    struct pair_frame *f = &p->end[0].inbox[0];
+
+    (void)state;
+    p->end[1].e->config.challenge_ns = 4 * MRD_SEC;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    assert_true(pair_tx(p, 0) >= 1);
+    assert_int_equal(p->end[1].inbox[0].flags & ECT, MRD_TX_ECT);
+    p->now += PAIR_HOP_NS;
+    assert_true(pair_turn(p, 1) >= 1);
+    assert_int_equal(pair_head(f).type, MRD_WIRE_CHALLENGE);
+    assert_int_equal(f->flags & ECT, MRD_TX_NOT_ECT);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+/* Of packets that leave as one run the first is the test; the others would all be lost with it. */
+static void mrd_tx_follow__one_test(void **state)
+{
+    struct pair *p = begin(false);
+
+    (void)state;
+    write_one(p);
+    pair_peer(p, 0)->ect.off = true;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        assert_int_equal(p->end[1].inbox[i].flags & ECT, i ? MRD_TX_NOT_ECT : MRD_TX_ECT);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_false(pair_peer(p, 0)->ect.off); /* it came */
+    pair_end(p);
+}
+
+static void mrd_tx_emit__no_ect(void **state)
+{
+    struct pair *p = begin(true);
+
+    (void)state;
+    for (unsigned round = 0; round < 2; round++) { /* first contact, and later */
+        unsigned n;
+
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        n = pair_tx(p, 0);
+        for (unsigned i = 0; i < n; i++)
+            assert_int_equal(p->end[1].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
+        p->now += PAIR_HOP_NS;
+        n = pair_turn(p, 1);
+        assert_true(n >= 1);
+        for (unsigned i = 0; i < n; i++)
+            assert_int_equal(p->end[0].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
+        pair_settle(p, p->now + MRD_SEC);
+    }
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_tx_put_ack__as_the_peer),
+        cmocka_unit_test(mrd_tx_put_ack__of_a_duplicate),
+        cmocka_unit_test(mrd_tx_put_answers__not_ect),
+        cmocka_unit_test(mrd_tx_follow__one_test),
+        cmocka_unit_test(mrd_tx_emit__no_ect),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
