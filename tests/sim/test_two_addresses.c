@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Hosts with two addresses, sources that fail, addresses that change: a peer is a life, no address. */
+#include "core/engine/state.h"
+#include "tests/support/world.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
+
+enum { ROUNDS = 20, MESSAGES = 16, LONG_BYTES = 64 << 10, MOVED = 5 };
+
+#define TIMEOUT_NS (1 * SEC_NS)
+
+static struct sim_world *world(enum mrd_order order)
+{
+    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                  .recv_bytes = LONG_BYTES,
+                                                  .order = order,
+                                                  .peer_timeout_ns = TIMEOUT_NS});
+}
+
+/* Posts messages of many lengths. */
+static void post_some(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    for (uint32_t i = 0; i < MESSAGES; i++)
+        sim_send(w, from, to, i % 4 ? 1 + 100 * i : LONG_BYTES);
+}
+
+static void expect_success(const struct sim_world *w)
+{
+    for (uint32_t i = 0; i < w->num_messages; i++)
+        assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
+}
+
+/* A message to each other, each of which must succeed. */
+static void expect_talk(struct sim_world *w, uint64_t budget_ns)
+{
+    uint32_t there = sim_send(w, HOST_0, HOST_1, 100), back = sim_send(w, HOST_1, HOST_0, 100);
+
+    sim_run_until_complete(w, budget_ns);
+    assert_int_equal(w->messages[there].status, MRD_WC_SUCCESS);
+    assert_int_equal(w->messages[back].status, MRD_WC_SUCCESS);
+}
+
+static void expect_one_peer(struct sim_world *w, uint32_t host)
+{
+    assert_int_equal(mrd_context_engine(w->node[host].context)->peers.entries.used, 1);
+    assert_int_equal(w->node[host].restarted + w->node[host].unreachable, 0);
+    assert_int_equal(sim_counter(w, host, "rx_resets"), 0);
+}
+
+/* Paths leave from two addresses: one peer, each message once, nothing lost, nothing late. */
+static void two_sources(enum mrd_order order, bool both)
+{
+    struct sim_world *w = world(order);
+
+    mrd_sim_set_addresses(w->sim, HOST_0, 2, MRD_SIM_SOURCE_HASHED);
+    if (both)
+        mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_HASHED);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        post_some(w, HOST_0, HOST_1);
+        if (both)
+            post_some(w, HOST_1, HOST_0);
+        sim_run_until_complete(w, 20 * MSEC_NS);
+    }
+    expect_success(w);
+    assert_int_equal(w->node[HOST_1].deliveries, ROUNDS * MESSAGES);
+    assert_true(sim_payload_equal(w, HOST_1));
+    expect_one_peer(w, HOST_0);
+    expect_one_peer(w, HOST_1);
+    sim_world_destroy(w);
+}
+
+static void sim_two_addresses__executed_once(void **state)
+{
+    (void)state;
+    two_sources(MRD_ORDER_NONE, false);
+}
+
+static void sim_two_addresses__in_order(void **state)
+{
+    (void)state;
+    two_sources(MRD_ORDER_MSG, false);
+}
+
+static void sim_two_addresses__both_ends(void **state)
+{
+    (void)state;
+    two_sources(MRD_ORDER_NONE, true);
+}
+
+/* The link of the source goes down, its address stays: others are tried within the timeout. */
+static void source_fails(bool busy, enum mrd_sim_address_change how)
+{
+    struct sim_world *w = world(MRD_ORDER_NONE);
+
+    mrd_sim_set_addresses(w->sim, HOST_0, 2, MRD_SIM_SOURCE_FIRST);
+    expect_talk(w, 20 * MSEC_NS);
+    if (busy)
+        post_some(w, HOST_0, HOST_1);
+    sim_run(w, 10 * USEC_NS);
+    mrd_sim_change_address(w->sim, 0, HOST_0, 0, how);
+    if (!busy)
+        sim_run(w, 3 * TIMEOUT_NS);
+    post_some(w, HOST_0, HOST_1);
+    sim_run_until_complete(w, 2 * TIMEOUT_NS);
+    expect_success(w);
+    expect_talk(w, 2 * TIMEOUT_NS);
+    expect_one_peer(w, HOST_0);
+    expect_one_peer(w, HOST_1);
+    sim_world_destroy(w);
+}
+
+static void sim_source_fails__idle(void **state)
+{
+    (void)state;
+    source_fails(false, MRD_SIM_ADDRESS_FAIL);
+}
+
+static void sim_source_fails__busy(void **state)
+{
+    (void)state;
+    source_fails(true, MRD_SIM_ADDRESS_FAIL);
+}
+
+static void sim_source_lost__idle(void **state)
+{
+    (void)state;
+    source_fails(false, MRD_SIM_ADDRESS_LOSE);
+}
+
+static void sim_source_lost__busy(void **state)
+{
+    (void)state;
+    source_fails(true, MRD_SIM_ADDRESS_LOSE);
+}
+
+/*
+ * The host's only address becomes another one. What was under way succeeds or fails once, and is
+ * not executed twice; then the two talk as before, in both directions.
+ */
+static void address_changes(bool busy)
+{
+    struct sim_world *w = world(MRD_ORDER_NONE);
+
+    expect_talk(w, 20 * MSEC_NS);
+    if (busy) {
+        post_some(w, HOST_0, HOST_1);
+        post_some(w, HOST_1, HOST_0);
+    }
+    sim_run(w, 10 * USEC_NS);
+    mrd_sim_move_address(w->sim, 0, HOST_0, 0, MOVED);
+    /* It speaks first: nobody else knows where it is. */
+    sim_send(w, HOST_0, HOST_1, 100);
+    sim_run_until_complete(w, 3 * TIMEOUT_NS);
+    for (uint32_t i = 0; i < w->num_messages; i++)
+        assert_true(w->messages[i].status == MRD_WC_SUCCESS ||
+                    w->messages[i].status == MRD_WC_RETRY_EXC_ERR);
+    expect_talk(w, 2 * TIMEOUT_NS);
+    sim_world_destroy(w);
+}
+
+static void sim_address_changes__idle(void **state)
+{
+    (void)state;
+    address_changes(false);
+}
+
+static void sim_address_changes__busy(void **state)
+{
+    (void)state;
+    address_changes(true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_two_addresses__executed_once),
+        cmocka_unit_test(sim_two_addresses__in_order),
+        cmocka_unit_test(sim_two_addresses__both_ends),
+        cmocka_unit_test(sim_source_fails__idle),
+        cmocka_unit_test(sim_source_fails__busy),
+        cmocka_unit_test(sim_source_lost__idle),
+        cmocka_unit_test(sim_source_lost__busy),
+        cmocka_unit_test(sim_address_changes__idle),
+        cmocka_unit_test(sim_address_changes__busy),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
