@@ -351,9 +351,9 @@ static bool asks_where_we_are(const struct mrd_peer *peer, const struct mrd_wire
 
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
-                           const struct mrd_addr *from)
+                           const struct mrd_rx_packet *packet)
 {
-    struct mrd_peer *peer = peer_of(e, head, from);
+    struct mrd_peer *peer = peer_of(e, head, &packet->from);
     struct mrd_tx_half *tx = peer ? peer->tx : NULL;
 
     if (asks_where_we_are(peer, head)) {
@@ -387,6 +387,11 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     tx->contact.inc = head->src_inc;
     tx->contact.cookie = head->cookie;
     tx->contact.has_cookie = true;
+    /* The cookie is for the address that the first packet left from: all others leave from there. */
+    if (!is_unknown(&packet->to)) {
+        peer->local = packet->to;
+        peer->local.port = 0;
+    }
     peer->heard_ns = e->clock.now_ns;
     mrd_half_answered(e, peer);
     while (tx->sent.inflight.num) {

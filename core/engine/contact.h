@@ -23,7 +23,7 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
 void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
                       const struct mrd_addr *from);
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
-                           const struct mrd_addr *from);
+                           const struct mrd_rx_packet *packet);
 
 /*
  * The entry of an address, made if there is none; NULL: the table is full, and nobody in it

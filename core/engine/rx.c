@@ -195,7 +195,11 @@ static uint32_t fragment_sender(struct mrd_engine *e, const struct mrd_wire_head
     peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
     own_inc = peer ? peer->pair.own_inc : mrd_answer_pair(e, &addr).own_inc;
     if (head->dst_inc != own_inc && !e->config.trusting) {
-        (void)mrd_contact_identify(e, head, packet); /* it is answered by a reset */
+        struct mrd_wire_head asks = *head;
+
+        /* It is answered by a reset, or, as the first packets may all be in pieces, a challenge. */
+        asks.flags = head->dst_inc ? 0 : MRD_WIRE_FIRST_CONTACT;
+        (void)mrd_contact_identify(e, &asks, packet);
         return 0;
     }
     if (peer && peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == head->src_inc)
@@ -294,7 +298,7 @@ void mrd_engine_rx(struct mrd_engine *e, const struct mrd_rx_packet *packets, un
             mrd_contact_reset(e, &in.head, &in.packet->from);
             break;
         case MRD_WIRE_CHALLENGE:
-            mrd_contact_challenge(e, &in.head, &in.packet->from);
+            mrd_contact_challenge(e, &in.head, in.packet);
             break;
         case MRD_WIRE_BUSY:
             mrd_contact_busy(e, &in.head, &in.packet->from);

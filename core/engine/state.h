@@ -12,10 +12,12 @@
  *   rx_bind.c respond.c rx_ack.c tx_emit.c
  *                                       receives for messages; responses to requests; acks, losses;
  *                                       records into packets
+ *   address.c                           addresses of peers that change, and ours that fail
  *   half.c                              the life of peers and of their halves
  *   rx_flow.c                           the end of a received message
  *   message.c                           the life of a sent message
- *   request.c complete.c                reads and atomics at their requester, fences; receives
+ *   request.c complete.c answer.c       reads and atomics at their requester, fences; receives;
+ *                                       answers that need no peer
  *   txq.c tx_flow.c want.c create.c query.c audit.c
  *                                       queues, flows, who waits for receives; figures
  */

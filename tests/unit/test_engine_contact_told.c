@@ -47,7 +47,7 @@ static void reset(struct pair *p, const struct mrd_wire_head *head)
 
 static void challenge(struct pair *p, const struct mrd_wire_head *head)
 {
-    mrd_contact_challenge(p->end[AT].e, head, &p->end[1 - AT].addr);
+    mrd_contact_challenge(p->end[AT].e, head, &(struct mrd_rx_packet){.from = p->end[1 - AT].addr});
 }
 
 static void expect_failed(struct pair *p)

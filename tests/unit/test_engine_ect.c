@@ -95,7 +95,7 @@ static void mrd_tx_put_answers__not_ect(void **state)
     struct pair_frame *f = &p->end[0].inbox[0];
 
     (void)state;
-    p->end[1].e->config.challenge_ns = 4 * MRD_SEC;
+    p->end[1].e->config.trusting = false;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_true(pair_tx(p, 0) >= 1);
     assert_int_equal(p->end[1].inbox[0].flags & ECT, MRD_TX_ECT);

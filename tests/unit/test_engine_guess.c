@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What somebody who sees no packet must guess: each bit of what only the two ends know counts, and no
+ * other one is asked. WIRE.md has the table.
+ */
+#include <errno.h>
+
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64, ROOM = 4 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A message each way: both ends hold a space of the other. */
+static struct mrd_peer *acquainted(struct pair *p)
+{
+    struct mrd_wc wc;
+
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    for (unsigned i = 0; i < 2; i++) {
+        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
+        pair_settle(p, p->now + MRD_MSEC);
+        assert_int_equal(pair_poll(p, i, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    }
+    return pair_peer(p, AT);
+}
+
+/* The values that are looked at, and how many of their bits. */
+struct known {
+    uint32_t *value[3];
+    unsigned num;
+};
+
+/* Does what `send` sends have an effect only if all bits are right? Returns how many there are. */
+static unsigned count_bits(struct pair *p, struct mrd_wire_head *head, struct known known,
+                           bool (*acts)(struct pair *p, const struct mrd_wire_head *head))
+{
+    unsigned bits = 0;
+
+    for (unsigned i = 0; i < known.num; i++)
+        for (unsigned bit = 0; bit < 32; bit++) {
+            *known.value[i] ^= 1u << bit;
+            bits += !acts(p, head);
+            *known.value[i] ^= 1u << bit;
+        }
+    assert_true(acts(p, head));
+    return bits;
+}
+
+static struct mrd_rx_packet from_peer(const struct pair *p)
+{
+    return (struct mrd_rx_packet){.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+}
+
+static bool data_acts(struct pair *p, const struct mrd_wire_head *head)
+{
+    struct mrd_rx_packet packet = from_peer(p);
+    struct mrd_peer *peer = mrd_contact_identify(p->end[AT].e, head, &packet);
+
+    p->end[AT].e->answers.head = p->end[AT].e->answers.tail;
+    return peer != NULL;
+}
+
+static void guess__of_data(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    (void)state;
+    head.epoch = peer->space.epoch;
+    assert_int_equal(
+        count_bits(p, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
+    pair_settle(p, p->now + MRD_MSEC);
+    pair_end(p);
+}
+
+/* With any higher epoch; and a new life needs the cookie, too. */
+static void guess__of_a_space(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    (void)state;
+    head.epoch = peer->space.epoch + 1000;
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    assert_int_equal(
+        count_bits(p, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
+    pair_settle(p, p->now + MRD_MSEC);
+    pair_end(p);
+}
+
+static void guess__of_a_new_peer(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_packet packet;
+    struct mrd_wire_head head;
+    uint64_t cookie;
+
+    (void)state;
+    acquainted(p);
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.src_inc = 4711;
+    head.reply = 9;
+    packet = from_peer(p);
+    head.dst_inc = 0;
+    assert_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
+    head.dst_inc =
+        p->end[AT].e->answers.ring[p->end[AT].e->answers.head % MRD_STATELESS_MAX].head.src_inc;
+    cookie = p->end[AT].e->answers.ring[p->end[AT].e->answers.head % MRD_STATELESS_MAX].head.cookie;
+    p->end[AT].e->answers.head = p->end[AT].e->answers.tail;
+    head.flags |= MRD_WIRE_COOKIE;
+    for (unsigned bit = 0; bit < 64; bit++) {
+        head.cookie = cookie ^ 1ull << bit;
+        assert_false(data_acts(p, &head));
+    }
+    head.cookie = cookie;
+    assert_int_equal(count_bits(p, &head, (struct known){{&head.dst_inc}, 1}, data_acts), 32);
+    pair_settle(p, p->now + MRD_MSEC);
+    pair_end(p);
+}
+
+static bool reset_acts(struct pair *p, const struct mrd_wire_head *head)
+{
+    uint64_t resets = p->end[AT].e->stats.rx_resets;
+
+    mrd_contact_reset(p->end[AT].e, head, &p->end[1 - AT].addr);
+    return p->end[AT].e->stats.rx_resets != resets;
+}
+
+static void guess__of_a_reset(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_RESET);
+
+    (void)state;
+    head.epoch = peer->tx->contact.epoch;
+    head.live_epoch = peer->space.epoch;
+    assert_int_equal(count_bits(p, &head,
+                                (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
+                                reset_acts),
+                     96);
+    pair_end(p);
+}
+
+static bool ack_acts(struct pair *p, const struct mrd_wire_head *head)
+{
+    uint64_t acks = p->end[AT].e->stats.rx_acks;
+    struct mrd_wire_ack ack = {.serial = 1000, .cum = head->psn, .psn_limit = head->psn + 256};
+    uint8_t data[256], *end = mrd_wire_put_ack(mrd_wire_put_head(data, head), &ack);
+    struct mrd_rx_packet packet = from_peer(p);
+
+    mrd_wire_seal(data, end);
+    packet.data = data;
+    packet.len = (uint32_t)(end - data);
+    mrd_engine_rx(p->end[AT].e, &packet, 1, p->now);
+    return p->end[AT].e->stats.rx_acks != acks;
+}
+
+static void guess__of_an_ack(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_ACK);
+
+    (void)state;
+    head.epoch = peer->tx->contact.epoch;
+    head.psn = peer->tx->sent.next;
+    assert_int_equal(count_bits(p, &head,
+                                (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
+                                ack_acts),
+                     96);
+    pair_settle(p, p->now + MRD_MSEC);
+    pair_end(p);
+}
+
+static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
+{
+    uint64_t taken = p->end[AT].e->stats.rx_challenges;
+
+    mrd_contact_challenge(p->end[AT].e, head, &(struct mrd_rx_packet){.from = p->end[1 - AT].addr});
+    return p->end[AT].e->stats.rx_challenges != taken;
+}
+
+/* Before anybody answered the challenger's name is not known yet. */
+static void guess__of_the_first_answer(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_tx(p, AT);
+    head = hand_head(p, AT, MRD_WIRE_CHALLENGE);
+    head.epoch = pair_peer(p, AT)->tx->contact.epoch;
+    head.up_usec = UINT32_MAX;
+    assert_int_equal(
+        count_bits(p, &head, (struct known){{&head.dst_inc, &head.epoch}, 2}, challenge_acts), 64);
+    p->end[1].num_inbox = 0;
+    pair_settle(p, p->now + 100 * MRD_SEC);
+    pair_end(p);
+}
+
+/* What one is told is of no use to speak for us, or to us, elsewhere. */
+static void guess__told_each_another(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_pair names[ROOM];
+
+    (void)state;
+    pair_begin(p);
+    for (uint32_t i = 0; i < ROOM; i++) {
+        struct mrd_addr addr = pair_addr_of(i);
+
+        names[i] = mrd_answer_pair(p->end[AT].e, &addr);
+        for (uint32_t k = 0; k < i; k++) {
+            assert_int_not_equal(names[i].own_inc, names[k].own_inc);
+            assert_int_not_equal(names[i].epoch_base, names[k].epoch_base);
+        }
+    }
+    pair_end(p);
+}
+
+/* -------------------------------------------------------------------------------- memory keys */
+
+/*
+ * A thousand wrong keys at once are refused, and as many a second; what goes beyond is dropped, and the
+ * user is told who it is. Right keys are not hindered.
+ */
+static void guess__of_memory_keys(void **state)
+{
+    enum { AT_ONCE = (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
+    struct pair *p = &pair;
+    struct mrd_engine_event event;
+    struct mrd_wire_part part;
+    struct mrd_peer *peer;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    peer = hand_rx_peer(p, AT);
+    part = hand_write(p, AT, BYTES);
+    part.rkey ^= 1;
+    for (uint32_t i = 0; i < AT_ONCE; i++)
+        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    assert_int_equal(e->stats.rx_drop_guesses, 3);
+    assert_int_equal(mrd_engine_get_event(e, &event), 0);
+    assert_int_equal(event.type, MRD_EVENT_PEER_WRONG_KEYS);
+    assert_int_equal(event.peer_id, peer->id);
+    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
+    part.rkey ^= 1;
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
+    part.rkey ^= 1;
+    p->now += MRD_KEY_GUESS_NS;
+    mrd_engine_begin(e, p->now);
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_REFUSED);
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(guess__of_data),           cmocka_unit_test(guess__of_a_space),
+        cmocka_unit_test(guess__of_a_new_peer),     cmocka_unit_test(guess__of_a_reset),
+        cmocka_unit_test(guess__of_an_ack),         cmocka_unit_test(guess__of_the_first_answer),
+        cmocka_unit_test(guess__told_each_another), cmocka_unit_test(guess__of_memory_keys),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
