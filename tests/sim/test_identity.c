@@ -517,9 +517,48 @@ static void sim_restart__packets_of_the_old_life(void **state)
     forge_end(&tape);
 }
 
+/*
+ * After an outage the peer that gave up begins an epoch: what it gave up fails, and is told, before its
+ * message is delivered. So the answer to that goes in a new space.
+ */
+static void sim_epoch__what_was_given_up_ends_first(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = create(&tape, 0);
+    uint32_t lost, old, news, answer;
+    (void)state;
+
+    w->options.peer_timeout_ns = 1 * SEC_NS;
+    sim_restart(w, HOST_0);
+    w->options.peer_timeout_ns = 60 * SEC_NS;
+    sim_restart(w, HOST_1);
+    forge_exchange(w, HOST_0, HOST_1);
+    forge_exchange(w, HOST_1, HOST_0);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    lost = sim_send(w, HOST_0, HOST_1, BYTES);
+    old = sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 3 * SEC_NS);
+    forge_expect_failed(w, lost);
+    assert_false(w->messages[old].sent);
+    forge_cut(&tape, HOST_0, HOST_1, false);
+    news = sim_send(w, HOST_0, HOST_1, BYTES);
+    for (unsigned i = 0; i < 1000 && !w->messages[news].received; i++)
+        sim_run(w, USEC_NS);
+    assert_true(w->messages[news].received);
+    assert_int_equal(w->node[HOST_1].restarted, 1);
+    forge_expect_failed(w, old);
+    answer = sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 100 * MSEC_NS);
+    assert_true(w->messages[answer].sent);
+    assert_int_equal(w->messages[answer].status, MRD_WC_SUCCESS);
+    assert_int_equal(sim_counter(w, HOST_1, "rx_resets"), 0);
+    forge_end(&tape);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_epoch__what_was_given_up_ends_first),
         cmocka_unit_test(sim_epoch__idle_peer_forgotten),
         cmocka_unit_test(sim_epoch__counter_comes_round),
         cmocka_unit_test(sim_epoch__ack_of_an_older_one),
