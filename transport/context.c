@@ -196,7 +196,8 @@ static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr
         .max_peers = attr->max_peers,
         .max_flows = attr->max_flows,
         .peer_timeout_ns = attr->peer_timeout_ns,
-        .trusting = !attr->challenge_ns,
+        /* Only in a simulation is everybody known who can send. */
+        .trusting = !attr->challenge_ns && !c->backend->threaded,
         .dscp = (uint8_t)attr->dscp,
         .no_ect = attr->ecn == MRD_ECN_OFF,
         .no_check = attr->check == MRD_CHECK_OFF,

@@ -135,10 +135,8 @@ struct mrd_context_attr {
     uint32_t max_flows; /* flows of ordered messages, and send queues with work; default: 4096 */
     /* A peer with work outstanding is unreachable after so long without an ack; default: 8 s. */
     uint64_t peer_timeout_ns;
-    /*
-     * A first contact costs a round trip, which shows where it comes from. 0 with
-     * MRD_CONTEXT_ATTR_CHALLENGE: it is trusted; only where all who can send are. Other values: as 4 s.
-     */
+    /* Simulated contexts: 0 with MRD_CONTEXT_ATTR_CHALLENGE: first contacts are trusted, and cost no
+     * round trip. Else without effect: a first contact always shows where it comes from. */
     uint64_t challenge_ns;
     enum mrd_progress progress;
     enum mrd_threading threading;
