@@ -260,23 +260,30 @@ static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head
     return peer;
 }
 
-/* Is it about our send half, from whom that speaks to, or from anybody if nobody answered yet? */
-static bool is_about_us(const struct mrd_peer *peer, const struct mrd_wire_head *head)
+/*
+ * Our send half, if it is about that, from whom that speaks to, or from anybody if nobody answered yet.
+ * NULL: it is not.
+ */
+static struct mrd_tx_half *half_meant(const struct mrd_peer *peer, const struct mrd_wire_head *head)
 {
-    const struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    bool meant;
 
-    return tx && head->dst_inc == peer->pair.own_inc && head->epoch == tx->contact.epoch &&
-           (!tx->contact.inc || tx->contact.inc == head->src_inc);
+    if (!tx)
+        return NULL;
+    meant = head->dst_inc == peer->pair.own_inc && head->epoch == tx->contact.epoch &&
+            (!tx->contact.inc || tx->contact.inc == head->src_inc);
+    return meant ? tx : NULL;
 }
 
 void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
                        const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
-    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    struct mrd_tx_half *tx = half_meant(peer, head);
     bool dropped;
 
-    if (!is_about_us(peer, head)) {
+    if (!tx) {
         e->stats.rx_drop_reset++;
         return;
     }
@@ -304,12 +311,14 @@ void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
                       const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
-    struct mrd_tx_contact *contact = peer && peer->tx ? &peer->tx->contact : NULL;
+    struct mrd_tx_half *tx = half_meant(peer, head);
+    struct mrd_tx_contact *contact;
 
-    if (!is_about_us(peer, head) || contact->acked_once || !contact->inc) {
+    if (!tx || tx->contact.acked_once || !tx->contact.inc) {
         e->stats.rx_drop_reset++;
         return;
     }
+    contact = &tx->contact;
     e->stats.rx_busies++;
     if (!contact->busy)
         mrd_event_add(e, peer, MRD_EVENT_PEER_BUSY);
@@ -343,9 +352,11 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
 /* Does the challenge come from a peer that knows us, about a packet or an ack of ours? */
 static bool asks_where_we_are(const struct mrd_peer *peer, const struct mrd_wire_head *head)
 {
-    if (is_about_us(peer, head))
-        return peer->tx->contact.acked_once;
-    return peer && head->dst_inc == peer->pair.own_inc && peer->space.state == MRD_SPACE_KNOWN &&
+    const struct mrd_tx_half *tx = half_meant(peer, head);
+
+    if (tx)
+        return tx->contact.acked_once;
+    return head->dst_inc == peer->pair.own_inc && peer->space.state == MRD_SPACE_KNOWN &&
            peer->space.inc == head->src_inc && peer->space.epoch == head->epoch;
 }
 
@@ -354,14 +365,14 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
                            const struct mrd_rx_packet *packet)
 {
     struct mrd_peer *peer = peer_of(e, head, &packet->from);
-    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    struct mrd_tx_half *tx = half_meant(peer, head);
 
-    if (asks_where_we_are(peer, head)) {
+    if (peer && asks_where_we_are(peer, head)) {
         e->stats.rx_challenges++;
         mrd_address_prove(e, peer, head->cookie);
         return;
     }
-    if (!is_about_us(peer, head)) {
+    if (!peer || !tx) {
         e->stats.rx_drop_reset++;
         return;
     }

@@ -327,18 +327,28 @@ void mrd_ofi_match_init(struct mrd_ofi_match *m, uint64_t seed)
 
 void mrd_ofi_match_fini(struct mrd_ofi_match *m)
 {
-    struct mrd_node *n;
+    struct mrd_node *n, *next;
 
     while (m->num_searched)
         forget_shape(m, shape_of(m->searched.next));
-    while ((n = mrd_list_first(&m->shapes)))
-        free_shape(shape_of(n));
+    for (n = m->shapes.next; n != &m->shapes; n = next) {
+        next = n->next;
+        mrd_ofi_index_fini(&shape_of(n)->index);
+        free(shape_of(n));
+    }
+    mrd_list_init(&m->shapes);
     mrd_ofi_index_fini(&m->by_context);
     mrd_ofi_index_fini(&m->by_claimer);
-    while ((n = mrd_list_pop(&m->posted)))
+    for (n = m->posted.next; n != &m->posted; n = next) {
+        next = n->next;
         free(rx_of(n));
-    while ((n = mrd_list_pop(&m->unexpected)))
+    }
+    for (n = m->unexpected.next; n != &m->unexpected; n = next) {
+        next = n->next;
         free(unexpected_of(n));
-    while ((n = mrd_list_pop(&m->claimed)))
+    }
+    for (n = m->claimed.next; n != &m->claimed; n = next) {
+        next = n->next;
         free(unexpected_of(n));
+    }
 }

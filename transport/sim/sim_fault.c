@@ -268,9 +268,11 @@ static void change(enum action action, const double *value, const struct mrd_sim
 
 static void apply(struct mrd_sim *sim, const struct mrd_sim_fault *fault)
 {
-    if (!fault->wires)
+    if (!fault->wires) {
         mrd_sim_address_apply(sim, fault->host, fault->address,
                               (enum mrd_sim_address_change)fault->change);
+        return;
+    }
     for (uint32_t i = 0; i < fault->num_wires; i++) {
         uint32_t wire = fault->wires[i];
         struct mrd_sim_link link = sim->fabric.wires[wire].attr;
