@@ -3,7 +3,7 @@
 #
 # doctor.sh MRD_PERF SLOW_LINK: what mrd_perf doctor says of fabrics that have something wrong, one after the other: a cap on each
 # flow, one spine that loses, or all, a router that clears ECN bits, links of a small MTU with and without ICMP,
-# firewalls, one that drops what can be marked, a slow and far link.
+# firewalls, a slow and far link.
 
 # shellcheck source=tests/net/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -58,7 +58,7 @@ finds_no()
     done
 }
 
-readonly of_networks=(no_udp_there no_udp_back ports_blocked loss_on_some loss_on_all ecn_bleached ecn_dropped mtu_path mtu_silent
+readonly of_networks=(no_udp_there no_udp_back ports_blocked loss_on_some loss_on_all ecn_bleached mtu_path mtu_silent
     mtu_small run_failed)
 
 # nft_in NAMESPACE HOOK RULE: the rule at that hook, until cure().
@@ -113,12 +113,6 @@ cure
 nft_in "${prefix}l0" forward 'oifname "up*" ip ecn set not-ect'
 doctor 'a router clears the ECN bits'
 finds ecn_bleached
-cure
-
-nft_in "${prefix}l0" forward 'oifname "up*" meta l4proto udp ip ecn ect0 drop'
-doctor 'what can be marked is dropped'
-finds ecn_dropped
-finds_no no_udp_there ports_blocked loss_on_all run_failed
 cure
 
 set_mtu 1400

@@ -73,43 +73,6 @@ static bool all_drop(uint32_t number, uint32_t port)
     return true;
 }
 
-static bool none_drop(uint32_t number, uint32_t port)
-{
-    (void)number, (void)port;
-    return false;
-}
-
-/* Only what has ECT is dropped: UDP is not to blame, and the runs can be made. */
-static void judge_ect__dropped(void **state)
-{
-    (void)state;
-    judge((struct ill){.drops = all_drop, .drops_plain = none_drop});
-    found("ecn_dropped");
-    says("ecn_dropped", "to the server the network drops packets that are ECN-capable");
-    says("ecn_dropped", "32 of 32");
-    says("ecn_dropped", "MRD_ECN=off");
-    assert_true(perf_doctor_may_run(report));
-    examine(NULL, &(struct ill){.drops = all_drop, .drops_plain = none_drop});
-    perf_doctor_judge_probes(report);
-    found("ecn_dropped");
-    says("ecn_dropped", "from the server");
-    assert_true(perf_doctor_may_run(report));
-}
-
-/* By one of eight paths only: the others' ports are as they should be, and all can be used. */
-static void judge_ect__dropped_on_some(void **state)
-{
-    struct json_object *through = NULL;
-
-    (void)state;
-    bound = 4;
-    judge((struct ill){.drops = first_ports, .drops_plain = none_drop});
-    found("ecn_dropped");
-    says("ecn_dropped", "4 of 32");
-    assert_true(json_object_object_get_ex(report, "ports_through", &through));
-    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS);
-}
-
 static void judge_back__nothing_arrives(void **state)
 {
     (void)state;
@@ -506,8 +469,6 @@ int main(void)
         cmocka_unit_test_teardown(judge_ports__all_well, forget_report),
         cmocka_unit_test_teardown(judge_ports__blocked, forget_report),
         cmocka_unit_test_teardown(judge_ports__nothing_arrives, forget_report),
-        cmocka_unit_test_teardown(judge_ect__dropped, forget_report),
-        cmocka_unit_test_teardown(judge_ect__dropped_on_some, forget_report),
         cmocka_unit_test_teardown(judge_back__nothing_arrives, forget_report),
         cmocka_unit_test_teardown(judge_back__like_there, forget_report),
         cmocka_unit_test_teardown(judge_ports__some_lose, forget_report),

@@ -48,13 +48,10 @@ void perf_doctor_find(struct json_object *report, const char *name, const char *
 struct counts {
     bool seen[PERF_PROBE_MAX]; /* a datagram counts once */
     uint32_t by_port[PERF_PROBE_PORTS], by_size[PERF_PROBE_SIZES];
-    uint32_t total, late;         /* of the ports' datagrams; of these, overtaken */
-    uint32_t ecn[4];              /* by codepoint: Not-ECT, ECT(1), ECT(0), CE */
-    uint32_t alive;               /* ports of which some arrived */
-    uint32_t lossy;               /* of these, ports that lost several */
-    bool plain[PERF_PROBE_PORTS]; /* some without ECT arrived */
-    uint32_t total_plain;
-    uint32_t ect_dead; /* ports of which only some without ECT arrived */
+    uint32_t total, late; /* of the ports' datagrams; of these, overtaken */
+    uint32_t ecn[4];      /* by codepoint: Not-ECT, ECT(1), ECT(0), CE */
+    uint32_t alive;       /* ports of which some arrived */
+    uint32_t lossy;       /* of these, ports that lost several */
 };
 
 static uint32_t lost_of(const struct counts *n, uint32_t port)
@@ -75,11 +72,6 @@ static void count(struct json_object *arrivals, struct counts *n)
         if (number < 0 || number >= PERF_PROBE_MAX || n->seen[number])
             continue;
         n->seen[number] = true;
-        if (number >= PERF_PROBE_PLAIN_BASE) {
-            n->plain[(number - PERF_PROBE_PLAIN_BASE) % PERF_PROBE_PORTS] = true;
-            n->total_plain++;
-            continue;
-        }
         if (number >= PERF_PROBE_SIZE_BASE) {
             n->by_size[(number - PERF_PROBE_SIZE_BASE) / PERF_PROBE_REPEATS]++;
             continue;
@@ -92,7 +84,6 @@ static void count(struct json_object *arrivals, struct counts *n)
     }
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
         n->alive += n->by_port[i] > 0;
-        n->ect_dead += !n->by_port[i] && n->plain[i];
         n->lossy += n->by_port[i] > 0 && lost_of(n, i) >= LOST_STANDS_OUT;
     }
 }
@@ -115,7 +106,7 @@ static void judge_ports(struct json_object *report, const struct counts *n)
         uint32_t port = perf_json_u32_at(ports, i);
 
         json_object_array_add(lost, perf_json_number((double)lost_of(n, i) / PERF_PROBE_ROUNDS));
-        if (n->by_port[i] || n->plain[i])
+        if (n->by_port[i])
             json_object_array_add(through, json_object_new_int64(port));
         else if (strlen(names) < sizeof(names) - 16)
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%u",
@@ -123,16 +114,16 @@ static void judge_ports(struct json_object *report, const struct counts *n)
     }
     json_object_object_add(report, "probe_lost", lost);
     json_object_object_add(report, "ports_through", through);
-    if (n->alive + n->ect_dead == 0)
+    if (n->alive == 0)
         perf_doctor_find(
             report, "no_udp_there", "let UDP to the server's receive port in, from any source port",
             "no UDP datagram reaches the server from any of %u source ports", PERF_PROBE_PORTS);
-    else if (n->alive + n->ect_dead < PERF_PROBE_PORTS)
+    else if (n->alive < PERF_PROBE_PORTS)
         perf_doctor_find(report, "ports_blocked",
                          "let UDP from all source ports in, or name those that pass in "
                          "MRD_SOURCE_PORTS; a path that a dead link takes looks alike",
                          "from %u of %u source ports nothing arrives: %s",
-                         PERF_PROBE_PORTS - n->alive - n->ect_dead, PERF_PROBE_PORTS, names);
+                         PERF_PROBE_PORTS - n->alive, PERF_PROBE_PORTS, names);
 }
 
 /*
@@ -169,19 +160,6 @@ static void judge_loss(struct json_object *report, const struct counts *n, const
             "look at what all paths share: the hosts' own links and receive buffers, a "
             "rate that the provider caps, a tunnel",
             "%s %.1f%% of the datagrams are lost, on all paths alike", way, 100 * share);
-}
-
-/* Where nothing with ECT arrives, and something without. */
-static void judge_ect(struct json_object *report, const struct counts *n, const char *way)
-{
-    if (n->ect_dead)
-        perf_doctor_find(report, "ecn_dropped",
-                         "find the firewall or router that drops them; until then MRD_ECN=off at "
-                         "both ends spares mrd the time to find out",
-                         "%s the network drops packets that are ECN-capable: from %u of %u source "
-                         "ports none of %u with ECT arrives, but some of %u without",
-                         way, n->ect_dead, PERF_PROBE_PORTS, PERF_PROBE_ROUNDS,
-                         PERF_PROBE_PLAIN_ROUNDS);
 }
 
 static void judge_order_and_marks(struct json_object *report, const struct counts *n,
@@ -221,7 +199,7 @@ static bool sizes_tell(const struct counts *n)
     bool tell = false;
 
     for (uint32_t i = 0; i < PERF_PROBE_REPEATS; i++)
-        tell = tell || n->by_port[perf_probe_size_port(i)] || n->plain[perf_probe_size_port(i)];
+        tell = tell || n->by_port[perf_probe_size_port(i)];
     return tell;
 }
 
@@ -259,18 +237,15 @@ static void judge_sizes(struct json_object *report, const struct counts *n)
 /* Of the way back the ports are the server's, which nobody chooses. */
 static void judge_back(struct json_object *report, const struct counts *n)
 {
-    uint32_t through = n->alive + n->ect_dead;
-
-    if (through > 0 && through < PERF_PROBE_PORTS)
+    if (n->alive > 0 && n->alive < PERF_PROBE_PORTS)
         perf_doctor_find(report, "ports_blocked",
                          "let UDP from all source ports in; a path that a dead link takes looks "
                          "alike",
                          "from %u of %u source ports of the server nothing arrives here",
-                         PERF_PROBE_PORTS - through, PERF_PROBE_PORTS);
-    judge_ect(report, n, "from the server");
+                         PERF_PROBE_PORTS - n->alive, PERF_PROBE_PORTS);
     judge_loss(report, n, "from the server");
     judge_order_and_marks(report, n, "from the server");
-    if (through == 0)
+    if (n->total == 0)
         perf_doctor_find(report, "no_udp_back",
                          "open a UDP port here for the server, and name it in MRD_PORT: to a "
                          "firewall the way back is no reply",
@@ -284,7 +259,6 @@ void perf_doctor_judge_probes(struct json_object *report)
     count(member(report, "probe_arrivals"), &there);
     count(member(report, "probe_back_arrivals"), &back);
     judge_ports(report, &there);
-    judge_ect(report, &there, "to the server");
     judge_loss(report, &there, "to the server");
     judge_order_and_marks(report, &there, "to the server");
     judge_sizes(report, &there);
@@ -292,8 +266,8 @@ void perf_doctor_judge_probes(struct json_object *report)
     /* Long, and told of by then. */
     json_object_object_del(report, "probe_arrivals");
     json_object_object_del(report, "probe_back_arrivals");
-    perf_json_add_bool(report, "udp_there", there.total + there.total_plain > 0);
-    perf_json_add_bool(report, "udp_back", back.total + back.total_plain > 0);
+    perf_json_add_bool(report, "udp_there", there.total > 0);
+    perf_json_add_bool(report, "udp_back", back.total > 0);
 }
 
 bool perf_doctor_may_run(struct json_object *report)

@@ -15,8 +15,7 @@
 
 enum {
     MAGIC = 0x6d726470,
-    NOT_ECT = 0, /* RFC 3168 */
-    ECT0 = 2,
+    ECT0 = 2, /* RFC 3168 */
     SMALL_BYTES = 64,
     GAP_US = 200,         /* between two datagrams: paths that differ by it let one overtake */
     ROUND_US = 20 * 1000, /* between two rounds of the ports: 0.9 Mb/s, slow enough for any cap */
@@ -172,21 +171,6 @@ static int send_probe(int fd, uint32_t number, uint32_t bytes)
     return -errno;
 }
 
-/* `num` datagrams, numbered from `first` on, from each port in turn. */
-static void send_from_ports(const int *fds, uint32_t first, uint32_t num)
-{
-    for (uint32_t i = 0; i < num; i++) {
-        (void)send_probe(fds[i % PERF_PROBE_PORTS], first + i, SMALL_BYTES);
-        pause_us(i % PERF_PROBE_PORTS == PERF_PROBE_PORTS - 1 ? ROUND_US : GAP_US);
-    }
-}
-
-static void set_ecn(const int *fds, bool ipv6, int ecn)
-{
-    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++)
-        set(fds[i], ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, ipv6 ? IPV6_TCLASS : IP_TOS, ecn);
-}
-
 int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
 {
     int fds[PERF_PROBE_PORTS], num = 0, rc;
@@ -200,12 +184,12 @@ int perf_probe_ports(const char *from, const char *to, uint16_t port, struct per
             break;
         }
         sent->ports[num] = port_of(fds[num]);
+        set(fds[num], there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, there.ipv6 ? IPV6_TCLASS : IP_TOS,
+            ECT0);
     }
-    if (rc == 0) {
-        set_ecn(fds, there.ipv6, ECT0);
-        send_from_ports(fds, 0, PERF_PROBE_SIZE_BASE);
-        set_ecn(fds, there.ipv6, NOT_ECT);
-        send_from_ports(fds, PERF_PROBE_PLAIN_BASE, PERF_PROBE_PORTS * PERF_PROBE_PLAIN_ROUNDS);
+    for (uint32_t number = 0; rc == 0 && number < PERF_PROBE_SIZE_BASE; number++) {
+        (void)send_probe(fds[number % PERF_PROBE_PORTS], number, SMALL_BYTES);
+        pause_us(number % PERF_PROBE_PORTS == PERF_PROBE_PORTS - 1 ? ROUND_US : GAP_US);
     }
     while (num > 0)
         close(fds[--num]);

@@ -19,9 +19,7 @@ enum {
     PERF_PROBE_SIZES = 8,
     PERF_PROBE_REPEATS = 12, /* of each size: some get through a bad link, too */
     PERF_PROBE_SIZE_BASE = PERF_PROBE_PORTS * PERF_PROBE_ROUNDS, /* number of the first of these */
-    PERF_PROBE_PLAIN_ROUNDS = 5,                                 /* of each port, without ECT */
-    PERF_PROBE_PLAIN_BASE = PERF_PROBE_SIZE_BASE + PERF_PROBE_SIZES * PERF_PROBE_REPEATS,
-    PERF_PROBE_MAX = PERF_PROBE_PLAIN_BASE + PERF_PROBE_PORTS * PERF_PROBE_PLAIN_ROUNDS,
+    PERF_PROBE_MAX = PERF_PROBE_SIZE_BASE + PERF_PROBE_SIZES * PERF_PROBE_REPEATS,
 };
 
 /* The port, counted from 0, from which a repetition of the sizes is sent: some are blocked at times. */
@@ -45,10 +43,7 @@ struct perf_probe_sent {
     uint32_t icmp_mtu;                /* that a router told; 0: none did */
 };
 
-/*
- * From so many source ports of this address, each in turn: with ECT(0), then some without. 0, or
- * -errno.
- */
+/* From so many source ports of this address, each in turn; ECT(0). 0, or -errno. */
 int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent);
 /*
  * Of each size, not to be fragmented, from some of the ports that perf_probe_ports() had. Takes two
