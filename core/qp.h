@@ -30,6 +30,7 @@ struct mrd_qp_requests {
 struct mrd_qp_dest {
     bool only; /* those of this queue pair at this address; false: of all */
     struct mrd_addr addr;
+    uint32_t own_inc; /* what we call ourselves to it: it may have moved */
     uint32_t qpn;
 };
 

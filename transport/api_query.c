@@ -157,7 +157,7 @@ int mrd_query_peer(struct mrd_ah *ah, struct mrd_peer_attr *attr, size_t size)
 
     if (!error)
         error = mrd_context_enter(c);
-    return error ? error : query_peer(c, mrd_engine_ah_addr(ah), attr, size);
+    return error ? error : query_peer(c, mrd_engine_ah_now(c->engine, ah), attr, size);
 }
 
 int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id, struct mrd_peer_attr *attr,
@@ -190,7 +190,7 @@ int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr
         error = mrd_context_enter(c);
     if (error)
         return error;
-    error = mrd_engine_query_path(c->engine, mrd_engine_ah_addr(ah), index, &found);
+    error = mrd_engine_query_path(c->engine, mrd_engine_ah_now(c->engine, ah), index, &found);
     if (error)
         return mrd_context_fail(c, error);
     found.port = c->ops->path_port(c->backend, found.port);

@@ -2,6 +2,7 @@
 /* Objects: protection domains, memory regions, completion queues, queue pairs, address handles. */
 #include <errno.h>
 
+#include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
@@ -336,12 +337,14 @@ static const char *check_modify(const struct mrd_qp *qp, const struct mrd_qp_att
     return NULL;
 }
 
-static void set_dest(struct mrd_qp_impl *qp, const struct mrd_qp_attr *attr)
+static void set_dest(const struct mrd_engine *e, struct mrd_qp_impl *qp,
+                     const struct mrd_qp_attr *attr)
 {
     qp->dest.only = attr->dest_ah != NULL;
     if (!attr->dest_ah)
         return;
     qp->dest.addr = *mrd_engine_ah_addr(attr->dest_ah);
+    qp->dest.own_inc = mrd_answer_pair(e, &qp->dest.addr).own_inc;
     qp->dest.qpn = attr->dest_qp_num;
 }
 
@@ -355,7 +358,7 @@ int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
     if (why)
         return mrd_error_keep(e, -EINVAL, why);
     if (mask & MRD_QP_DEST)
-        set_dest(qp, attr);
+        set_dest(e, qp, attr);
     if (mask & MRD_QP_QKEY)
         qp->qkey = attr->qkey;
     if (mask & MRD_QP_RNR_RETRY)
@@ -487,6 +490,14 @@ int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint
     if (on)
         mrd_half_ask(e, peer);
     return 0;
+}
+
+const struct mrd_addr *mrd_engine_ah_now(const struct mrd_engine *e, const struct mrd_ah *ah)
+{
+    const struct mrd_ah_impl *impl = (const struct mrd_ah_impl *)(const void *)ah;
+    const struct mrd_peer *peer = mrd_half_known_ah(e, impl);
+
+    return peer ? &peer->addr : &impl->addr;
 }
 
 const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah)

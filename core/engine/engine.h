@@ -193,6 +193,8 @@ int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah);
 /* From now on events tell when the peer goes away, work or not. 0, or -EAGAIN. */
 int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns);
 const struct mrd_addr *mrd_engine_ah_addr(const struct mrd_ah *ah);
+/* Where the handle's peer is now, which may have moved; valid until the next call. */
+const struct mrd_addr *mrd_engine_ah_now(const struct mrd_engine *e, const struct mrd_ah *ah);
 /* 0 or -ENOENT. */
 int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr);
 int mrd_engine_post_send(struct mrd_engine *e, struct mrd_qp *qp, struct mrd_send_wr *wr,

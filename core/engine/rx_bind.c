@@ -94,8 +94,10 @@ uint8_t mrd_rx_check_source(const struct mrd_qp_impl *qp, const struct mrd_peer 
         return MRD_REFUSE_QPN;
     if (qp->pub.state == MRD_QPS_INIT)
         return MRD_REFUSE_RNR;
+    /* A peer that moved is still whom its first address was for. */
     if (qp->dest.only &&
-        (qp->dest.qpn != src_qpn || memcmp(&qp->dest.addr, &peer->addr, sizeof(peer->addr))))
+        (qp->dest.qpn != src_qpn || (qp->dest.own_inc != peer->pair.own_inc &&
+                                     memcmp(&qp->dest.addr, &peer->addr, sizeof(peer->addr)))))
         return MRD_REFUSE_QPN;
     return MRD_RX_TAKEN;
 }

@@ -148,6 +148,7 @@ static void sim_source_lost__busy(void **state)
 static void address_changes(bool busy)
 {
     struct sim_world *w = world(MRD_ORDER_NONE);
+    struct mrd_peer_attr attr;
 
     expect_talk(w, 20 * MSEC_NS);
     if (busy) {
@@ -163,6 +164,10 @@ static void address_changes(bool busy)
         assert_true(w->messages[i].status == MRD_WC_SUCCESS ||
                     w->messages[i].status == MRD_WC_RETRY_EXC_ERR);
     expect_talk(w, 2 * TIMEOUT_NS);
+    /* The handle for the old address says where the peer is now. */
+    assert_int_equal(mrd_query_peer(w->node[HOST_1].ah[HOST_0], &attr, sizeof(attr)), 0);
+    assert_string_equal(attr.address, "sim:0/5");
+    assert_int_equal(sim_counter(w, HOST_1, "peers_moved"), 1);
     sim_world_destroy(w);
 }
 
