@@ -119,7 +119,6 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         e->stats.rx_drop_incarnation++; /* as ourselves to another one, who sends it back */
         return NULL;
     }
-
     if (peer && !apart && peer->space.state != MRD_SPACE_NONE && peer->space.inc != head->src_inc)
         other = peer->space.inc;
     else if (peer && !apart && peer->tx && peer->tx->contact.inc != head->src_inc)
@@ -130,10 +129,12 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         mrd_answer_challenge(e, own_inc, other, head, packet);
         return NULL;
     }
-    if (!peer || apart)
-        peer = !has_share(e, addr) ? NULL
-               : apart             ? mrd_half_add_peer(e, addr)
-                                   : mrd_half_open_peer(e, addr);
+    if (!peer || apart) {
+        if (!has_share(e, addr))
+            peer = NULL;
+        else
+            peer = apart ? mrd_half_add_peer(e, addr) : mrd_half_open_peer(e, addr);
+    }
     if (!peer) {
         mrd_answer_busy(e, own_inc, head, packet);
         return NULL;

@@ -19,9 +19,10 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
 /* A RESET came. */
 void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
                        const struct mrd_addr *from);
-/* A CHALLENGE came. */
+/* A BUSY came. */
 void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
                       const struct mrd_addr *from);
+/* A CHALLENGE came. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_rx_packet *packet);
 
@@ -34,11 +35,11 @@ struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr 
 struct mrd_peer *mrd_half_add_peer(struct mrd_engine *e, const struct mrd_addr *addr);
 /* The send half, begun now if there is none or if the old one idled too long. */
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
-/* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
 /* Sizes between which the path's MTU is searched. */
 struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* Another tx->pmtu.payload was found: what follows from it. */
 void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx);
+/* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
 void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
 /* The mover sent none of a packet, as the route takes only so many now. */
 void mrd_half_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);

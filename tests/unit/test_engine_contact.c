@@ -490,9 +490,71 @@ static void mrd_contact_identify__more_strangers_than_answers(void **state)
     pair_end(p);
 }
 
+/*
+ * Strangers are answered as fast as they ask, until as many were as the table has peers, 1,024 at
+ * least; then 10,000 a second.
+ */
+static void mrd_answer_challenge__limited_in_rate(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_engine *e;
+    uint32_t answered = 0;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    e = p->end[AT].e;
+    head = first_contact(p);
+    for (uint32_t i = 0; i < 3 * MRD_ANSWERS_LEAST; i++, head.reply++) {
+        assert_null(identify(p, &head));
+        answered += e->answers.tail - e->answers.head;
+        e->answers.head = e->answers.tail;
+    }
+    assert_int_equal(answered, MRD_ANSWERS_LEAST);
+    assert_int_equal(e->stats.rx_drop_unanswered, 2 * MRD_ANSWERS_LEAST);
+    for (uint32_t i = 0; i < 3; i++, head.reply++) {
+        p->now += MRD_ANSWER_NS;
+        mrd_engine_begin(e, p->now);
+        assert_null(identify(p, &head));
+        only_answer(p, &head);
+        assert_null(identify(p, &head));
+        expect_no_answer(p);
+    }
+    pair_end(p);
+}
+
+/* A queue pair for one peer takes its messages wherever it is now, and nobody else's. */
+static void mrd_rx_check_source__follows_who_moved(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_addr elsewhere = pair_addr_of(3);
+    struct mrd_qp_impl *qp;
+    struct mrd_peer *peer, *other;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    qp = hand_qp(p, AT);
+    peer = hand_rx_peer(p, AT);
+    other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 77});
+    qp->dest = (struct mrd_qp_dest){
+        .only = true, .addr = peer->addr, .own_inc = peer->pair.own_inc, .qpn = 5};
+    assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);
+    assert_int_equal(mrd_rx_check_source(qp, other, 5), MRD_REFUSE_QPN);
+    mrd_peer_move(&e->peers, peer, &elsewhere);
+    assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);
+    assert_int_equal(mrd_rx_check_source(qp, peer, 6), MRD_REFUSE_QPN);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_answer_challenge__limited_in_rate),
+        cmocka_unit_test(mrd_rx_check_source__follows_who_moved),
         cmocka_unit_test(mrd_contact_identify__first_contact),
         cmocka_unit_test(mrd_contact_identify__address_that_was_hit),
         cmocka_unit_test(mrd_contact_identify__binds_the_send_half),

@@ -2,9 +2,9 @@
 /*
  * First contact, before anything is measured.
  *
- * A new context challenges whoever writes to it first. Work posted at that time may fail with "peer
- * unreachable", and is to be posted again. Both ends therefore exchange empty writes until one
- * succeeds. Then the test measures two peers that know each other.
+ * A context challenges whoever writes to it first, which costs a round trip. Both ends therefore
+ * exchange empty writes until one succeeds; one that fails is posted again. Then the test measures
+ * two peers that know each other.
  */
 #include "tools/perf/mrd.h"
 
