@@ -94,6 +94,30 @@ static void guess__of_a_space(void **state)
     pair_end(p);
 }
 
+/* Who leaves our name out has not heard it: nothing is taken, in a space that is held or a new one. */
+static void guess__without_our_name(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_answers *answers = &p->end[AT].e->answers;
+    struct mrd_rx_packet packet = from_peer(p);
+
+    (void)state;
+    head.dst_inc = 0;
+    for (unsigned later = 0; later < 2; later++)
+        for (unsigned fc = 0; fc < 2; fc++) {
+            head.epoch = peer->space.epoch + later;
+            head.flags = fc ? MRD_WIRE_FIRST_CONTACT : 0;
+            assert_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
+            assert_int_equal(answers->tail - answers->head, 1);
+            assert_int_equal(answers->ring[answers->head++ % MRD_STATELESS_MAX].head.type,
+                             fc ? MRD_WIRE_CHALLENGE : MRD_WIRE_RESET);
+        }
+    pair_settle(p, p->now + MRD_MSEC);
+    pair_end(p);
+}
+
 static void guess__of_a_new_peer(void **state)
 {
     struct pair *p = &pair;
@@ -274,10 +298,15 @@ static void guess__of_memory_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(guess__of_data),           cmocka_unit_test(guess__of_a_space),
-        cmocka_unit_test(guess__of_a_new_peer),     cmocka_unit_test(guess__of_a_reset),
-        cmocka_unit_test(guess__of_an_ack),         cmocka_unit_test(guess__of_the_first_answer),
-        cmocka_unit_test(guess__told_each_another), cmocka_unit_test(guess__of_memory_keys),
+        cmocka_unit_test(guess__of_data),
+        cmocka_unit_test(guess__of_a_space),
+        cmocka_unit_test(guess__without_our_name),
+        cmocka_unit_test(guess__of_a_new_peer),
+        cmocka_unit_test(guess__of_a_reset),
+        cmocka_unit_test(guess__of_an_ack),
+        cmocka_unit_test(guess__of_the_first_answer),
+        cmocka_unit_test(guess__told_each_another),
+        cmocka_unit_test(guess__of_memory_keys),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
