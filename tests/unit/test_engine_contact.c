@@ -550,9 +550,63 @@ static void mrd_rx_check_source__follows_who_moved(void **state)
     pair_end(p);
 }
 
+/*
+ * A peer's packets come from another address. They are taken; while others come from its own, that is
+ * all. After a silence there it is challenged where it is now, and moves with the cookie, not before.
+ */
+static void mrd_address_came__moves_with_a_proof(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_packet packet;
+    struct mrd_wire_head head, again;
+    struct mrd_answers *answers;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    answers = &p->end[AT].e->answers;
+    head = first_contact(p);
+    peer = identify(p, &head);
+    assert_non_null(peer);
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    packet = packet_from(p, 5000);
+    packet.from.ip[15] = 9;
+    for (unsigned i = 0; i < 2; i++) {
+        p->now += MRD_MOVED_NS - 1;
+        mrd_engine_begin(p->end[AT].e, p->now);
+        assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &head, &packet), peer);
+        expect_no_answer(p);
+        assert_ptr_equal(identify(p, &head), peer); /* from its own address */
+    }
+    p->now += MRD_MOVED_NS;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    for (unsigned i = 0; i < 2; i++) { /* asked once in a while */
+        assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &head, &packet), peer);
+        assert_int_equal(answers->tail - answers->head, 1);
+        assert_int_equal(peer->addr.ip[15], 0);
+    }
+    assert_int_equal(answers->ring[answers->head % MRD_STATELESS_MAX].to.ip[15], 9);
+    again = expect_challenge(p, &head);
+    again.cookie ^= 1;
+    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &again, &packet), peer);
+    assert_int_equal(peer->addr.ip[15], 0);
+    again.cookie ^= 1;
+    packet.from.ip[15] = 8; /* a cookie is of one address */
+    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &again, &packet), peer);
+    assert_int_equal(peer->addr.ip[15], 0);
+    packet.from.ip[15] = 9;
+    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &again, &packet), peer);
+    assert_int_equal(peer->addr.ip[15], 9);
+    assert_int_equal(p->end[AT].e->stats.peers_moved, 1);
+    assert_ptr_equal(mrd_peer_find(&p->end[AT].e->peers, &peer->addr), peer);
+    assert_null(mrd_peer_find(&p->end[AT].e->peers, &p->end[1 - AT].addr));
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_address_came__moves_with_a_proof),
         cmocka_unit_test(mrd_answer_challenge__limited_in_rate),
         cmocka_unit_test(mrd_rx_check_source__follows_who_moved),
         cmocka_unit_test(mrd_contact_identify__first_contact),
