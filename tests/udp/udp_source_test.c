@@ -283,6 +283,7 @@ static void mrd_udp_other_source__in_turn(void **state)
             struct mrd_addr source, before;
 
             assert_true(mrd_udp_source_for(mrd_udp_of(f->a), &to, &none, &before));
+            mrd_udp_of(f->a)->tx.now_ns -= 10000000; /* the last burst is a while ago */
             f->a->ops->other_source(f->a, &to);
             assert_true(mrd_udp_source_for(mrd_udp_of(f->a), &to, &none, &source));
             assert_false(mrd_udp_addr_same_ip(&source, &before));

@@ -281,6 +281,7 @@ void mrd_udp_other_source(struct mrd_backend *b, const struct mrd_addr *to)
 
     if (!mrd_udp_addr_is_any(&udp->bound))
         return;
+    udp->tx.now_ns = now_ns; /* who asks before the next burst must not be before `used_ns` */
     slot = find_or_add(s, to);
     if (!slot)
         return;
