@@ -245,13 +245,15 @@ static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
                       const struct mrd_wire_head *head)
 {
     uint32_t per_mille = s->config.old_copies;
+    struct mrd_addr from, to;
 
     if (head->flags & MRD_WIRE_FIRST_CONTACT)
         per_mille *= FIRST_CONTACTS;
     if (s->healing || s->cut.until_ns > 0 || mrd_rng_below(&s->wire_rng, 1000) >= per_mille)
         return;
-    assert_int_equal(mrd_sim_inject(s->sim, d->from, d->to, d->data, d->len,
-                                    mrd_sim_now(s->sim) + swarm_delay_ns(s) + draw_age_ns(s)),
+    mrd_sim_tapped(s->sim, &from, &to);
+    assert_int_equal(mrd_sim_inject_from(s->sim, &from, &to, d->data, d->len,
+                                         mrd_sim_now(s->sim) + swarm_delay_ns(s) + draw_age_ns(s)),
                      0);
 }
 
@@ -344,12 +346,14 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
 
 /*
  * A host that has nothing more to send to a peer must have asked for an ack with its last packet.
- * Or an earlier request must be unanswered.
+ * Or an earlier request must be unanswered. Hosts with several addresses are several pairs, of which
+ * one may be at rest while another asks: nothing is said of these.
  */
 static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
                         uint64_t now_ns)
 {
-    if (s->view[host][to].unasked_ns != now_ns || !tx->sent.inflight.num || tx->queued_bytes ||
+    if (s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM) ||
+        s->view[host][to].unasked_ns != now_ns || !tx->sent.inflight.num || tx->queued_bytes ||
         tx->sent.lost.num || tx->sent.lost_control.num || tx->run.limited || tx->probes.copy_due ||
         tx->probes.due || tx->probes.silence_due || !mrd_list_empty(&tx->refusals) ||
         !mrd_list_empty(&tx->aborts) || !mrd_list_empty(&tx->closes))

@@ -201,6 +201,14 @@ void mrd_sim_other_source(struct mrd_backend *b, const struct mrd_addr *to)
 
 /* ---------------------------------------------------------------------------------------- strangers */
 
+void mrd_sim_tapped(const struct mrd_sim *sim, struct mrd_addr *from, struct mrd_addr *to)
+{
+    const struct mrd_sim_packet *packet = sim->fabric.tapped;
+
+    *from = mrd_sim_address(packet->from, packet->from_id);
+    *to = mrd_sim_address(packet->to, packet->to_id);
+}
+
 int mrd_sim_inject_from(struct mrd_sim *sim, const struct mrd_addr *from, const struct mrd_addr *to,
                         const void *data, uint32_t len, uint64_t at_ns)
 {

@@ -87,6 +87,8 @@ void mrd_sim_other_source(struct mrd_backend *b, const struct mrd_addr *to);
  */
 int mrd_sim_inject_from(struct mrd_sim *sim, const struct mrd_addr *from, const struct mrd_addr *to,
                         const void *data, uint32_t len, uint64_t at_ns);
+/* During a call of the tap: the addresses of the datagram that it is shown. */
+void mrd_sim_tapped(const struct mrd_sim *sim, struct mrd_addr *from, struct mrd_addr *to);
 /* A datagram that host `from` sent to an address that no host of the simulation has. */
 struct mrd_sim_stray {
     uint32_t from;

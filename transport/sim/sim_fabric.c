@@ -202,8 +202,11 @@ static enum mrd_sim_verdict ask_tap(struct mrd_sim_fabric *fabric, struct mrd_si
                                         .data = packet->data,
                                         .len = packet->len,
                                         .alone = packet->alone};
-    enum mrd_sim_verdict verdict = fabric->tap(fabric->tap_arg, &datagram);
+    enum mrd_sim_verdict verdict;
 
+    fabric->tapped = packet;
+    verdict = fabric->tap(fabric->tap_arg, &datagram);
+    fabric->tapped = NULL;
     if (datagram.len < packet->len)
         packet->len = packet->head_len = datagram.len;
     return verdict;

@@ -31,6 +31,7 @@ struct mrd_sim_fabric {
     struct mrd_rng rng;   /* of seeds */
     mrd_sim_tap *tap;     /* or NULL */
     void *tap_arg;
+    const struct mrd_sim_packet *tapped; /* during a call of the tap */
 };
 
 /*
