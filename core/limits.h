@@ -61,8 +61,8 @@ enum {
 #define MRD_NEVER UINT64_MAX
 
 /*
- * Requests of a peer that name memory by a wrong key are refused as fast as this in the long run, and
- * so many at once; more are dropped, and come again.
+ * Requests of a peer that name memory by a key that never was are refused as fast as this in the long
+ * run, and so many at once. Beyond that all that names memory is dropped, and comes again.
  */
 #define MRD_KEY_GUESS_NS   MRD_MSEC
 #define MRD_KEY_GUESSES_NS (1024 * MRD_KEY_GUESS_NS)
@@ -70,7 +70,7 @@ enum {
 #define MRD_KEY_EVENT_NS MRD_SEC
 
 /* Answers to strangers are as far apart as that, in the long run. */
-#define MRD_ANSWER_NS (100 * MRD_USEC)
+#define MRD_ANSWER_NS (20 * MRD_USEC)
 /* A cookie holds for so long at least, and at most for twice as long. */
 #define MRD_COOKIE_NS (4 * MRD_SEC)
 /* When nothing came from a peer's address for so long, another one that it sends from may be its. */

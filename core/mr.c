@@ -102,6 +102,7 @@ void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr)
     mrs->by_index[mr->pub.lkey & (mrs->size - 1)] = NULL;
     mrs->num--;
     mrs->removals++;
+    mrs->gone[mr->pub.rkey % MRD_RKEYS_GONE] = mr->pub.rkey;
     mrd_free(mrs->allocator, mr, sizeof(*mr));
 }
 
@@ -131,6 +132,11 @@ enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd
     const struct mrd_mr_impl *mr = find_rkey(mrs, rkey);
 
     return mr ? covers(mr, pd, addr, len, access) : MRD_MR_NO_KEY;
+}
+
+bool mrd_mr_was_told(const struct mrd_mrs *mrs, uint32_t rkey)
+{
+    return rkey && (find_rkey(mrs, rkey) || mrs->gone[rkey % MRD_RKEYS_GONE] == rkey);
 }
 
 uint32_t mrd_mr_lkey(const struct mrd_mrs *mrs, uint32_t rkey)

@@ -25,6 +25,8 @@ struct mrd_mr_impl {
     struct mrd_hash_node by_rkey;
 };
 
+enum { MRD_RKEYS_GONE = 1024 }; /* a power of two */
+
 struct mrd_mrs {
     const struct mrd_allocator *allocator;
     struct mrd_mr_impl **by_index;
@@ -33,6 +35,8 @@ struct mrd_mrs {
     uint32_t generation;
     uint64_t removals;     /* one more than regions were removed */
     struct mrd_hash rkeys; /* with as many buckets as the table has places */
+    uint32_t
+        gone[MRD_RKEYS_GONE]; /* of regions removed lately, by the low bits of the rkey; 0: none */
 };
 
 enum mrd_mr_verdict { MRD_MR_OK, MRD_MR_NO_KEY, MRD_MR_RANGE, MRD_MR_ACCESS };
@@ -49,6 +53,8 @@ enum mrd_mr_verdict mrd_mr_local(const struct mrd_mrs *mrs, const struct mrd_pd 
                                  uint64_t addr, uint32_t len, int access);
 enum mrd_mr_verdict mrd_mr_remote(const struct mrd_mrs *mrs, const struct mrd_pd *pd, uint32_t rkey,
                                   uint64_t addr, uint64_t len, int access);
+/* Is it the rkey of a region, or was it lately? Whoever names it was told it. */
+bool mrd_mr_was_told(const struct mrd_mrs *mrs, uint32_t rkey);
 /* Returns the lkey of a region that mrd_mr_remote() found valid. */
 uint32_t mrd_mr_lkey(const struct mrd_mrs *mrs, uint32_t rkey);
 /* Returns the mover's key of a region that mrd_mr_local() found valid. */

@@ -501,9 +501,20 @@ static bool answers_again(const struct mrd_rx_in *in, unsigned index)
     return false;
 }
 
-/* A request of the peer named memory that it may not touch. */
-static void count_guess(struct mrd_engine *e, struct mrd_peer *peer)
+static bool names_memory(const struct mrd_wire_part *part)
 {
+    return part->op == MRD_OP_WRITE || mrd_wire_is_request(part->op);
+}
+
+/*
+ * A request of the peer was refused access. It is a guess unless it names a key that it was told, which
+ * may be of a region that went meanwhile.
+ */
+static void count_guess(struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_wire_part *part)
+{
+    if (!names_memory(part) || mrd_mr_was_told(&e->objects.mrs, part->rkey))
+        return;
     if (peer->guesses_ns < e->clock.now_ns)
         peer->guesses_ns = e->clock.now_ns;
     peer->guesses_ns += MRD_KEY_GUESS_NS;
@@ -519,21 +530,16 @@ static void tell_guess(struct mrd_engine *e, const struct mrd_peer *peer)
     }
 }
 
-static bool names_wrong_key(struct mrd_engine *e, const struct mrd_wire_part *part)
-{
-    struct mrd_qp_impl *qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
-
-    return (part->op == MRD_OP_WRITE || mrd_wire_is_request(part->op)) && qp &&
-           mrd_rx_check_target(e, part, qp) == MRD_REFUSE_ACCESS;
-}
-
-/* Are its wrong keys so many that nothing of the packet is to be done? */
+/*
+ * Are its guesses so many that nothing of the packet is to be done? What names memory by a right key is
+ * not done either: else any number of guesses could be made until one is right.
+ */
 static bool is_guess(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_rx_in *in)
 {
     if (peer->guesses_ns < e->clock.now_ns + MRD_KEY_GUESSES_NS)
         return false;
     for (unsigned i = 0; i < in->num_parts; i++)
-        if (names_wrong_key(e, &in->part[i])) {
+        if (names_memory(&in->part[i])) {
             tell_guess(e, peer);
             return true;
         }
@@ -589,7 +595,7 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
             *end = MRD_PLACE_END_SMALL;
         }
         if (code == MRD_REFUSE_ACCESS && part->op != MRD_OP_RESPONSE)
-            count_guess(e, peer);
+            count_guess(e, peer, part);
         if (code)
             refuse(e, peer, &in->head, part, i, code, refusal);
         if (payload)

@@ -257,8 +257,8 @@ static void guess__told_each_another(void **state)
 /* -------------------------------------------------------------------------------- memory keys */
 
 /*
- * A thousand wrong keys at once are refused, and as many a second; what goes beyond is dropped, and the
- * user is told who it is. Right keys are not hindered.
+ * A thousand wrong keys at once are refused, and as many a second; beyond that all that names memory is
+ * dropped, so that no key can be found faster, and the user is told who it is.
  */
 static void guess__of_memory_keys(void **state)
 {
@@ -286,12 +286,47 @@ static void guess__of_memory_keys(void **state)
     assert_int_equal(event.peer_id, peer->id);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     part.rkey ^= 1;
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
     part.rkey ^= 1;
     p->now += MRD_KEY_GUESS_NS;
     mrd_engine_begin(e, p->now);
     assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_REFUSED);
     assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    p->now += MRD_KEY_GUESS_NS;
+    mrd_engine_begin(e, p->now);
+    part.rkey ^= 1;
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
+    pair_end(p);
+}
+
+/* Whoever names a region that is there, or was lately, by its key does not guess. */
+static void guess__not_of_keys_that_were_told(void **state)
+{
+    enum { MANY = 4 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
+    struct pair *p = &pair;
+    struct mrd_wire_part part;
+    struct mrd_peer *peer;
+    struct mrd_mr *mr;
+    struct mrd_engine *e;
+    int error;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    peer = hand_rx_peer(p, AT);
+    part = hand_write(p, AT, BYTES);
+    part.addr--; /* out of its range */
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+    mr = mrd_engine_reg_mr(e, p->end[AT].pd, p->end[AT].memory, BYTES,
+                           MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
+                           &(struct mrd_mover_mr){0}, &error);
+    assert_non_null(mr);
+    part.rkey = mr->rkey;
+    assert_int_equal(mrd_engine_dereg_mr(e, mr, p->now), 0);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+    assert_int_equal(e->stats.rx_drop_guesses, 0);
     pair_end(p);
 }
 
@@ -307,6 +342,7 @@ int main(void)
         cmocka_unit_test(guess__of_the_first_answer),
         cmocka_unit_test(guess__told_each_another),
         cmocka_unit_test(guess__of_memory_keys),
+        cmocka_unit_test(guess__not_of_keys_that_were_told),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory that goes while its peer writes to it: those writes fail, and nothing else of the peer does. */
+#include "tests/support/world.h"
+#include "transport/sim/sim_host.h"
+
+enum { QPS = 17, WRITES = 512, BYTES = 8 };
+
+/* Writes of all queue pairs but the first, to memory that is there no more. */
+static void post_writes(struct sim_world *w)
+{
+    for (uint32_t i = 0; i < WRITES; i++)
+        for (uint32_t qp = 1; qp < QPS; qp++)
+            sim_post(w, &(struct sim_post){.from = HOST_0,
+                                           .to = HOST_1,
+                                           .qp = qp,
+                                           .len = BYTES,
+                                           .opcode = MRD_WR_RDMA_WRITE});
+}
+
+/* While they are refused, a message on another queue pair takes no longer than ever. */
+static void sim_stale_keys__hold_up_nobody(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .qps = QPS, .send_wr = WRITES, .cqe = QPS * WRITES * 2});
+    struct mrd_mr *kept = w->node[HOST_1].mr;
+    uint32_t good, bad;
+
+    (void)state;
+    sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run_until_complete(w, SEC_NS);
+    /* The writes name a region of the same memory that goes, before their packets come. */
+    w->node[HOST_1].mr =
+        mrd_reg_mr(w->node[HOST_1].pd, kept->addr, kept->length,
+                   MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
+    assert_non_null(w->node[HOST_1].mr);
+    post_writes(w);
+    assert_int_equal(mrd_dereg_mr(w->node[HOST_1].mr), 0);
+    w->node[HOST_1].mr = kept;
+    sim_run(w, 2 * MSEC_NS);
+    good = sim_send(w, HOST_0, HOST_1, BYTES);
+    for (uint32_t i = 0; i < 100 && !w->messages[good].sent; i++)
+        sim_run(w, MSEC_NS);
+    assert_true(w->messages[good].sent);
+    assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);
+    sim_run_until_complete(w, SEC_NS);
+    bad = 0;
+    for (uint32_t i = 0; i < w->num_messages; i++)
+        bad += w->messages[i].status == MRD_WC_REM_ACCESS_ERR;
+    assert_in_range(bad, (QPS - 1) * WRITES / 2, (QPS - 1) * WRITES);
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_stale_keys__hold_up_nobody),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
