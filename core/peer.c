@@ -31,7 +31,7 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     mrd_list_init(&peers->awake);
     peers->rest_mask = mrd_hash_buckets(max_peers) - 1;
     peers->by_number = mrd_alloc(allocator, max_peers * sizeof(*peers->by_number));
-    peers->rest_bucket = mrd_alloc(allocator, (peers->rest_mask + 1) * sizeof(uint32_t));
+    peers->rest_bucket = mrd_alloc(allocator, 2 * (peers->rest_mask + 1) * sizeof(uint32_t));
     return peers->by_number && peers->rest_bucket &&
            mrd_hash_init(&peers->by_addr, allocator, 2 * max_peers) &&
            mrd_hash_init(&peers->by_own, allocator, max_peers) &&
@@ -74,7 +74,8 @@ void mrd_peers_fini(struct mrd_peers *peers)
     mrd_pool_fini(&peers->entries);
     mrd_pool_fini(&peers->rests);
     if (peers->rest_bucket)
-        mrd_free(peers->allocator, peers->rest_bucket, (peers->rest_mask + 1) * sizeof(uint32_t));
+        mrd_free(peers->allocator, peers->rest_bucket,
+                 2 * (peers->rest_mask + 1) * sizeof(uint32_t));
     if (peers->by_number)
         mrd_free(peers->allocator, peers->by_number, peers->max * sizeof(*peers->by_number));
     mrd_table_fini(&peers->hosts, peers->allocator);
@@ -91,20 +92,38 @@ static uint64_t hash_addr(const struct mrd_addr *addr)
     return mrd_hash_mix(w[0] ^ mrd_hash_mix(w[1] ^ mrd_hash_mix(w[2])));
 }
 
-struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr)
+/* The first of those from `n` on that is at the address. */
+static struct mrd_peer *first_at(struct mrd_hash_node *n, const struct mrd_addr *addr)
 {
-    uint64_t hash = hash_addr(addr);
-
-    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_addr, hash); n; n = n->next) {
+    for (; n; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_addr);
 
-        if (n->hash == hash && !memcmp(&peer->addr, addr, sizeof(*addr)))
+        if (!memcmp(&peer->addr, addr, sizeof(*addr)))
             return peer;
     }
     return NULL;
 }
 
-static bool speaks_as(const struct mrd_peer *peer, uint32_t inc)
+struct mrd_peer *mrd_peer_first(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    return first_at(mrd_hash_first(&peers->by_addr, hash_addr(addr)), addr);
+}
+
+struct mrd_peer *mrd_peer_next(const struct mrd_peer *peer)
+{
+    return first_at(peer->by_addr.next, &peer->addr);
+}
+
+struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr)
+{
+    struct mrd_peer *first = mrd_peer_first(peers, addr), *peer = first;
+
+    while (peer && !mrd_peer_has_half(peer))
+        peer = mrd_peer_next(peer);
+    return peer ? peer : first;
+}
+
+bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc)
 {
     return (peer->space.state != MRD_SPACE_NONE && peer->space.inc == inc) ||
            (peer->tx && peer->tx->contact.inc == inc);
@@ -116,12 +135,13 @@ struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct 
     struct mrd_peer *there = mrd_peer_find(peers, addr);
     uint64_t hash = mrd_hash_mix(own_inc);
 
-    if (!own_inc || !inc || (there && there->pair.own_inc == own_inc && speaks_as(there, inc)))
+    if (!own_inc || !inc ||
+        (there && there->pair.own_inc == own_inc && mrd_peer_speaks_as(there, inc)))
         return there;
     for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, hash); n; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_own);
 
-        if (peer->pair.own_inc == own_inc && speaks_as(peer, inc))
+        if (peer->pair.own_inc == own_inc && mrd_peer_speaks_as(peer, inc))
             return peer;
     }
     return there;
@@ -176,6 +196,14 @@ static void host_prefix(const struct mrd_addr *addr, uint64_t prefix[2])
 static uint64_t hash_prefix(const uint64_t prefix[2])
 {
     return mrd_hash_mix(prefix[0] ^ mrd_hash_mix(prefix[1]));
+}
+
+uint64_t mrd_peer_hash_host(const struct mrd_addr *addr)
+{
+    uint64_t prefix[2];
+
+    host_prefix(addr, prefix);
+    return hash_prefix(prefix);
 }
 
 static struct mrd_host *find_host(const struct mrd_peers *peers, const struct mrd_addr *addr)
@@ -320,10 +348,45 @@ static uint32_t *bucket_of(const struct mrd_peers *peers, const struct mrd_addr 
     return &peers->rest_bucket[hash_addr(addr) & peers->rest_mask];
 }
 
+static uint32_t *own_bucket_of(const struct mrd_peers *peers, uint32_t own_inc)
+{
+    return &peers->rest_bucket[peers->rest_mask + 1 + (mrd_hash_mix(own_inc) & peers->rest_mask)];
+}
+
+static struct mrd_rest *rest_of(const struct mrd_peers *peers, uint32_t place)
+{
+    return mrd_pool_at(&peers->rests, place - 1);
+}
+
+static void link_rest(struct mrd_peers *peers, struct mrd_rest *rest)
+{
+    uint32_t *bucket = bucket_of(peers, &rest->addr);
+    uint32_t *own = own_bucket_of(peers, rest->pair.own_inc);
+
+    rest->next = *bucket;
+    rest->next_own = *own;
+    *bucket = *own = number_of(peers, rest->id) + 1;
+    peers->num_resting++;
+}
+
+static void unlink_rest(struct mrd_peers *peers, struct mrd_rest *rest)
+{
+    uint32_t place = number_of(peers, rest->id) + 1, *at = bucket_of(peers, &rest->addr);
+
+    while (*at != place)
+        at = &rest_of(peers, *at)->next;
+    *at = rest->next;
+    at = own_bucket_of(peers, rest->pair.own_inc);
+    while (*at != place)
+        at = &rest_of(peers, *at)->next_own;
+    *at = rest->next_own;
+    rest->id = 0;
+    peers->num_resting--;
+}
+
 void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
 {
-    uint32_t number = number_of(peers, peer->id), *bucket = bucket_of(peers, &peer->addr);
-    struct mrd_rest *rest = mrd_pool_at(&peers->rests, number);
+    struct mrd_rest *rest = mrd_pool_at(&peers->rests, number_of(peers, peer->id));
 
     *rest = (struct mrd_rest){.addr = peer->addr,
                               .local = peer->local,
@@ -331,39 +394,50 @@ void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
                               .count = peer->count,
                               .heard_ns = peer->heard_ns,
                               .id = peer->id,
-                              .next = *bucket,
                               .payload_bytes = peer->payload_bytes,
-                              .dscp = peer->dscp,
+                              .dscp = peer->dscp & 63u,
                               .given_up = peer->given_up,
                               .one_way = peer->one_way,
-                              .ect_failed = peer->ect.failed,
+                              .ect_failed = (peer->ect.failed < 63 ? peer->ect.failed : 63u) & 63u,
                               .ect_off = peer->ect.off,
                               .ect_acks_off = peer->ect.acks_off};
-    *bucket = number + 1;
-    peers->num_resting++;
+    link_rest(peers, rest);
     end_entry(peers, peer);
 }
 
-/* Returns where the number + 1 of the peer stands; what is there is 0 if none rests. */
-static uint32_t *place_of(const struct mrd_peers *peers, const struct mrd_addr *addr)
+static struct mrd_rest *find_rest(const struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    uint32_t *at = bucket_of(peers, addr);
+    uint32_t place = peers->num_resting ? *bucket_of(peers, addr) : 0;
 
-    while (*at) {
-        struct mrd_rest *rest = mrd_pool_at(&peers->rests, *at - 1);
-
-        if (!memcmp(&rest->addr, addr, sizeof(*addr)))
-            break;
-        at = &rest->next;
-    }
-    return at;
+    while (place && memcmp(&rest_of(peers, place)->addr, addr, sizeof(*addr)) != 0)
+        place = rest_of(peers, place)->next;
+    return place ? rest_of(peers, place) : NULL;
 }
 
 const struct mrd_rest *mrd_peer_resting(const struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    uint32_t place = peers->num_resting ? *place_of(peers, addr) : 0;
+    return find_rest(peers, addr);
+}
 
-    return place ? mrd_pool_at(&peers->rests, place - 1) : NULL;
+bool mrd_peer_is_named_elsewhere(const struct mrd_peers *peers, uint32_t own_inc,
+                                 const struct mrd_addr *addr)
+{
+    uint32_t place = peers->num_resting ? *own_bucket_of(peers, own_inc) : 0;
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, mrd_hash_mix(own_inc)); n;
+         n = n->next) {
+        const struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_own);
+
+        if (peer->pair.own_inc == own_inc && memcmp(&peer->addr, addr, sizeof(*addr)) != 0)
+            return true;
+    }
+    for (; place; place = rest_of(peers, place)->next_own) {
+        const struct mrd_rest *rest = rest_of(peers, place);
+
+        if (rest->pair.own_inc == own_inc && memcmp(&rest->addr, addr, sizeof(*addr)) != 0)
+            return true;
+    }
+    return false;
 }
 
 const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32_t id)
@@ -379,15 +453,11 @@ const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32
 
 struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    uint32_t *place = place_of(peers, addr);
-    struct mrd_rest *rest;
+    struct mrd_rest *rest = find_rest(peers, addr);
     struct mrd_peer *peer;
 
-    if (!*place)
+    if (!rest)
         return NULL;
-    rest = mrd_pool_at(&peers->rests, *place - 1);
-    *place = rest->next;
-    peers->num_resting--;
     peer = awaken(peers, addr, rest->id);
     peer->local = rest->local;
     mrd_peer_name(peers, peer, rest->pair);
@@ -400,7 +470,7 @@ struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *a
     peer->ect.failed = rest->ect_failed;
     peer->ect.off = rest->ect_off;
     peer->ect.acks_off = rest->ect_acks_off;
-    rest->id = 0;
+    unlink_rest(peers, rest);
     return peer;
 }
 
@@ -415,9 +485,7 @@ bool mrd_peer_forget(struct mrd_peers *peers)
             peers->hand = 0;
         rest = mrd_pool_at(&peers->rests, peers->hand++);
     } while (peers->by_number[peers->hand - 1] || !rest->id);
-    *place_of(peers, &rest->addr) = rest->next;
-    peers->num_resting--;
-    rest->id = 0;
+    unlink_rest(peers, rest);
     mrd_pool_release(&peers->rests, rest);
     return true;
 }

@@ -113,6 +113,7 @@ struct mrd_tx_told {
     bool unchecked; /* the peer takes payloads without a check */
     bool delay_base_valid;
     uint32_t stamp;      /* of the newest packet that acked */
+    uint64_t stamp_ns;   /* when the last one that acked came */
     uint32_t serial;     /* of the newest ack */
     uint32_t psn_limit;  /* the peer grants PSNs below it */
     uint32_t delay_base; /* first rx stamp - tx stamp; differences from it do not wrap */
@@ -253,8 +254,10 @@ struct mrd_pair {
 
 /* Where a peer is whose address changes. Owned by address.c. */
 struct mrd_peer_place {
-    uint64_t heard_ns; /* when a packet came from mrd_peer.addr last */
-    uint64_t tried_ns; /* when another address, the peer's or ours, was last tried; 0: never */
+    uint32_t stamp;     /* newest that came from mrd_peer.addr; 0: none */
+    uint64_t heard_ns;  /* when a packet came from mrd_peer.addr last */
+    uint64_t tried_ns;  /* when another address, the peer's or ours, was last tried; 0: never */
+    uint8_t own_ip[16]; /* our address that the peer's packets come to; 0: it is not known */
 };
 
 struct mrd_peer {
@@ -302,11 +305,13 @@ struct mrd_rest {
     struct mrd_pair pair;
     struct mrd_peer_count count;
     uint64_t heard_ns;
-    uint32_t id;   /* 0: the peer of this number does not rest */
-    uint32_t next; /* in its bucket: number + 1 of the next one; 0: none */
+    uint32_t id; /* 0: the peer of this number does not rest */
+    /* In its buckets, by address and by pair.own_inc: number + 1 of the next one; 0: none. */
+    uint32_t next, next_own;
     uint16_t payload_bytes;
-    uint8_t dscp, ect_failed;
-    bool given_up : 1, one_way : 1, ect_off : 1, ect_acks_off : 1;
+    uint8_t dscp : 6, given_up : 1, one_way : 1;
+    uint8_t ect_failed : 6, ect_off : 1,
+        ect_acks_off : 1; /* of failed tests, 63 at most are told */
 };
 
 /* A host with peers that are awake. */
@@ -347,11 +352,22 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
                     uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache);
 void mrd_peers_fini(struct mrd_peers *peers);
 
+static inline bool mrd_peer_has_half(const struct mrd_peer *peer)
+{
+    return peer->tx || peer->space.state == MRD_SPACE_KNOWN;
+}
 /*
  * Those that are awake; NULL: none. Of several at one address, which reach us at different addresses
- * of ours, the newest.
+ * of ours, the newest that has a half.
  */
 struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
+/* All of them, one after the other. */
+struct mrd_peer *mrd_peer_first(const struct mrd_peers *peers, const struct mrd_addr *addr);
+struct mrd_peer *mrd_peer_next(const struct mrd_peer *peer);
+/* Returns the same for all addresses of a host: of an IPv6 prefix of 64 bits. */
+uint64_t mrd_peer_hash_host(const struct mrd_addr *addr);
+/* Does the peer call itself so in its space, or in what it answered to our send half? */
+bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
 /*
  * The peer that speaks as `inc` to us, whom it knows as `own_inc`: at that address if there is one,
  * else wherever it was when it was last heard. If there is none, the peer at that address.
@@ -376,6 +392,12 @@ uint32_t mrd_peers_of_host(const struct mrd_peers *peers, const struct mrd_addr 
 void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer);
 /* Returns the record of a peer that rests, valid while it does; NULL: none of that address rests. */
 const struct mrd_rest *mrd_peer_resting(const struct mrd_peers *peers, const struct mrd_addr *addr);
+/*
+ * Is it what a peer at another address, awake or resting, knows us as? It moved there, or the name came
+ * out the same by chance.
+ */
+bool mrd_peer_is_named_elsewhere(const struct mrd_peers *peers, uint32_t own_inc,
+                                 const struct mrd_addr *addr);
 /* The same by id. */
 const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32_t id);
 /* Wakes the peer of an address, which keeps its id; NULL: none rests. */

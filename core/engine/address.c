@@ -6,6 +6,18 @@
 
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
+#include "core/seq.h"
+
+/*
+ * Did the packet leave after all that came from where the peer was? A late copy of a proof would take
+ * it back. Stamps wrap: after a long silence there, longer than cookies hold, nothing is as old.
+ */
+static bool is_newest(const struct mrd_engine *e, const struct mrd_peer *peer,
+                      const struct mrd_wire_head *head)
+{
+    return !peer->place.stamp || mrd_seq_before(peer->place.stamp, head->stamp) ||
+           e->clock.now_ns - peer->place.heard_ns > 2 * MRD_COOKIE_NS + MRD_PACKET_LIFE_NS;
+}
 
 static void move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_addr *addr)
 {
@@ -28,11 +40,14 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
 
     addr.port = head->reply;
     if (!memcmp(&addr, &peer->addr, sizeof(addr))) {
+        if (is_newest(e, peer, head))
+            place->stamp = head->stamp;
         place->heard_ns = now_ns;
         return;
     }
-    if (mrd_answer_is_proven(e, 0, head, packet)) {
+    if (mrd_answer_is_proven(e, 0, head, packet) && is_newest(e, peer, head)) {
         move(e, peer, &addr);
+        place->stamp = head->stamp;
         return;
     }
     if (now_ns - place->heard_ns < MRD_MOVED_NS ||

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/engine/query.h"
+#include "core/hash.h"
 
 static struct mrd_addr address_of(const struct mrd_wire_head *head,
                                   const struct mrd_rx_packet *packet)
@@ -15,35 +16,54 @@ static struct mrd_addr address_of(const struct mrd_wire_head *head,
     return addr;
 }
 
-struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr)
+static struct mrd_pair draw_pair(const struct mrd_engine *e, const struct mrd_addr *addr,
+                                 uint32_t turn)
 {
     struct {
         struct mrd_addr addr;
-        uint32_t incarnation, zero;
-    } c = {*addr, e->config.incarnation, 0};
+        uint32_t incarnation, turn;
+    } c = {*addr, e->config.incarnation, turn};
     uint64_t names = mrd_secret_of(&e->secret, MRD_SECRET_PAIR, &c, sizeof(c));
     uint32_t own_inc = (uint32_t)names;
 
     return (struct mrd_pair){own_inc ? own_inc : 1, (uint32_t)(names >> 32)};
 }
 
-/* Many may be answered at once, but not for long: whoever forges addresses must not keep us busy. */
-static bool may_answer(struct mrd_engine *e)
+struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr)
+{
+    const struct mrd_rest *rest = mrd_peer_resting(&e->peers, addr);
+    struct mrd_pair pair;
+
+    if (rest)
+        return rest->pair;
+    for (uint32_t turn = 0;; turn++) {
+        pair = draw_pair(e, addr, turn);
+        if (!mrd_peer_is_named_elsewhere(&e->peers, pair.own_inc, addr))
+            return pair;
+    }
+}
+
+/*
+ * Many may be answered at once, but not for long: whoever forges addresses must not keep us busy.
+ * Those who call us by our name were told it at their address: they are not held up by the others.
+ */
+static bool may_answer(struct mrd_engine *e, bool named)
 {
     struct mrd_answers *a = &e->answers;
     uint64_t most_ns = (uint64_t)e->config.max_peers * MRD_ANSWER_NS;
+    uint64_t *credit_ns = &a->credit_ns[named], passed_ns = e->clock.now_ns - a->counted_ns[named];
 
     if (most_ns < MRD_ANSWERS_LEAST * MRD_ANSWER_NS)
         most_ns = MRD_ANSWERS_LEAST * MRD_ANSWER_NS;
-    a->credit_ns += e->clock.now_ns - a->counted_ns;
-    a->counted_ns = e->clock.now_ns;
-    if (a->credit_ns > most_ns)
-        a->credit_ns = most_ns;
-    if (a->credit_ns < MRD_ANSWER_NS || a->tail - a->head == MRD_STATELESS_MAX) {
+    *credit_ns += passed_ns;
+    a->counted_ns[named] = e->clock.now_ns;
+    if (*credit_ns > most_ns)
+        *credit_ns = most_ns;
+    if (*credit_ns < MRD_ANSWER_NS || a->tail - a->head == MRD_STATELESS_MAX) {
         e->stats.rx_drop_unanswered++;
         return false;
     }
-    a->credit_ns -= MRD_ANSWER_NS;
+    *credit_ns -= MRD_ANSWER_NS;
     return true;
 }
 
@@ -54,7 +74,7 @@ static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_p
 {
     struct mrd_answer *s;
 
-    if (!may_answer(e))
+    if (!may_answer(e, asked->dst_inc == own_inc))
         return NULL;
     s = &e->answers.ring[e->answers.tail++ % MRD_STATELESS_MAX];
     memset(s, 0, sizeof(*s));
@@ -96,15 +116,17 @@ static uint64_t cookie_for(const struct mrd_engine *e, const struct mrd_wire_hea
 {
     struct {
         struct mrd_addr addr;
-        uint64_t interval;
-        uint32_t src_inc, own_inc, replaced, zero;
-    } c = {address_of(head, packet),
-           e->clock.now_ns / MRD_COOKIE_NS - ago,
-           head->src_inc,
-           e->config.incarnation,
-           replaced,
-           0};
+        uint64_t own_ip, interval;
+        uint32_t src_inc, incarnation, replaced, zero;
+    } c = {.addr = address_of(head, packet),
+           .interval = e->clock.now_ns / MRD_COOKIE_NS - ago,
+           .src_inc = head->src_inc,
+           .incarnation = e->config.incarnation,
+           .replaced = replaced};
+    uint64_t ip[2];
 
+    memcpy(ip, packet->to.ip, sizeof(ip));
+    c.own_ip = ip[0] ^ mrd_hash_mix(ip[1]);
     return mrd_secret_of(&e->secret, MRD_SECRET_COOKIE, &c, sizeof(c));
 }
 

@@ -8,7 +8,10 @@
 
 #include "core/engine/state.h"
 
-/* What we are called, and number our epochs from, to whoever receives at that address. */
+/*
+ * What we are called, and number our epochs from, to whoever receives at that address and has no entry.
+ * A peer that moved away, and another one at its old address, are told different names.
+ */
 struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr);
 
 /*

@@ -344,7 +344,9 @@ static void set_dest(const struct mrd_engine *e, struct mrd_qp_impl *qp,
     if (!attr->dest_ah)
         return;
     qp->dest.addr = *mrd_engine_ah_addr(attr->dest_ah);
-    qp->dest.own_inc = mrd_answer_pair(e, &qp->dest.addr).own_inc;
+    qp->dest.own_inc = ((const struct mrd_ah_impl *)attr->dest_ah)->own_inc;
+    if (!qp->dest.own_inc)
+        qp->dest.own_inc = mrd_answer_pair(e, &qp->dest.addr).own_inc;
     qp->dest.qpn = attr->dest_qp_num;
 }
 

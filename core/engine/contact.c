@@ -16,10 +16,9 @@
 #include "core/engine/query.h"
 #include "core/seq.h"
 
-/* A packet with the flag of first contact is no older than that, in units of stamps. */
-enum {
-    FLAG_LIFE_STAMPS = (MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS) / MRD_WIRE_STAMP_NS,
-};
+/* A packet with the flag of first contact is no older than that; the same in units of stamps. */
+#define FLAG_LIFE_NS (MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS)
+enum { FLAG_LIFE_STAMPS = FLAG_LIFE_NS / MRD_WIRE_STAMP_NS };
 
 /* The space that asked is over. During `hello` nothing was sent of the responses. */
 static void drop_responses(struct mrd_engine *e, struct mrd_peer *peer)
@@ -72,11 +71,21 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     return true;
 }
 
-static bool is_unknown(const struct mrd_addr *addr)
+static bool is_unknown(const uint8_t ip[16])
 {
-    static const uint8_t zero[sizeof(addr->ip)];
+    static const uint8_t zero[16];
 
-    return !memcmp(addr->ip, zero, sizeof(zero));
+    return !memcmp(ip, zero, sizeof(zero));
+}
+
+/* The peer's packets come to that address of ours: packets to it leave from there. */
+static void note_own_address(struct mrd_peer *peer, const struct mrd_addr *to)
+{
+    if (is_unknown(to->ip))
+        return;
+    peer->local = *to;
+    peer->local.port = 0;
+    memcpy(peer->place.own_ip, to->ip, sizeof(to->ip));
 }
 
 /*
@@ -85,9 +94,24 @@ static bool is_unknown(const struct mrd_addr *addr)
  */
 static bool is_apart(const struct mrd_peer *peer, const struct mrd_rx_packet *packet)
 {
-    return peer->space.state == MRD_SPACE_KNOWN && !is_unknown(&peer->local) &&
-           !is_unknown(&packet->to) &&
-           memcmp(peer->local.ip, packet->to.ip, sizeof(packet->to.ip)) != 0;
+    bool bound = peer->space.state != MRD_SPACE_NONE || (peer->tx && peer->tx->contact.inc);
+
+    return bound && !is_unknown(peer->place.own_ip) && !is_unknown(packet->to.ip) &&
+           memcmp(peer->place.own_ip, packet->to.ip, sizeof(packet->to.ip)) != 0;
+}
+
+/*
+ * Of the entries at the address that call us by that name, the one whose place the packet's sender
+ * would take; NULL: it is another peer than all of them.
+ */
+static struct mrd_peer *find_replaced(const struct mrd_engine *e, const struct mrd_addr *addr,
+                                      uint32_t own_inc, const struct mrd_rx_packet *packet)
+{
+    struct mrd_peer *peer = mrd_peer_first(&e->peers, addr);
+
+    while (peer && (peer->pair.own_inc != own_inc || is_apart(peer, packet)))
+        peer = mrd_peer_next(peer);
+    return peer;
 }
 
 /*
@@ -109,7 +133,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
                               const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
                               const struct mrd_addr *addr)
 {
-    bool apart = peer && peer->space.inc != head->src_inc && is_apart(peer, packet);
+    bool apart = false;
     bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
                    !mrd_peer_resting(&e->peers, addr);
     bool trusted = (e->config.trusting && !pressed) || head->src_inc == own_inc;
@@ -119,9 +143,13 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         e->stats.rx_drop_incarnation++; /* as ourselves to another one, who sends it back */
         return NULL;
     }
-    if (peer && !apart && peer->space.state != MRD_SPACE_NONE && peer->space.inc != head->src_inc)
+    if (peer && !mrd_peer_speaks_as(peer, head->src_inc) && is_apart(peer, packet)) {
+        peer = find_replaced(e, addr, own_inc, packet);
+        apart = !peer;
+    }
+    if (peer && peer->space.state != MRD_SPACE_NONE && peer->space.inc != head->src_inc)
         other = peer->space.inc;
-    else if (peer && !apart && peer->tx && peer->tx->contact.inc != head->src_inc)
+    else if (peer && peer->tx && peer->tx->contact.inc != head->src_inc)
         other = peer->tx->contact.inc;
     if ((!trusted || other) &&
         !(head->dst_inc == own_inc && mrd_answer_is_proven(e, other, head, packet))) {
@@ -129,12 +157,8 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         mrd_answer_challenge(e, own_inc, other, head, packet);
         return NULL;
     }
-    if (!peer || apart) {
-        if (!has_share(e, addr))
-            peer = NULL;
-        else
-            peer = apart ? mrd_half_add_peer(e, addr) : mrd_half_open_peer(e, addr);
-    }
+    if (!peer && has_share(e, addr))
+        peer = apart ? mrd_half_add_peer(e, addr) : mrd_half_open_peer(e, addr);
     if (!peer) {
         mrd_answer_busy(e, own_inc, head, packet);
         return NULL;
@@ -156,7 +180,7 @@ static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head
                    const struct mrd_rx_packet *packet)
 {
     return peer && peer->tx && peer->tx->contact.epoch == head->epoch &&
-           (is_unknown(&packet->to) ||
+           (is_unknown(packet->to.ip) ||
             !memcmp(packet->from.ip, packet->to.ip, sizeof(packet->to.ip)));
 }
 
@@ -169,12 +193,31 @@ static void end_forgotten(struct mrd_engine *e, struct mrd_peer *peer,
                           const struct mrd_wire_head *head)
 {
     const struct mrd_tx_half *tx = peer->tx;
-    uint32_t behind = tx ? tx->told.stamp - head->stamp : 0;
 
-    if (!(head->flags & MRD_WIRE_FORGOTTEN) || !tx || !tx->contact.acked_once ||
-        behind <= FLAG_LIFE_STAMPS)
+    if (!(head->flags & MRD_WIRE_FORGOTTEN) || !tx || !tx->contact.acked_once)
+        return;
+    /* Stamps come round: what was acked longer ago than the flag can be old is older. */
+    if (tx->told.stamp - head->stamp <= FLAG_LIFE_STAMPS &&
+        e->clock.now_ns - tx->told.stamp_ns <= FLAG_LIFE_NS)
         return;
     mrd_half_peer_restarted(e, peer, false);
+}
+
+/*
+ * The peer's host answers by another name than that of the space that we remember of it, at another of
+ * our addresses: these are two peers from now on. The space goes into an entry of its own.
+ */
+static void split(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_peer *other = has_share(e, &peer->addr) ? mrd_half_add_peer(e, &peer->addr) : NULL;
+
+    if (!other)
+        return; /* there is no room for it */
+    mrd_peer_name(&e->peers, other, peer->pair);
+    other->space = peer->space;
+    other->heard_ns = peer->heard_ns;
+    other->place = peer->place;
+    peer->space.state = MRD_SPACE_NONE;
 }
 
 /* The packet begins a space. */
@@ -235,10 +278,7 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     if (fc)
         peer->space.patience_ns = head->patience_ns;
     mrd_address_came(e, peer, head, packet);
-    if (!is_unknown(&packet->to)) {
-        peer->local = packet->to;
-        peer->local.port = 0;
-    }
+    note_own_address(peer, &packet->to);
     if (peer->tx && !peer->tx->contact.inc)
         peer->tx->contact.inc = head->src_inc;
     return peer;
@@ -255,10 +295,8 @@ static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head
     struct mrd_peer *peer;
 
     addr.port = head->reply;
-    peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
-    if (!peer || peer->pair.own_inc != head->dst_inc)
-        peer = mrd_peer_find_asked(&e->peers, head->dst_inc, head->epoch);
-    return peer;
+    peer = mrd_peer_find_asked(&e->peers, head->dst_inc, head->epoch);
+    return peer ? peer : mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
 }
 
 /*
@@ -351,10 +389,14 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
 }
 
 /* Does the challenge come from a peer that knows us, about a packet or an ack of ours? */
-static bool asks_where_we_are(const struct mrd_peer *peer, const struct mrd_wire_head *head)
+static bool asks_where_we_are(const struct mrd_engine *e, const struct mrd_peer *peer,
+                              const struct mrd_wire_head *head)
 {
     const struct mrd_tx_half *tx = half_meant(peer, head);
 
+    if (tx && !tx->contact.hello && tx->contact.epoch_ns != MRD_NEVER &&
+        e->clock.now_ns - tx->contact.epoch_ns > MRD_FIRST_CONTACT_LIFE_NS)
+        return true; /* only first contacts ask for a cookie otherwise */
     if (tx)
         return tx->contact.acked_once;
     return head->dst_inc == peer->pair.own_inc && peer->space.state == MRD_SPACE_KNOWN &&
@@ -368,7 +410,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     struct mrd_peer *peer = peer_of(e, head, &packet->from);
     struct mrd_tx_half *tx = half_meant(peer, head);
 
-    if (peer && asks_where_we_are(peer, head)) {
+    if (peer && asks_where_we_are(e, peer, head)) {
         e->stats.rx_challenges++;
         mrd_address_prove(e, peer, head->cookie);
         return;
@@ -379,6 +421,9 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     }
     if (tx->contact.has_cookie && tx->contact.cookie == head->cookie)
         return; /* the same as before, and answered already */
+    /* Data goes in an epoch of its own, with a first contact of its own. */
+    if (tx->contact.hello && renew_epoch(e, peer, head->src_inc))
+        tx->contact.knew_inc = true;
     switch (compare_epoch(e, tx, head)) {
     case EPOCH_OLDER:
         if (renew_epoch(e, peer, head->src_inc))
@@ -399,11 +444,11 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     tx->contact.inc = head->src_inc;
     tx->contact.cookie = head->cookie;
     tx->contact.has_cookie = true;
+    if (peer->space.state == MRD_SPACE_TOMB && peer->space.inc != head->src_inc &&
+        is_apart(peer, packet))
+        split(e, peer);
     /* The cookie is for the address that the first packet left from: all others leave from there. */
-    if (!is_unknown(&packet->to)) {
-        peer->local = packet->to;
-        peer->local.port = 0;
-    }
+    note_own_address(peer, &packet->to);
     peer->heard_ns = e->clock.now_ns;
     mrd_half_answered(e, peer);
     while (tx->sent.inflight.num) {

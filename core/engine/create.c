@@ -81,8 +81,10 @@ struct mrd_engine *mrd_engine_create(const struct mrd_engine_config *config,
     e->secret = (struct mrd_secret){.key = {config->key[0], config->key[1]}};
     e->requests.token_next = (uint32_t)mrd_secret_draw(&e->secret);
     e->lives.epoch_next = 1;
-    e->answers.credit_ns = MRD_NEVER / 2; /* as many as may be saved up */
-    e->answers.counted_ns = now_ns;
+    for (unsigned i = 0; i < 2; i++) {
+        e->answers.credit_ns[i] = MRD_NEVER / 2; /* as many as may be saved up */
+        e->answers.counted_ns[i] = now_ns;
+    }
     e->objects.qpn_next = MRD_QPN_FIRST;
     mrd_clock_init(&e->clock, now_ns);
     mrd_share_init(&e->share, m->rx_buffer_bytes,

@@ -343,14 +343,33 @@ struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_
     return peer && peer->pair.own_inc == ah->own_inc ? peer : mrd_peer_find(&e->peers, &ah->addr);
 }
 
+/*
+ * Where the peer of a handle was last is not where the handle says. It may be back there: if nobody
+ * answers where it was last, or somebody speaks from there.
+ */
+static bool may_be_back(const struct mrd_engine *e, const struct mrd_ah_impl *ah, bool given_up,
+                        const struct mrd_addr *last)
+{
+    return memcmp(last, &ah->addr, sizeof(*last)) != 0 &&
+           (given_up || mrd_peer_find(&e->peers, &ah->addr));
+}
+
 struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
     const struct mrd_rest *rest = peer ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
 
+    if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
+        peer = NULL;
+    /* Whoever answers there answers as the one with a half: two may not speak as the same. */
+    if (peer && !mrd_peer_has_half(peer) && mrd_peer_find(&e->peers, &peer->addr) != peer)
+        peer = NULL;
     if (!peer || peer->pair.own_inc != ah->own_inc) {
-        struct mrd_addr to = rest && rest->pair.own_inc == ah->own_inc ? rest->addr : ah->addr;
+        struct mrd_addr to = ah->addr;
 
+        if (rest && rest->pair.own_inc == ah->own_inc &&
+            !may_be_back(e, ah, rest->given_up, &rest->addr))
+            to = rest->addr;
         peer = mrd_half_open_peer(e, &to);
         if (!peer)
             return NULL;

@@ -180,8 +180,8 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
 static bool decode(struct mrd_engine *e, struct mrd_rx_in *in);
 
 /*
- * Who sent a piece: a peer, or a host of which no space is held yet. The piece may overtake the packet
- * that begins the space, but its sender must have heard our name: strangers get no room. 0: it did not.
+ * The host that sent a piece. The piece may overtake the packet that begins its space, but its sender
+ * must have heard our name: strangers get no room. 0: it did not.
  */
 static uint32_t fragment_sender(struct mrd_engine *e, const struct mrd_wire_head *head,
                                 const struct mrd_rx_packet *packet)
@@ -189,7 +189,6 @@ static uint32_t fragment_sender(struct mrd_engine *e, const struct mrd_wire_head
     struct mrd_addr addr = packet->from;
     const struct mrd_peer *peer;
     uint32_t own_inc;
-    uint64_t ip[2];
 
     addr.port = head->reply;
     peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
@@ -202,10 +201,7 @@ static uint32_t fragment_sender(struct mrd_engine *e, const struct mrd_wire_head
         (void)mrd_contact_identify(e, &asks, packet);
         return 0;
     }
-    if (peer && peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == head->src_inc)
-        return peer->id;
-    memcpy(ip, addr.ip, sizeof(ip));
-    return (uint32_t)mrd_hash_mix(ip[0] ^ mrd_hash_mix(ip[1])) | 1;
+    return (uint32_t)mrd_peer_hash_host(&addr) | 1;
 }
 
 /* A piece of a packet: when all are here, it is dealt with as if it had come whole. */

@@ -310,8 +310,11 @@ static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
         e->stats.rx_drop_ack++;
         return NULL;
     }
-    if (!tx->contact.acked_once || mrd_seq_before(tx->told.stamp, head->stamp))
+    /* What comes so long after the newest one left later, though stamps may have come round. */
+    if (!tx->contact.acked_once || mrd_seq_before(tx->told.stamp, head->stamp) ||
+        e->clock.now_ns - tx->told.stamp_ns > MRD_PACKET_LIFE_NS)
         tx->told.stamp = head->stamp;
+    tx->told.stamp_ns = e->clock.now_ns;
     tx->contact.inc = head->src_inc;
     tx->contact.acked_once = true;
     tx->contact.hello = false;

@@ -78,9 +78,10 @@ struct mrd_answer {
 
 /* Answers that wait to be sent. Owned by answer.c, which fills the ring; tx_emit.c empties it. */
 struct mrd_answers {
-    uint64_t credit_ns;  /* how many may be given, in time: each takes MRD_ANSWER_NS of it */
-    uint64_t counted_ns; /* when it was added to last */
-    uint32_t head, tail; /* free-running; head: next to be sent */
+    /* [0]: to those who do not call us by our name, [1]: to those who do. */
+    uint64_t credit_ns[2];  /* how many may be given, in time: each takes MRD_ANSWER_NS of it */
+    uint64_t counted_ns[2]; /* when it was added to last */
+    uint32_t head, tail;    /* free-running; head: next to be sent */
     struct mrd_answer ring[MRD_STATELESS_MAX];
 };
 

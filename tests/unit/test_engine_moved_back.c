@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer that moved: late copies of what it sent with a proof from its old address. */
+#include "tests/unit/engine_pair.h"
+
+enum { ELSEWHERE = 9, LEN = 64 };
+
+static struct pair pair;
+
+/* All in the inbox of end 1 arrives, from the address that end 0 has now. */
+static void arrive_from(struct pair *p, uint8_t host)
+{
+    struct pair_end *end = &p->end[1];
+
+    mrd_engine_begin(end->e, p->now);
+    for (unsigned i = 0; i < end->num_inbox; i++) {
+        struct mrd_rx_packet packet = pair_packet(p, 1, &end->inbox[i]);
+
+        packet.from.ip[15] = host;
+        mrd_engine_rx(end->e, &packet, 1, p->now);
+    }
+    end->num_inbox = 0;
+    mrd_engine_drained(end->e, p->now);
+    (void)pair_tx(p, 1);
+}
+
+static void round_trips(struct pair *p, uint8_t host, unsigned num)
+{
+    for (unsigned i = 0; i < num; i++) {
+        p->now += PAIR_HOP_NS;
+        (void)pair_turn(p, 0);
+        p->now += PAIR_HOP_NS;
+        arrive_from(p, host);
+    }
+}
+
+/* A copy of a packet with the cookie, which came before, does not move the peer back. */
+static void mrd_address_came__copy_of_a_proof(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_frame copy;
+    struct mrd_peer *peer;
+    struct mrd_wire_head head;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
+    round_trips(p, 0, 1); /* the challenge */
+    p->now += PAIR_HOP_NS;
+    (void)pair_turn(p, 0);
+    assert_true(p->end[1].num_inbox > 0);
+    copy = p->end[1].inbox[0];
+    head = pair_head(&copy);
+    assert_true(head.flags & MRD_WIRE_COOKIE);
+    arrive_from(p, 0);
+    round_trips(p, 0, 4);
+    peer = pair_peer(p, 1);
+    assert_int_equal(peer->addr.ip[15], 0);
+    /* Its address changes, and it speaks. */
+    p->now += 2 * MRD_MOVED_NS;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, LEN, LEN);
+    round_trips(p, ELSEWHERE, 4);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    assert_int_equal(p->end[1].e->stats.peers_moved, 1);
+    /* Within the life of packets a copy of its first ones comes, from where it was. */
+    pair_rx_one(p, 1, &copy);
+    assert_int_equal(p->end[1].e->stats.rx_duplicates, 1);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    assert_int_equal(p->end[1].e->stats.peers_moved, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_address_came__copy_of_a_proof),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer that moves while nothing of its epoch is acked yet. */
+#include "tests/unit/engine_pair.h"
+
+enum { ELSEWHERE = 9, LEN = 64 };
+
+static struct pair pair;
+
+/* End 0 is elsewhere: it sends from there, and gets what is sent there. `deaf`: nothing. */
+static void turns(struct pair *p, bool deaf, uint64_t until_ns)
+{
+    struct pair_end *a = &p->end[0], *b = &p->end[1];
+
+    while (p->now < until_ns) {
+        const struct mrd_peer *peer = pair_peer(p, 1);
+
+        p->now += MRD_MSEC;
+        mrd_engine_begin(a->e, p->now);
+        for (unsigned i = 0; i < a->num_inbox; i++)
+            if (!deaf && (pair_head(&a->inbox[i]).type == MRD_WIRE_CHALLENGE ||
+                          peer->addr.ip[15] == ELSEWHERE))
+                pair_rx_one(p, 0, &a->inbox[i]);
+        a->num_inbox = 0;
+        mrd_engine_drained(a->e, p->now);
+        mrd_engine_expire(a->e, p->now);
+        (void)pair_tx(p, 0);
+        mrd_engine_begin(b->e, p->now);
+        for (unsigned i = 0; i < b->num_inbox; i++) {
+            struct mrd_rx_packet packet = pair_packet(p, 1, &b->inbox[i]);
+
+            packet.from.ip[15] = ELSEWHERE;
+            mrd_engine_rx(b->e, &packet, 1, p->now);
+        }
+        b->num_inbox = 0;
+        mrd_engine_drained(b->e, p->now);
+        mrd_engine_expire(b->e, p->now);
+        (void)pair_tx(p, 1);
+    }
+}
+
+static void expect(struct pair *p, unsigned at, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, at, &wc), 1);
+    assert_int_equal(wc.status, status);
+}
+
+/* The answers to its first packets from there were lost for longer than first contact lasts. */
+static void mrd_address_came__after_first_contact(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, LEN);
+    pair_settle(p, p->now + MRD_SEC);
+    expect(p, 0, MRD_WC_SUCCESS);
+    expect(p, 1, MRD_WC_SUCCESS);
+    p->now += MRD_SEND_IDLE_LIFE_NS + MRD_SEC;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, LEN, LEN);
+    turns(p, true, p->now + MRD_FIRST_CONTACT_LIFE_NS + 100 * MRD_MSEC);
+    turns(p, false, p->now + p->config.peer_timeout_ns * 2);
+    expect(p, 0, MRD_WC_SUCCESS);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_address_came__after_first_contact),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
