@@ -233,6 +233,7 @@ struct swarm_pair {
     uint64_t cut_ns;   /* how long of late they could not talk */
     uint64_t until_ns; /* when that ended */
     bool excused;      /* faults explain that one finds the other unreachable or restarted */
+    bool was_excused;  /* they did at some time */
 };
 
 /* What a host last acked of another host's space, as seen in its packets. */
@@ -440,6 +441,11 @@ void swarm_excuse(struct swarm *s, uint32_t a, uint32_t b);
 void swarm_end_excuses(struct swarm *s);
 /* May one find the other unreachable or restarted? */
 bool swarm_is_excused(const struct swarm *s, uint32_t a, uint32_t b);
+/*
+ * May an event say so? Two hosts with several addresses are several pairs, and each learns of it when
+ * it speaks next.
+ */
+bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b);
 /* May a sender have given up, half-way, a message to this host? */
 bool swarm_may_abort(const struct swarm *s, uint32_t host);
 /* Is some host's peer table too small for all hosts? */

@@ -59,12 +59,12 @@ void swarm_note_cut(struct swarm *s, uint32_t a, uint32_t b, uint64_t ns)
     pair->cut_ns += ns;
     pair->until_ns = max_ns(pair->until_ns, now_ns + ns);
     if (pair->cut_ns >= patience_ns(s, a, b))
-        pair->excused = true;
+        pair->excused = pair->was_excused = true;
 }
 
 void swarm_excuse(struct swarm *s, uint32_t a, uint32_t b)
 {
-    pair_of(s, a, b)->excused = true;
+    pair_of(s, a, b)->excused = pair_of(s, a, b)->was_excused = true;
 }
 
 void swarm_end_excuses(struct swarm *s)
@@ -86,6 +86,14 @@ bool swarm_is_excused(const struct swarm *s, uint32_t a, uint32_t b)
     const struct swarm_pair *pair = a < b ? &s->pair[a][b] : &s->pair[b][a];
 
     return swarm_is_crowded(s) || pair->excused;
+}
+
+bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b)
+{
+    const struct swarm_pair *pair = a < b ? &s->pair[a][b] : &s->pair[b][a];
+    bool several = s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM);
+
+    return swarm_is_excused(s, a, b) || (several && pair->was_excused);
 }
 
 bool swarm_may_abort(const struct swarm *s, uint32_t host)

@@ -495,7 +495,7 @@ void swarm_poll_host(struct swarm *s, uint32_t host)
         swarm_tell(s, "host %u: %s: %s", host, mrd_event_type_str(event.event_type), event.address);
         swarm_check(s,
                     of_stranger || (strncmp(event.address, "sim:", 4) == 0 &&
-                                    peer < s->config.sim.hosts && swarm_is_excused(s, host, peer)),
+                                    peer < s->config.sim.hosts && swarm_may_be_told(s, host, peer)),
                     "host %u: %s: %s", host, mrd_event_type_str(event.event_type), event.address);
         mrd_ack_async_event(&event);
     }

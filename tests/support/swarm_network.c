@@ -31,9 +31,9 @@ static const struct {
     uint32_t bit;
     uint32_t one_in; /* one in so many seeds has it, by itself or with others; 0: none */
 } networks[] = {
-    {"two", SWARM_TWO_ADDRESSES, 0},
-    {"roam", SWARM_ROAM, 0},
-    {"strangers", SWARM_STRANGERS, 0},
+    {"two", SWARM_TWO_ADDRESSES, 12},
+    {"roam", SWARM_ROAM, 12},
+    {"strangers", SWARM_STRANGERS, 8},
     {"timeouts", SWARM_TIMEOUTS, 10},
 };
 
@@ -94,6 +94,9 @@ static void draw_addresses(struct swarm_config *c, struct mrd_rng *rng)
 
         h->addresses = two || mrd_rng_below(rng, 3) == 0 ? 2 : 1;
         h->hashed = two && (host == 0 || mrd_rng_below(rng, 10) < 7);
+        /* Two hosts are several pairs of addresses, each with an entry. */
+        if (h->max_peers > 0)
+            h->max_peers = c->networks & SWARM_ROAM ? 0 : 4 * c->sim.hosts;
     }
     c->roam = c->networks & SWARM_ROAM ? ROAMS : 0;
 }
@@ -124,8 +127,10 @@ static void draw_strangers(struct swarm_config *c, struct mrd_rng *rng)
     }
     /* A table that strangers could fill, with room for those that are what they say they are. */
     for (uint32_t host = 0; host < SWARM_HOSTS_MAX; host++) {
-        if (c->host[host].max_peers > 0 || small)
-            c->host[host].max_peers = c->sim.hosts + STRANGER_OWN;
+        uint32_t honest = c->networks & SWARM_TWO_ADDRESSES ? 4 * c->sim.hosts : c->sim.hosts;
+
+        if ((c->host[host].max_peers > 0 || small) && !(c->networks & SWARM_ROAM))
+            c->host[host].max_peers = honest + STRANGER_OWN;
     }
     /* Likewise: peers share these, and strangers that go on as peers are some. */
     c->pool[SWARM_POOL_REFUSALS] = c->pool[SWARM_POOL_PAGES] = 0;
@@ -145,10 +150,16 @@ void swarm_draw_networks(struct swarm *s)
     /* Profiles in which a lost packet, or the patience of hosts, is the matter. */
     if (c->profile == SWARM_CLOSING)
         c->networks &= ~(uint32_t)SWARM_ROAM;
+    if (c->profile == SWARM_QUIET) /* a peer that was given up has no other entry there */
+        c->networks &= ~(uint32_t)(SWARM_TWO_ADDRESSES | SWARM_ROAM);
     if (c->profile == SWARM_CROWD || c->profile == SWARM_QUIET || c->profile == SWARM_STALLED)
         c->networks &= ~(uint32_t)SWARM_TIMEOUTS;
     if (c->networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM))
         draw_addresses(c, &rng);
+    /* Contexts that trust first contacts cannot tell peers by more than their address. */
+    if (c->networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM | SWARM_STRANGERS))
+        for (uint32_t host = 0; host < SWARM_HOSTS_MAX; host++)
+            c->host[host].challenge = true;
     if (c->networks & SWARM_TIMEOUTS)
         draw_timeouts(c, &rng);
     if (c->networks & SWARM_STRANGERS)
