@@ -33,7 +33,7 @@ expect 2 -- '--window is' serve --allow '*:*' --window 5M
 expect 2 -- '--listen is of serve and pipe' connect -L 1:h:1 --listen 127.0.0.1 localhost
 expect 2 -- '--allow is of' connect -L 1:h:1 --allow a:1 localhost
 expect 2 'invalid option' serve --allow '*:*' -z
-expect 1 'no.such.host.invalid' connect -L 6000:h:1 no.such.host.invalid
+expect 1 'no.such.host.invalid' pipe no.such.host.invalid h:1
 expect 1 'there is no user' serve --listen 127.0.0.1:5999 --allow '*:*' --user no-such-user
 expect 1 'it does not answer' pipe --peer-timeout 1 127.0.0.1:5998
 

@@ -7,23 +7,15 @@
 set -euo pipefail
 
 forward=$1 streams=$2
+here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/tool/forward_lib.sh
 source "$(dirname "$0")/forward_lib.sh"
 
 for tool in ss curl; do
     command -v $tool >/dev/null || { echo "forward_names: skipped: no $tool"; exit 77; }
 done
-if [[ -z ${FORWARD_OWN_ETC-} ]]; then
-    export FORWARD_OWN_ETC=1
-    trap - EXIT
-    rm -rf "$scratch"
-    cd "$OLDPWD"
-    unshare -m true 2>/dev/null || { echo "forward_names: skipped: no mount namespaces may be made here"; exit 77; }
-    exec unshare -m "$0" "$@"
-fi
-cp -a /etc own_etc 2>/dev/null || true # what may not be read is not needed
-mount --bind own_etc /etc
-rm -f /etc/resolv.conf /etc/hosts
+# shellcheck source=tests/tool/forward_etc.sh
+source "$here/forward_etc.sh"
 printf '127.0.0.1 localhost\n127.0.0.1 old.test\n' >/etc/hosts
 
 start target "$streams" serve 127.0.0.1 7000

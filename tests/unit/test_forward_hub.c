@@ -186,6 +186,7 @@ static const struct hub_options options = {
 static struct hub hub;
 static int ended; /* streams */
 static struct stream *last_asked;
+static const struct link_peer *last_silent;
 
 static void on_ended(struct stream *s, int error, const char *why)
 {
@@ -211,12 +212,19 @@ static void on_asked(void *arg, struct stream *s)
     last_asked = s;
 }
 
+static void on_silent(void *arg, const struct link_peer *peer)
+{
+    (void)arg;
+    last_silent = peer;
+}
+
 static int set_up(void **state)
 {
-    static const struct hub_ops ops = {on_asked};
+    static const struct hub_ops ops = {.asked = on_asked, .silent = on_silent};
 
     *state = event_base_new();
     ended = 0;
+    last_silent = NULL;
     return hub_open(&hub, *state, &options, &ops, NULL);
 }
 
@@ -427,6 +435,66 @@ static void hub_lost__opening(void **state)
     assert_int_not_equal(asks->own, own);
 }
 
+/* Those that are being opened go to another peer, but for those whose request has arrived. */
+static void hub_move__opening(void **state)
+{
+    struct link_peer *first = add_peer(&the_link, PEER, 0), *second = add_peer(&the_link, OTHER, 0);
+    struct stream *asks = dials(first), *was_heard = dials(first), *open = dials(first);
+    uint32_t own = asks->own;
+    (void)state;
+
+    arrives(was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
+    arrives(open, FRAME_OPEN, MRD_WC_SUCCESS);
+    is_opened(open, 9, 33);
+    hub_move(&hub, first, second);
+    assert_ptr_equal(asks->peer, second);
+    assert_ptr_equal(was_heard->peer, first);
+    assert_ptr_equal(open->peer, first);
+    assert_int_equal(sent(FRAME_OPEN), 4);
+    assert_int_equal(second->uses, 2);
+    assert_true(second->watched);
+
+    /* What became of the first request is the first peer's matter. */
+    the_link.ops->sent(the_link.arg, first, asks->id, FRAME_OPEN, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(sent(FRAME_OPEN), 4);
+    comes(PEER,
+          &(struct frame){
+              .type = FRAME_OPENED, .session = own, .stream = asks->id, .seq = 9, .arg = 34},
+          "");
+    assert_int_equal(asks->state, STREAM_OPENING);
+    assert_int_equal(sent(FRAME_RESET), 1);
+    comes(OTHER,
+          &(struct frame){
+              .type = FRAME_OPENED, .session = asks->own, .stream = asks->id, .seq = 8, .arg = 1},
+          "");
+    assert_int_equal(asks->state, STREAM_OPEN);
+    assert_int_equal(ended, 0);
+}
+
+/* A request that nobody answers anywhere ends: it moves for as long as a peer has to answer. */
+static void hub_move__not_for_ever(void **state)
+{
+    struct link_peer *first = add_peer(&the_link, PEER, 0), *second = add_peer(&the_link, OTHER, 0);
+    struct stream *asks = dials(first);
+    (void)state;
+
+    asks->since_ns -= options.link.peer_timeout_ns;
+    hub_move(&hub, first, second);
+    assert_ptr_equal(asks->peer, first);
+}
+
+/* Whoever does not answer is told of, whoever was restarted is not. */
+static void hub_lost__tells(void **state)
+{
+    struct link_peer *server = add_peer(&the_link, PEER, 0);
+    (void)state;
+
+    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    assert_null(last_silent);
+    the_link.ops->lost(the_link.arg, PEER, "peer", true);
+    assert_ptr_equal(last_silent, server);
+}
+
 /* A stream some of whose frames were lost ends, and its other end is told. */
 static void hub_sent__lost_frame(void **state)
 {
@@ -450,6 +518,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(hub_lost__new_session_lives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__silent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__opening, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_move__opening, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_move__not_for_ever, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_lost__tells, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_sent__lost_frame, set_up, tear_down),
     };
 

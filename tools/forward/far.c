@@ -247,7 +247,7 @@ static void on_asked(void *arg, struct stream *s)
         connect_to(c);
 }
 
-const struct hub_ops far_ops = {on_asked};
+const struct hub_ops far_ops = {.asked = on_asked};
 
 struct far *far_open(struct event_base *base, const struct options *o)
 {

@@ -51,6 +51,8 @@ static void on_sweep(evutil_socket_t fd, short what, void *arg)
             stream_reset(s, ETIMEDOUT, "no answer to the request", false);
             continue;
         }
+        if (s->state == STREAM_OPENING && !s->is_known && now - s->asked_ns >= SEC_NS)
+            hub_tell_silent(hub, s->peer);
         if (s->broken || s->cut) {
             stream_hurry(s, now, hub->options->link.peer_timeout_ns);
             again = true;
@@ -119,6 +121,42 @@ void hub_ask(struct stream *s)
         return;
     s->failed = -rc;
     hub_make_dirty(s);
+}
+
+void hub_tell_silent(struct hub *hub, const struct link_peer *peer)
+{
+    if (hub->ops && hub->ops->silent)
+        hub->ops->silent(hub->arg, peer);
+}
+
+static void move(struct stream *s, struct link_peer *to)
+{
+    struct link_peer *from = s->peer;
+
+    to->uses++;
+    s->peer = to;
+    s->tries = 0;
+    s->asked_ns = hub_now_ns();
+    link_peer_watch(to);
+    hub_ask(s);
+    link_peer_release(s->hub->link, from);
+}
+
+/* Who opens one of them still is told to give it up: came_unknown(). */
+void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to)
+{
+    uint64_t now = hub_now_ns();
+
+    from->uses++;
+    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
+        struct stream *s = hub->slot[i];
+
+        /* Where nobody answers anywhere it ends some time. */
+        if (s && s->state == STREAM_OPENING && s->peer == from && !s->is_known &&
+            now - s->since_ns < hub->options->link.peer_timeout_ns)
+            move(s, to);
+    }
+    link_peer_release(hub->link, from);
 }
 
 struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *target,
@@ -198,7 +236,7 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
     struct link_peer *peer;
     struct stream *s;
 
-    if (!hub->ops) {
+    if (!hub->ops || !hub->ops->asked) {
         refuse_unknown(hub, wc, frame, EACCES, "this end does not serve");
         return;
     }
@@ -234,6 +272,12 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
         hub->ops->asked(hub->arg, s);
 }
 
+static void tell_answered(struct hub *hub, const struct link_peer *peer)
+{
+    if (hub->ops && hub->ops->answered)
+        hub->ops->answered(hub->arg, peer);
+}
+
 static void came_opened(struct hub *hub, const struct frame *frame, struct stream *s)
 {
     s->state = STREAM_OPEN;
@@ -241,6 +285,7 @@ static void came_opened(struct hub *hub, const struct frame *frame, struct strea
     s->session = frame->seq;
     (void)flow_credited(&s->tx, 0, frame->credit);
     hub->totals.opened++;
+    tell_answered(hub, s->peer);
     s->ops->opened(s);
 }
 
@@ -255,6 +300,7 @@ static void came_refused(struct stream *s, const struct frame *frame, const uint
     why[len] = '\0';
     make_printable(why);
     s->hub->totals.refused++;
+    tell_answered(s->hub, s->peer);
     stream_reset(s, frame->arg ? (int)frame->arg : ECONNREFUSED, why, false);
 }
 

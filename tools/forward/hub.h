@@ -17,12 +17,17 @@ struct hub_options {
     uint32_t window;      /* most messages of a stream; up to FLOW_WINDOW_MAX */
 };
 
+/* Each may be NULL. */
 struct hub_ops {
     /*
      * The peer asks for a stream to `s->target`. Sets s->ops, and may set s->owner. NULL: all are
      * refused.
      */
     void (*asked)(void *arg, struct stream *s);
+    /* The peer does not answer, or takes its time: a request for a stream is not there after a second. */
+    void (*silent)(void *arg, const struct link_peer *peer);
+    /* It has opened a stream, or refused one. */
+    void (*answered)(void *arg, const struct link_peer *peer);
 };
 
 struct hub_totals {
@@ -66,6 +71,11 @@ struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *tar
 /* As stream_join(); the peer is told that there is a connection. */
 int hub_accept(struct stream *s, int in, int out);
 void hub_refuse(struct stream *s, int error, const char *why);
+/*
+ * Those that wait for an answer of one peer, which has not got their requests as far as is known, ask
+ * the other one.
+ */
+void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to);
 
 /* Of streams: */
 void hub_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len);
@@ -91,6 +101,8 @@ struct stream *hub_add(struct hub *hub, struct link_peer *peer, char *why, size_
 void hub_settle(struct hub *hub);
 /* Sends its OPEN, perhaps once more. */
 void hub_ask(struct stream *s);
+/* hub_ops.silent(). */
+void hub_tell_silent(struct hub *hub, const struct link_peer *peer);
 /* As in link_ops; `arg` is the hub. */
 void hub_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
               enum mrd_wc_status status);

@@ -16,7 +16,7 @@ static void open_ended(struct stream *s, enum mrd_wc_status status)
         return;
     /* A process that was restarted is found so; one that does not answer has had its time. */
     if (status == MRD_WC_RETRY_EXC_ERR && s->tries < TRIES_MAX &&
-        hub_now_ns() - s->since_ns < hub->options->link.peer_timeout_ns / 2) {
+        hub_now_ns() - s->asked_ns < hub->options->link.peer_timeout_ns / 2) {
         s->is_known = false;
         hub_ask(s);
         return;
@@ -95,4 +95,9 @@ void hub_lost(void *arg, uint32_t id, const char *address, bool is_silent)
             link_peer_watch(hub->slot[i]->peer);
     }
     link_renew(hub->link, id);
+    for (const struct link_peer *peer = link_peers(hub->link); is_silent && peer;
+         peer = peer->next) {
+        if (link_peer_is((struct link_peer *)peer, id))
+            hub_tell_silent(hub, peer);
+    }
 }

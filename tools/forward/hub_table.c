@@ -69,7 +69,7 @@ struct stream *hub_add(struct hub *hub, struct link_peer *peer, char *why, size_
     s->peer = peer;
     s->own = peer->own;
     s->in = s->out = -1;
-    s->since_ns = hub_now_ns();
+    s->since_ns = s->asked_ns = hub_now_ns();
     peer->uses++;
     link_grant(hub->link, window);
     hub_wait_for_idle(hub);

@@ -20,6 +20,7 @@
 #include "tools/forward/pipe.h"
 #include "tools/forward/report.h"
 #include "tools/forward/say.h"
+#include "tools/forward/server.h"
 
 enum { CLOSE_MS = 2000 }; /* of a service */
 
@@ -28,6 +29,7 @@ struct program {
     struct event_base *base;
     struct hub hub;
     struct far *far;
+    struct server server;
     struct near *near;
     struct pipe_end pipe;
     struct report *report;
@@ -92,32 +94,15 @@ static bool become(const char *name)
     return true;
 }
 
-/* The server's, used once; NULL after it said why. */
-static struct link_peer *find_server(struct program *p)
-{
-    struct mrd_context *context = link_context(p->hub.link);
-    char address[MRD_ADDRESS_MAX];
-    struct link_peer *peer;
-
-    if (mrd_resolve(context, p->options.server, address, sizeof(address)) != 0) {
-        say("%s: %s", p->options.server, mrd_last_error());
-        return NULL;
-    }
-    peer = link_peer_open(p->hub.link, address);
-    if (!peer)
-        say("%s: %s", p->options.server, mrd_last_error());
-    return peer;
-}
-
 static bool open_near(struct program *p)
 {
-    struct link_peer *server = find_server(p);
+    bool is_pipe = p->options.mode == FORWARD_PIPE;
 
-    if (!server)
+    if (!server_find(&p->server, &p->hub, p->options.server, !is_pipe))
         return false;
-    if (p->options.mode == FORWARD_PIPE)
-        return pipe_dial(&p->pipe, server) == 0;
-    p->near = near_open(&p->hub, &p->options, server);
+    if (is_pipe)
+        return pipe_dial(&p->pipe, p->server.peer) == 0;
+    p->near = near_open(&p->hub, &p->options, &p->server);
     return p->near != NULL;
 }
 
@@ -137,6 +122,9 @@ static bool open_hub(struct program *p)
     } else if (o->mode == FORWARD_PIPE && o->listen) {
         ops = &pipe_ops;
         arg = &p->pipe;
+    } else {
+        ops = &server_ops;
+        arg = &p->server;
     }
     return hub_open(&p->hub, p->base, &o->hub, ops, arg) == 0;
 }
@@ -179,6 +167,7 @@ static void close_all(struct program *p)
                            : CLOSE_MS);
     if (p->near)
         near_close(p->near);
+    server_close(&p->server);
     if (p->far)
         far_close(p->far);
     for (int i = 0; i < 3; i++) {

@@ -21,7 +21,7 @@ struct door {
 
 struct near {
     struct hub *hub;
-    struct link_peer *server;
+    const struct server *server;
     struct conn *talking; /* list of connections that speak SOCKS with us still */
     uint32_t num;
     struct door door[OPTIONS_ROWS_MAX];
@@ -76,7 +76,7 @@ static void fail(struct conn *c, int error, const char *why)
 {
     uint8_t reply[SOCKS_REPLY_BYTES];
 
-    say("%s through %s: %s", c->target, c->near->server->address, why);
+    say("%s through %s: %s", c->target, server_text(c->near->server), why);
     if (c->forward->is_socks) {
         socks_reply(reply, error);
         tell(c, reply, sizeof(reply));
@@ -122,9 +122,12 @@ static void on_ended(struct stream *s, int error, const char *why)
 static void dial(struct conn *c)
 {
     static const struct stream_ops ops = {on_opened, on_ended};
+    struct link_peer *server = c->near->server->peer;
     char why[256];
 
-    if (!hub_dial(c->near->hub, c->near->server, c->target, &ops, c, why, sizeof(why)))
+    if (!server)
+        fail(c, EHOSTUNREACH, "its address is not known yet");
+    else if (!hub_dial(c->near->hub, server, c->target, &ops, c, why, sizeof(why)))
         fail(c, ENOBUFS, why);
 }
 
@@ -236,7 +239,7 @@ static void on_connection(void *arg, int fd)
     dial(c);
 }
 
-struct near *near_open(struct hub *hub, const struct options *o, struct link_peer *server)
+struct near *near_open(struct hub *hub, const struct options *o, const struct server *server)
 {
     struct near *near = calloc(1, sizeof(*near));
 

@@ -5,11 +5,12 @@
 
 #include "tools/forward/hub.h"
 #include "tools/forward/options.h"
+#include "tools/forward/server.h"
 
 struct near;
 
-/* Listens at each of o->forwards. NULL after it said why. `server` stays used. */
-struct near *near_open(struct hub *hub, const struct options *o, struct link_peer *server);
+/* Listens at each of o->forwards. NULL after it said why. */
+struct near *near_open(struct hub *hub, const struct options *o, const struct server *server);
 /* After hub_close(). */
 void near_close(struct near *near);
 

@@ -99,7 +99,7 @@ static void on_asked(void *arg, struct stream *s)
         hub_refuse(s, EIO, "its standard streams are closed");
 }
 
-const struct hub_ops pipe_ops = {on_asked};
+const struct hub_ops pipe_ops = {.asked = on_asked};
 
 int pipe_dial(struct pipe_end *p, struct link_peer *server)
 {

@@ -50,6 +50,7 @@ struct stream {
     struct link_peer *peer; /* used */
     char *target;           /* owned; at the far end */
     uint64_t since_ns;
+    uint64_t asked_ns; /* when the peer it has now was first asked */
     unsigned tries;    /* of OPEN */
     bool is_known;     /* OPEN or OPENED arrived */
     bool was_gone;     /* the peer said so once */
