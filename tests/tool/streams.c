@@ -76,6 +76,7 @@ struct conn {
     size_t head_done; /* bytes of it sent or received */
     uint64_t sent, received;
     bool connected, sent_all, received_all;
+    int left; /* bytes of one who refuses that the other end's kernel has not got */
     uint64_t paused_until, last_ms;
 };
 
@@ -423,8 +424,12 @@ static bool refuse_in_time(struct conn *c)
 {
     int unread = 0, left = 0;
 
-    if (!c->sent_all || ioctl(c->fd, FIONREAD, &unread) != 0 ||
-        ioctl(c->fd, SIOCOUTQ, &left) != 0 || !unread || left)
+    if (!c->sent_all || ioctl(c->fd, FIONREAD, &unread) != 0 || ioctl(c->fd, SIOCOUTQ, &left) != 0)
+        return false;
+    if (left != c->left)
+        c->last_ms = now_ms(); /* a full socket buffer takes long to go: it does not hang */
+    c->left = left;
+    if (!unread || left)
         return false;
     end(c, false);
     return true;
