@@ -30,6 +30,7 @@ struct link {
 };
 
 static struct link the_link;
+static uint8_t tx_buffer[FRAME_HEAD_BYTES + LINK_DATA_BYTES]; /* only one is needed */
 
 struct link *link_open(const struct link_options *o, struct event_base *base,
                        const struct link_ops *ops, void *arg)
@@ -117,7 +118,7 @@ void link_peer_release(struct link *link, struct link_peer *peer)
 uint8_t *link_tx(struct link *link, const struct link_peer *peer)
 {
     (void)link, (void)peer;
-    return NULL;
+    return tx_buffer + FRAME_HEAD_BYTES;
 }
 
 void link_tx_unused(struct link *link, uint8_t *buffer)
@@ -370,6 +371,31 @@ static void hub_came__reset_instead_of_opened(void **state)
     assert_int_equal(ended, 1);
 }
 
+/*
+ * The other end takes back some of the credit that it gave a moment ago. The RECALL comes first, the
+ * CREDIT never counts: what is left of it is used.
+ */
+static void hub_came__recall_before_credit(void **state)
+{
+    struct stream *s;
+    (void)state;
+
+    s = is_asked(1);
+    accept_it(s);
+    s->tx.sent = s->tx.allowed;
+    stream_read(s);
+    assert_true(stream_is_deaf(s));
+    comes(PEER,
+          &(struct frame){.type = FRAME_RECALL,
+                          .session = s->own,
+                          .stream = s->id,
+                          .seq = 1,
+                          .credit = s->tx.allowed + 2},
+          "");
+    assert_int_equal(sent(FRAME_YIELD), 1);
+    assert_int_equal(sent(FRAME_FIN), 1); /* all that there was to be read */
+}
+
 /* ------------------------------------------------------------------------------------------- lost */
 
 /*
@@ -515,6 +541,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(hub_came__guesses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_came__opened_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_came__reset_instead_of_opened, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_came__recall_before_credit, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__new_session_lives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__silent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__opening, set_up, tear_down),

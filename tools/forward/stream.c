@@ -223,23 +223,31 @@ void stream_read(struct stream *s)
     want_read(s);
 }
 
+/* It reads again, if it waited for credit. */
+static void go_on(struct stream *s, bool was_out)
+{
+    if (was_out && flow_may_send(&s->tx) && !s->is_waiting && s->readable)
+        on_readable(-1, EV_READ, s);
+}
+
 void stream_credit(struct stream *s, const struct frame *frame)
 {
     bool was_out = !flow_may_send(&s->tx);
 
-    if (s->cut)
-        return;
-    if (flow_credited(&s->tx, frame->seq, frame->credit) && was_out && !s->is_waiting &&
-        s->readable)
-        on_readable(-1, EV_READ, s);
+    if (!s->cut && flow_credited(&s->tx, frame->seq, frame->credit))
+        go_on(s, was_out);
 }
 
+/* It leaves some credit, perhaps more than has come: CREDIT of the last round does not count now. */
 void stream_recall(struct stream *s, const struct frame *frame)
 {
+    bool was_out = !flow_may_send(&s->tx);
+
     if (s->state != STREAM_OPEN || s->cut || !flow_recalled(&s->tx, frame->seq, frame->credit))
         return;
     hub_send(s, &(struct frame){.type = FRAME_YIELD, .seq = s->tx.round, .credit = s->tx.allowed},
              NULL, 0);
+    go_on(s, was_out);
 }
 
 void stream_done(struct stream *s)
