@@ -43,7 +43,7 @@ struct end {
     uint8_t bytes[RECEIVES][MESSAGE_BYTES];
     uint32_t sends; /* outstanding */
     /* Of what came: how many of each type, and the last one of all. */
-    uint32_t came[FRAME_YIELD + 1];
+    uint32_t came[FRAME_ASK + 1];
     struct frame last;
     struct mrd_wc wc; /* its completion */
 };
@@ -206,7 +206,7 @@ static uint32_t answers(void)
 {
     uint32_t num = 0;
 
-    for (int i = 0; i <= FRAME_YIELD; i++)
+    for (int i = 0; i <= FRAME_ASK; i++)
         num += strange.came[i];
     return num;
 }

@@ -43,6 +43,7 @@ static void frame_get__lengths(void **state)
         {FRAME_PING, 0, 0, 0},
         {FRAME_RECALL, 0, 0, 0},
         {FRAME_YIELD, 0, 0, 0},
+        {FRAME_ASK, 0, 0, 0},
     };
     uint8_t bytes[FRAME_HEAD_BYTES + FRAME_TEXT_MAX + 1];
     struct frame got;
@@ -71,7 +72,7 @@ static void frame_get__not_ours(void **state)
         bytes[at] ^= 0x80;
         assert_false(frame_get(bytes, sizeof(bytes), &got));
     }
-    frame_put(bytes, &(struct frame){.type = FRAME_YIELD + 1});
+    frame_put(bytes, &(struct frame){.type = FRAME_ASK + 1});
     assert_false(frame_get(bytes, sizeof(bytes), &got));
     bytes[0] = 0;
     assert_false(frame_get(bytes, sizeof(bytes), &got));
@@ -84,7 +85,7 @@ static void frame_get__another_version(void **state)
     struct frame got;
     (void)state;
 
-    for (unsigned type = FRAME_OPEN; type <= FRAME_YIELD; type++) {
+    for (unsigned type = FRAME_OPEN; type <= FRAME_ASK; type++) {
         struct frame frame = {.type = (enum frame_type)type, .version = FRAME_VERSION + 1};
 
         frame_put(bytes, &frame);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward's hub on a link that the test plays: whose frames are taken, and what lost peers end. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -304,8 +305,9 @@ static void is_opened(const struct stream *s, uint32_t session, uint32_t remote)
 /* Frames with the right numbers, but of another peer, change nothing. */
 static void hub_came__of_somebody_else(void **state)
 {
-    static const enum frame_type types[] = {FRAME_REFUSED, FRAME_CREDIT, FRAME_FIN,    FRAME_DONE,
-                                            FRAME_RESET,   FRAME_RECALL, FRAME_OPENED, FRAME_YIELD};
+    static const enum frame_type types[] = {FRAME_REFUSED, FRAME_CREDIT, FRAME_FIN,
+                                            FRAME_DONE,    FRAME_RESET,  FRAME_RECALL,
+                                            FRAME_OPENED,  FRAME_YIELD,  FRAME_ASK};
     struct stream *s;
     (void)state;
 
@@ -394,6 +396,113 @@ static void hub_came__recall_before_credit(void **state)
           "");
     assert_int_equal(sent(FRAME_YIELD), 1);
     assert_int_equal(sent(FRAME_FIN), 1); /* all that there was to be read */
+}
+
+/* ----------------------------------------------------------------------------------------- patience */
+
+static const uint64_t patience_ns = UINT64_C(8000000000);
+
+static void hurries(struct stream *s, uint64_t after_ns)
+{
+    stream_hurry(s, s->moved_ns + after_ns, patience_ns);
+}
+
+/* Its socket is dead, with bytes to be read that there is no credit for. */
+static struct stream *is_broken(void)
+{
+    struct stream *s = is_asked(1);
+
+    accept_it(s);
+    s->tx.sent = s->tx.allowed;
+    stream_break(s, ECONNRESET, "");
+    return s;
+}
+
+static void credit_comes(const struct stream *s, uint32_t credit)
+{
+    comes(
+        PEER,
+        &(struct frame){.type = FRAME_CREDIT, .session = s->own, .stream = s->id, .credit = credit},
+        "");
+}
+
+/* A broken stream without credit asks, before it takes a slow network for a reader that sleeps. */
+static void stream_hurry__broken(void **state)
+{
+    struct stream *s = is_broken();
+    (void)state;
+
+    hurries(s, patience_ns);
+    assert_int_equal(sent(FRAME_ASK), 0);
+    hurries(s, patience_ns + 1);
+    hurries(s, 3 * patience_ns);
+    assert_int_equal(sent(FRAME_ASK), 1);
+    assert_int_equal(ended, 0);
+    credit_comes(s, s->tx.allowed - 1); /* an old one is no answer */
+    hurries(s, 4 * patience_ns);
+    assert_int_equal(ended, 0);
+    credit_comes(s, s->tx.allowed);
+    hurries(s, 5 * patience_ns);
+    assert_int_equal(ended, 1);
+}
+
+/* One that is not answered at all ends, too. */
+static void stream_hurry__never_answered(void **state)
+{
+    struct stream *s = is_broken();
+    (void)state;
+
+    hurries(s, patience_ns + 1);
+    hurries(s, UINT64_C(60000000000));
+    assert_int_equal(ended, 0);
+    hurries(s, UINT64_C(60000000001));
+    assert_int_equal(ended, 1);
+}
+
+/* Whoever is asked answers, with what there is. */
+static void hub_came__asked(void **state)
+{
+    struct frame ask = {.type = FRAME_ASK};
+    struct stream *s;
+    (void)state;
+
+    s = is_asked(1);
+    accept_it(s);
+    ask.session = s->own;
+    ask.stream = s->id;
+    comes(PEER, &ask, "");
+    assert_int_equal(sent(FRAME_CREDIT), 1);
+    assert_int_equal(the_link.frame[the_link.num_frames - 1].credit, s->rx.told);
+
+    /* Between RECALL and YIELD there is no CREDIT. */
+    assert_true(stream_shrink(s, 1));
+    assert_int_equal(sent(FRAME_RECALL), 1);
+    comes(PEER, &ask, "");
+    assert_int_equal(sent(FRAME_CREDIT), 1);
+    comes(PEER,
+          &(struct frame){
+              .type = FRAME_YIELD, .session = s->own, .stream = s->id, .seq = 1, .credit = 1},
+          "");
+    assert_int_equal(sent(FRAME_CREDIT), 2);
+}
+
+/* A cut stream waits for what is on its way, as long as its peer is there. */
+static void stream_hurry__cut(void **state)
+{
+    struct stream *s;
+    (void)state;
+
+    s = is_asked(1);
+    accept_it(s);
+    comes(PEER, &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .seq = 2},
+          "");
+    assert_int_not_equal(s->cut, 0);
+    hurries(s, 3 * patience_ns);
+    assert_int_equal(ended, 0);
+    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    assert_int_equal(ended, 0);
+    hurries(s, 3 * patience_ns);
+    assert_int_equal(ended, 1);
 }
 
 /* ------------------------------------------------------------------------------------------- lost */
@@ -542,6 +651,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(hub_came__opened_twice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_came__reset_instead_of_opened, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_came__recall_before_credit, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stream_hurry__broken, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stream_hurry__never_answered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(hub_came__asked, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(stream_hurry__cut, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__new_session_lives, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__silent, set_up, tear_down),
         cmocka_unit_test_setup_teardown(hub_lost__opening, set_up, tear_down),

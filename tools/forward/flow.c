@@ -129,6 +129,14 @@ bool flow_tell(struct flow_rx *rx, uint32_t *credit)
     return true;
 }
 
+bool flow_answer(struct flow_rx *rx, uint32_t *credit)
+{
+    if (rx->has_end || rx->recalled)
+        return false;
+    rx->told = *credit = rx->drained + rx->window;
+    return true;
+}
+
 bool flow_recall(struct flow_rx *rx, uint32_t keep, uint32_t *credit)
 {
     uint32_t ahead = rx->told - rx->drained;

@@ -75,6 +75,8 @@ uint32_t flow_wants(const struct flow_rx *rx, uint32_t most);
 void flow_grow(struct flow_rx *rx, uint32_t messages);
 /* Is it time to tell the sender of more credit? Then returns it in *credit; it is of rx->round. */
 bool flow_tell(struct flow_rx *rx, uint32_t *credit);
+/* The same, whether it is time or not. False: what was recalled is to come first, or all has come. */
+bool flow_answer(struct flow_rx *rx, uint32_t *credit);
 /*
  * Takes credit back until the window is `keep`. False: there is nothing to be had. Else *credit is to
  * be told, and rx->round.

@@ -47,7 +47,7 @@ bool frame_get(const uint8_t *bytes, uint32_t len, struct frame *frame)
     if (len < sizeof(head))
         return false;
     memcpy(&head, bytes, sizeof(head));
-    if (head.type < FRAME_OPEN || head.type > FRAME_YIELD || head.version == 0 || head.zero != 0)
+    if (head.type < FRAME_OPEN || head.type > FRAME_ASK || head.version == 0 || head.zero != 0)
         return false;
     if (head.version != FRAME_VERSION && head.type != FRAME_OPEN)
         return false;

@@ -31,6 +31,7 @@
  *   GONE     0        0, or its the session       0                0       -
  *   RECALL   yes      yes       the next round    0                yes     -
  *   YIELD    yes      yes       that round        0                left    -
+ *   ASK      yes      yes       0                 0                0       -
  *
  * GONE with a stream is about that one only: its sender has given it up, as what was on its way is
  * lost. OPENED and REFUSED may come twice.
@@ -46,7 +47,8 @@
  * DATA are numbered from 0. `credit` is how many of them the stream may have sent in all; both wrap
  * at 2^32. RECALL takes credit back, down to what was sent: YIELD answers how much is left. It begins
  * a round, the first one is 0, and a CREDIT of another round than the sender's is ignored. No CREDIT
- * is sent between RECALL and YIELD. An errno is Linux's number on any machine.
+ * is sent between RECALL and YIELD. ASK is answered by CREDIT, whether there is more or not: then it is
+ * known that the reader takes nothing, not the network. An errno is Linux's number on any machine.
  */
 #ifndef FORWARD_FRAME_H
 #define FORWARD_FRAME_H
@@ -72,7 +74,8 @@ enum frame_type {
     FRAME_PING,
     FRAME_GONE,
     FRAME_RECALL,
-    FRAME_YIELD, /* the last one */
+    FRAME_YIELD,
+    FRAME_ASK, /* the last one */
 };
 
 struct frame {

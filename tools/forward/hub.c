@@ -416,6 +416,9 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
     case FRAME_DONE:
         stream_done(s);
         return false;
+    case FRAME_ASK:
+        stream_asked(s);
+        return false;
     default:
         hub->totals.reset++;
         stream_cut(s, frame);

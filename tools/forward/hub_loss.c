@@ -91,8 +91,12 @@ void hub_lost(void *arg, uint32_t id, const char *address, bool is_silent)
         say("%s %s: %u streams reset", address, why, num);
     /* Those that ask a new process are watched, and its answers are of a new session. */
     for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        if (hub->slot[i] && link_peer_is(hub->slot[i]->peer, id))
-            link_peer_watch(hub->slot[i]->peer);
+        struct stream *s = hub->slot[i];
+
+        if (!s || !link_peer_is(s->peer, id))
+            continue;
+        s->is_left = s->cut != 0;
+        link_peer_watch(s->peer);
     }
     link_renew(hub->link, id);
     for (const struct link_peer *peer = link_peers(hub->link); is_silent && peer;

@@ -22,6 +22,9 @@ enum {
     IOVECS_MAX = 16,
 };
 
+/* For what the other end has sent, while it is there. */
+#define NETWORK_PATIENCE_NS UINT64_C(60000000000)
+
 /* ---------------------------------------------------------------------------------------- the end */
 
 /* Others may have the open file, too: it blocks again if it did. */
@@ -234,8 +237,10 @@ void stream_credit(struct stream *s, const struct frame *frame)
 {
     bool was_out = !flow_may_send(&s->tx);
 
-    if (!s->cut && flow_credited(&s->tx, frame->seq, frame->credit))
-        go_on(s, was_out);
+    if (s->cut || !flow_credited(&s->tx, frame->seq, frame->credit))
+        return;
+    s->is_answered = true;
+    go_on(s, was_out);
 }
 
 /* It leaves some credit, perhaps more than has come: CREDIT of the last round does not count now. */
@@ -313,9 +318,19 @@ static void give_credit(struct stream *s)
         flow_grow(&s->rx, more);
         hub_wait_for_idle(s->hub);
     }
-    if (flow_tell(&s->rx, &credit))
-        hub_send(s, &(struct frame){.type = FRAME_CREDIT, .seq = s->rx.round, .credit = credit},
-                 NULL, 0);
+    if (!flow_tell(&s->rx, &credit) && !(s->owes_credit && flow_answer(&s->rx, &credit)))
+        return;
+    s->owes_credit = false;
+    hub_send(s, &(struct frame){.type = FRAME_CREDIT, .seq = s->rx.round, .credit = credit}, NULL,
+             0);
+}
+
+void stream_asked(struct stream *s)
+{
+    if (s->state != STREAM_OPEN || s->cut)
+        return;
+    s->owes_credit = true;
+    give_credit(s);
 }
 
 bool stream_shrink(struct stream *s, uint32_t keep)
@@ -533,6 +548,21 @@ bool stream_has_died(const struct stream *s)
     return (p.revents & POLLERR) != 0; /* a hang-up alone may leave bytes to read */
 }
 
+/* Is it the network that takes long, and not the reader? */
+static bool waits_for_network(struct stream *s, uint64_t now_ns)
+{
+    if (now_ns - s->moved_ns > NETWORK_PATIENCE_NS)
+        return false;
+    if (s->cut)
+        return !s->is_left && !flow_next(&s->rx, 0) && !flow_is_over(&s->rx);
+    if (!s->has_asked) {
+        s->has_asked = true;
+        s->is_answered = false;
+        hub_send(s, &(struct frame){.type = FRAME_ASK}, NULL, 0);
+    }
+    return !s->is_answered;
+}
+
 void stream_hurry(struct stream *s, uint64_t now_ns, uint64_t patience_ns)
 {
     uint64_t moved = s->bytes_in + s->bytes_out - unsent(s);
@@ -540,10 +570,11 @@ void stream_hurry(struct stream *s, uint64_t now_ns, uint64_t patience_ns)
     if (moved != s->moved || (s->broken && flow_may_send(&s->tx))) {
         s->moved = moved;
         s->moved_ns = now_ns;
+        s->has_asked = false;
     }
     if (s->cut && stream_is_deaf(s) && stream_has_died(s))
         stream_reset(s, s->cut, "reset by both ends", false);
-    else if (now_ns - s->moved_ns > patience_ns)
+    else if (now_ns - s->moved_ns > patience_ns && !waits_for_network(s, now_ns))
         stream_reset(s, s->cut ? s->cut : s->broken, "nobody read what came before a reset",
                      !s->cut);
     else if (s->cut)

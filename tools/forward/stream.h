@@ -10,7 +10,8 @@
  * A reset takes nothing back that was sent before it. Of a socket that takes no more, what it still
  * gives is sent before the other end is told: the stream is `broken`. Of a stream whose other end
  * broke off, what came, or is on its way, is written before the socket is reset: it is `cut`. What
- * goes the other way is discarded. Either ends when nothing moves any more for the peer timeout.
+ * goes the other way is discarded. Either ends when its reader takes nothing for the peer timeout. A
+ * network that takes longer is waited for: a broken one ASKs, a cut one sees that nothing came.
  */
 #ifndef FORWARD_STREAM_H
 #define FORWARD_STREAM_H
@@ -58,6 +59,10 @@ struct stream {
     int broken;        /* errno of the socket that takes no more; 0: it does */
     int cut;           /* errno of the RESET that came; 0: none. Never both */
     bool cut_at_fin;   /* the input that is cut has an end */
+    bool has_asked;    /* a broken one: whether there is credit */
+    bool is_answered;  /* CREDIT came since */
+    bool owes_credit;  /* the other end has asked */
+    bool is_left;      /* a cut one whose peer was lost since: nothing comes any more */
     uint64_t moved;    /* bytes of a broken or cut one, as they were last seen to grow */
     uint64_t moved_ns; /* and when */
     int in, out;       /* owned; the same for sockets; -1: none yet, or closed */
@@ -93,6 +98,7 @@ bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, ui
 void stream_credit(struct stream *s, const struct frame *frame);
 void stream_recall(struct stream *s, const struct frame *frame);
 void stream_yield(struct stream *s, const struct frame *frame);
+void stream_asked(struct stream *s);
 void stream_fin(struct stream *s, uint32_t end);
 void stream_done(struct stream *s);
 /* RESET */
@@ -109,7 +115,7 @@ bool stream_is_deaf(const struct stream *s);
 bool stream_has_died(const struct stream *s);
 /* It has died. */
 void stream_break(struct stream *s, int error, const char *why);
-/* Of one that is broken or cut, from time to time: it ends if nothing moved for so long. */
+/* Of one that is broken or cut, from time to time: it ends if its reader took nothing for so long. */
 void stream_hurry(struct stream *s, uint64_t now_ns, uint64_t patience_ns);
 
 #endif
