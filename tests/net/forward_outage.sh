@@ -59,7 +59,7 @@ for ((round = 1; round <= rounds; round++)); do
     wait $driver || true
     fabric blackhole all 0 off
     # Half of what a near end waits for an answer, at most.
-    on 0 0 timeout 30 "$streams" drive 127.0.0.1 6000 $round 1 0 >"$scratch/drive.out" 2>&1 ||
+    on 0 0 timeout 30 "$streams" drive 127.0.0.1 6000 $round 1 1 0 >"$scratch/drive.out" 2>&1 ||
         fail "round $round: the first connection after an outage: $(<"$scratch/drive.out")"
     wait_until 100 connections 0 || fail "round $round: the far end keeps a connection that was reset"
 done
