@@ -3,7 +3,7 @@
 #
 # doctor.sh MRD_PERF SLOW_LINK: what mrd_perf doctor says of fabrics that have something wrong, one after the other: a cap on each
 # flow, one spine that loses, or all, a router that clears ECN bits, links of a small MTU with and without ICMP,
-# firewalls, a slow and far link.
+# firewalls, one that drops what is ECN-capable, a slow and far link.
 
 # shellcheck source=tests/net/lib.sh
 source "$(dirname "$0")/lib.sh"
@@ -58,7 +58,7 @@ finds_no()
     done
 }
 
-readonly of_networks=(no_udp_there no_udp_back ports_blocked loss_on_some loss_on_all ecn_bleached mtu_path mtu_silent
+readonly of_networks=(no_udp_there no_udp_back ports_blocked loss_on_some loss_on_all ecn_bleached ecn_dropped mtu_path mtu_silent
     mtu_small run_failed)
 
 # nft_in NAMESPACE HOOK RULE: the rule at that hook, until cure().
@@ -113,6 +113,20 @@ cure
 nft_in "${prefix}l0" forward 'oifname "up*" ip ecn set not-ect'
 doctor 'a router clears the ECN bits'
 finds ecn_bleached
+cure
+
+# To the server on all paths, back on one of four: each way is judged by itself, and the runs find their way.
+nft_in "${prefix}l0" forward 'oifname "up*" meta l4proto udp ip ecn ect0 drop'
+nft_in "${prefix}s1" forward 'ip saddr 10.1.0.2 meta l4proto udp ip ecn ect0 drop'
+doctor 'what is ECN-capable is dropped'
+finds ecn_dropped
+finds_no no_udp_there no_udp_back ports_blocked loss_on_all run_failed
+jq -e '[.findings[] | select(.name == "ecn_dropped").text] | length == 2
+       and (.[0] | startswith("to the server") and contains("from 32 of 32"))
+       and (.[1] | startswith("from the server") and (contains("from 32 of 32") | not))' "$scratch/json" >/dev/null ||
+    fail 'what is ECN-capable is dropped: other words'
+jq -e '(.ports_through | length) == 32 and .mtu_through == 9000 and .latency.lat_us.p50 > 0 and all(.rates[]; .bw_gbps > 0)' \
+    "$scratch/json" >/dev/null || fail 'what is ECN-capable is dropped: figures are missing'
 cure
 
 set_mtu 1400

@@ -22,6 +22,7 @@ enum { FIRST_PORT = 40000, NOT_ECT = 0, ECT1 = 1, ECT0 = 2, CE = 3, WANTED = 4 <
 /* How datagrams of the ports and of sizes fare, by number and by port, or by MTU. */
 struct ill {
     bool (*drops)(uint32_t number, uint32_t port);
+    bool (*drops_plain)(uint32_t number, uint32_t port); /* NULL: as `drops` */
     bool (*drops_size)(uint32_t mtu, uint32_t repeat);
     int (*ecn)(uint32_t number, uint32_t port); /* NULL: as it was sent */
     uint32_t local_mtu, icmp_mtu;
@@ -42,6 +43,12 @@ static inline struct json_object *arrivals_of(const struct ill *ill)
     for (uint32_t i = 0; i < PERF_PROBE_SIZE_BASE; i++) {
         if (!ill->drops || !ill->drops(i, i % PERF_PROBE_PORTS))
             arrive(arrivals, i, ill->ecn ? ill->ecn(i, i % PERF_PROBE_PORTS) : ECT0);
+    }
+    for (uint32_t i = PERF_PROBE_PLAIN_BASE; i < PERF_PROBE_MAX; i++) {
+        uint32_t port = (i - PERF_PROBE_PLAIN_BASE) % PERF_PROBE_PORTS;
+        bool (*drops)(uint32_t, uint32_t) = ill->drops_plain ? ill->drops_plain : ill->drops;
+        if (!drops || !drops(i, port))
+            arrive(arrivals, i, NOT_ECT);
     }
     for (uint32_t i = 0; i < PERF_PROBE_SIZES * PERF_PROBE_REPEATS; i++) {
         uint32_t mtu = perf_probe_mtus[i / PERF_PROBE_REPEATS];

@@ -9,7 +9,7 @@ static void judge(struct ill there)
     perf_doctor_judge_probes(report);
 }
 
-static uint32_t bound; /* of what the next functions do */
+static uint32_t bound, few; /* of what the next functions do */
 
 static bool first_ports(uint32_t number, uint32_t port)
 {
@@ -73,6 +73,98 @@ static bool all_drop(uint32_t number, uint32_t port)
     return true;
 }
 
+/* One datagram here and there is no bad link. */
+static bool a_few(uint32_t number, uint32_t port)
+{
+    (void)port;
+    return number == 3 || number == 100;
+}
+
+static bool none_drop(uint32_t number, uint32_t port)
+{
+    (void)number, (void)port;
+    return false;
+}
+
+/* Only what has ECT is dropped: UDP is not to blame, and the runs can be made. */
+static void judge_ect__dropped(void **state)
+{
+    (void)state;
+    judge((struct ill){.drops = all_drop, .drops_plain = none_drop});
+    found("ecn_dropped");
+    says("ecn_dropped", "to the server the network drops packets that are ECN-capable");
+    says("ecn_dropped", "32 of 32");
+    says("ecn_dropped", "MRD_ECN=off");
+    assert_true(perf_doctor_may_run(report));
+    examine(NULL, &(struct ill){.drops = all_drop, .drops_plain = none_drop});
+    perf_doctor_judge_probes(report);
+    found("ecn_dropped");
+    says("ecn_dropped", "from the server");
+    assert_true(perf_doctor_may_run(report));
+}
+
+/* By one of eight paths only: the others' ports are as they should be, and all can be used. */
+static void judge_ect__dropped_on_some(void **state)
+{
+    struct json_object *through = NULL;
+
+    (void)state;
+    bound = 4;
+    judge((struct ill){.drops = first_ports, .drops_plain = none_drop});
+    found("ecn_dropped");
+    says("ecn_dropped", "4 of 32");
+    assert_true(json_object_object_get_ex(report, "ports_through", &through));
+    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS);
+}
+
+/* A link that loses nearly all lets some of either kind pass: it is no firewall for ECT. */
+static bool first_port_all_but_few(uint32_t number, uint32_t port)
+{
+    return port == 0 && (number - PERF_PROBE_PLAIN_BASE) / PERF_PROBE_PORTS >= few;
+}
+
+static void judge_ect__bad_link(void **state)
+{
+    (void)state;
+    bound = 1;
+    few = 2; /* of 5 */
+    judge((struct ill){.drops = first_ports, .drops_plain = first_port_all_but_few});
+    found("loss_on_some");
+    says("loss_on_some", "1 of 32");
+    few = 3;
+    judge((struct ill){.drops = first_ports, .drops_plain = first_port_all_but_few});
+    found("ecn_dropped");
+    says("ecn_dropped", "1 of 32");
+}
+
+/* Sizes leave without ECT, and tell an MTU where the network drops what has it. */
+static void judge_ect__sizes_tell(void **state)
+{
+    struct json_object *mtu = NULL;
+
+    (void)state;
+    bound = 4000;
+    judge((struct ill){
+        .drops = all_drop, .drops_plain = none_drop, .drops_size = sizes_drop, .icmp_mtu = 1500});
+    found("ecn_dropped", "mtu_path");
+    assert_true(json_object_object_get_ex(report, "mtu_through", &mtu));
+    assert_int_equal(json_object_get_int(mtu), 1500);
+}
+
+/* More is sent only where ports are silent. */
+static void some_silent__ports(void **state)
+{
+    struct json_object *arrivals = arrivals_of(&(struct ill){.drops = a_few});
+
+    (void)state;
+    assert_false(perf_doctor_some_silent(arrivals));
+    json_object_put(arrivals);
+    bound = 1;
+    arrivals = arrivals_of(&(struct ill){.drops = first_ports});
+    assert_true(perf_doctor_some_silent(arrivals));
+    json_object_put(arrivals);
+}
+
 static void judge_back__nothing_arrives(void **state)
 {
     (void)state;
@@ -132,8 +224,6 @@ static void judge_ports__some_lose(void **state)
 }
 
 /* As few as three of a port are named, as mrd_perf(1) says, where no other loses anything. */
-static uint32_t few;
-
 static bool few_of_first_ports(uint32_t number, uint32_t port)
 {
     return port < bound && number / PERF_PROBE_PORTS < few;
@@ -273,13 +363,6 @@ static void judge_probes__duplicates(void **state)
     json_object_object_add(report, "probe_arrivals", arrivals);
     perf_doctor_judge_probes(report);
     found("loss_on_some");
-}
-
-/* One datagram here and there is no bad link. */
-static bool a_few(uint32_t number, uint32_t port)
-{
-    (void)port;
-    return number == 3 || number == 100;
 }
 
 static void judge_ports__a_few_are_lost(void **state)
@@ -469,6 +552,11 @@ int main(void)
         cmocka_unit_test_teardown(judge_ports__all_well, forget_report),
         cmocka_unit_test_teardown(judge_ports__blocked, forget_report),
         cmocka_unit_test_teardown(judge_ports__nothing_arrives, forget_report),
+        cmocka_unit_test_teardown(judge_ect__dropped, forget_report),
+        cmocka_unit_test_teardown(judge_ect__dropped_on_some, forget_report),
+        cmocka_unit_test_teardown(judge_ect__bad_link, forget_report),
+        cmocka_unit_test_teardown(judge_ect__sizes_tell, forget_report),
+        cmocka_unit_test_teardown(some_silent__ports, forget_report),
         cmocka_unit_test_teardown(judge_back__nothing_arrives, forget_report),
         cmocka_unit_test_teardown(judge_back__like_there, forget_report),
         cmocka_unit_test_teardown(judge_ports__some_lose, forget_report),

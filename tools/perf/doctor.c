@@ -21,6 +21,15 @@ enum {
     LATE_MS = 200,         /* for what is on the way when all is sent */
 };
 
+static struct json_object *ports_of(const struct perf_probe_sent *sent)
+{
+    struct json_object *ports = json_object_new_array();
+
+    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++)
+        json_object_array_add(ports, json_object_new_int(sent->ports[i]));
+    return ports;
+}
+
 /* ------------------------------------------------------------------------------------- the server */
 
 /* Receives on `fd` until the next message comes, or for `ms`. 0 with the message, or -errno. */
@@ -88,15 +97,27 @@ static int answer_probe(const struct perf_options *o, struct perf_control *c)
     return rc;
 }
 
-/* Sends to the port that the client tells. */
+/* Sends to the port that the client tells; with the ports of an earlier answer from these, plain. */
 static int answer_probe_back(struct perf_control *c, struct json_object *message)
 {
+    struct json_object *ports = perf_json_get_array(message, "ports", PERF_PROBE_PORTS);
     struct perf_probe_sent sent = {0};
     uint64_t port = 0;
+    int rc;
 
     (void)perf_json_get_u64(message, "port", &port);
-    int rc = perf_probe_ports(c->local, c->peer, (uint16_t)port, &sent);
-    return rc ? answer_no_socket(c, rc) : perf_control_send(c, perf_message("sent"));
+    for (uint32_t i = 0; ports && i < PERF_PROBE_PORTS; i++)
+        sent.ports[i] = (uint16_t)perf_json_u32_at(ports, i);
+    if (ports)
+        rc = perf_probe_plain(c->local, c->peer, (uint16_t)port, &sent);
+    else
+        rc = perf_probe_ports(c->local, c->peer, (uint16_t)port, &sent);
+    if (rc)
+        return answer_no_socket(c, rc);
+
+    struct json_object *answer = perf_message("sent");
+    json_object_object_add(answer, "ports", ports_of(&sent));
+    return perf_control_send(c, answer);
 }
 
 int perf_doctor_answer(const struct perf_options *o, struct perf_control *c,
@@ -152,43 +173,58 @@ static int get_facts(struct perf_control *c, struct json_object *report, const c
 
 static void add_sent(struct json_object *report, const struct perf_probe_sent *sent)
 {
-    struct json_object *ports = json_object_new_array();
-
-    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++)
-        json_object_array_add(ports, json_object_new_int(sent->ports[i]));
-    json_object_object_add(report, "probe_ports", ports);
+    json_object_object_add(report, "probe_ports", ports_of(sent));
     json_object_object_add(report, "probe_local_mtu",
                            sent->local_mtu ? json_object_new_int64(sent->local_mtu) : NULL);
     json_object_object_add(report, "probe_icmp_mtu",
                            sent->icmp_mtu ? json_object_new_int64(sent->icmp_mtu) : NULL);
 }
 
-static int probe_there(struct perf_control *c, struct json_object *report, uint64_t end_ns,
-                       char *error)
+/* Ports and sizes; or with `plain` without ECT, from the same ports. What arrives is added. */
+static int send_there(struct perf_control *c, struct json_object *report, bool plain,
+                      struct perf_probe_sent *sent, uint64_t end_ns, char *error)
 {
-    struct perf_probe_sent sent = {0};
     struct json_object *answer = ask(c, perf_message("probe"), "probe", end_ns, error),
                        *arrivals = NULL;
     uint64_t port = 0;
+    int rc;
 
     if (!answer)
         return -EPROTO;
     (void)perf_json_get_u64(answer, "port", &port);
     json_object_put(answer);
-    int rc = perf_probe_ports(c->local, c->peer, (uint16_t)port, &sent);
-    if (rc == 0)
-        rc = perf_probe_sizes(c->local, c->peer, (uint16_t)port, &sent);
+    if (plain)
+        rc = perf_probe_plain(c->local, c->peer, (uint16_t)port, sent);
+    else
+        rc = perf_probe_ports(c->local, c->peer, (uint16_t)port, sent);
+    if (rc == 0 && !plain)
+        rc = perf_probe_sizes(c->local, c->peer, (uint16_t)port, sent);
     if (rc)
         return perf_fail(error, rc, "cannot send UDP to %s: %s", c->peer, strerror(-rc));
     answer = ask(c, perf_message("sent"), "arrived", end_ns, error);
     if (!answer)
         return -EPROTO;
-    if (json_object_object_get_ex(answer, "arrivals", &arrivals) &&
-        json_object_is_type(arrivals, json_type_array))
-        json_object_object_add(report, "probe_arrivals", json_object_get(arrivals));
+    (void)json_object_object_get_ex(answer, "arrivals", &arrivals);
+    if (json_object_is_type(arrivals, json_type_array))
+        perf_json_append(json_object_object_get(report, "probe_arrivals"), arrivals);
     json_object_put(answer);
-    add_sent(report, &sent);
     return 0;
+}
+
+/* Where ports are silent, does the network drop what has ECT, or all? */
+static int probe_there(struct perf_control *c, struct json_object *report, uint64_t end_ns,
+                       char *error)
+{
+    struct json_object *arrivals = json_object_new_array();
+    struct perf_probe_sent sent = {0};
+
+    json_object_object_add(report, "probe_arrivals", arrivals);
+    int rc = send_there(c, report, false, &sent, end_ns, error);
+    if (rc == 0 && perf_doctor_some_silent(arrivals))
+        rc = send_there(c, report, true, &sent, end_ns, error);
+    if (rc == 0)
+        add_sent(report, &sent);
+    return rc;
 }
 
 /* Where an mrd client of this environment receives: MRD_PORT, or an ephemeral port. */
@@ -201,31 +237,50 @@ static int open_for_back(const struct perf_control *c)
     return fd >= 0 ? fd : perf_probe_open(c->local, 0);
 }
 
-/* What the server sends to where a client of mrd receives. */
+/*
+ * What the server sends to that socket; `ports`, consumed: NULL, or from which to send plain. The
+ * caller puts the answer, if there is one.
+ */
+static int take_back(struct perf_control *c, int fd, struct json_object *ports,
+                     struct json_object *arrivals, struct json_object **answer, char *error)
+{
+    struct json_object *question = perf_message("probe_back");
+
+    perf_json_add_u64(question, "port", perf_control_port(fd));
+    if (ports)
+        json_object_object_add(question, "ports", ports);
+    int rc = perf_control_send(c, question);
+    if (rc == 0)
+        rc = take_until(c, fd, ANSWER_MS, arrivals, answer);
+    if (rc == 0)
+        take_late(c, fd, LATE_MS, arrivals);
+    if (rc)
+        return perf_fail(error, rc, "the server %s does not answer: %s", c->peer, strerror(-rc));
+    if (perf_message_is(*answer, "sent"))
+        return 0;
+    const char *text = perf_json_get_string(*answer, "text");
+    return perf_fail(error, -EPROTO, "the server %s says: %s", c->peer,
+                     text ? text : "an unexpected message");
+}
+
+/* To where a client of mrd receives. A server that tells no ports cannot send plain. */
 static int probe_back(struct perf_control *c, struct json_object *report, char *error)
 {
     int fd = open_for_back(c);
     if (fd < 0)
         return perf_fail(error, fd, "cannot open a UDP socket at %s: %s", c->local, strerror(-fd));
 
-    struct json_object *arrivals = json_object_new_array(), *question = perf_message("probe_back");
-    struct json_object *answer = NULL;
+    struct json_object *arrivals = json_object_new_array(), *answer = NULL, *again = NULL;
     json_object_object_add(report, "probe_back_arrivals", arrivals);
-    perf_json_add_u64(question, "port", perf_control_port(fd));
-    int rc = perf_control_send(c, question);
-    if (rc == 0)
-        rc = take_until(c, fd, ANSWER_MS, arrivals, &answer);
-    if (rc == 0)
-        take_late(c, fd, LATE_MS, arrivals);
-    close(fd);
-    if (rc)
-        return perf_fail(error, rc, "the server %s does not answer: %s", c->peer, strerror(-rc));
-    if (!perf_message_is(answer, "sent")) {
-        const char *text = perf_json_get_string(answer, "text");
-        rc = perf_fail(error, -EPROTO, "the server %s says: %s", c->peer,
-                       text ? text : "an unexpected message");
+    int rc = take_back(c, fd, NULL, arrivals, &answer, error);
+    if (rc == 0) {
+        struct json_object *ports = perf_json_get_array(answer, "ports", PERF_PROBE_PORTS);
+        if (ports && perf_doctor_some_silent(arrivals))
+            rc = take_back(c, fd, json_object_get(ports), arrivals, &again, error);
     }
     json_object_put(answer);
+    json_object_put(again);
+    close(fd);
     return rc;
 }
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+/* Are there source ports of which no datagram with ECT arrived? */
+bool perf_doctor_some_silent(struct json_object *arrivals);
 /*
  * Of the bare datagrams: ports, order, marks, sizes. Adds "ports_through", the source ports of which
  * some arrived.

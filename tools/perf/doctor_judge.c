@@ -21,15 +21,29 @@ enum {
 struct counts {
     bool seen[PERF_PROBE_MAX]; /* a datagram counts once */
     uint32_t by_port[PERF_PROBE_PORTS], by_size[PERF_PROBE_SIZES];
-    uint32_t total, late; /* of the ports' datagrams; of these, overtaken */
-    uint32_t ecn[4];      /* by codepoint: Not-ECT, ECT(1), ECT(0), CE */
-    uint32_t alive;       /* ports of which some arrived */
-    uint32_t lossy;       /* of these, ports that lost several */
+    uint32_t total, late;             /* of the ports' datagrams; of these, overtaken */
+    uint32_t ecn[4];                  /* by codepoint: Not-ECT, ECT(1), ECT(0), CE */
+    uint32_t alive;                   /* ports of which some arrived */
+    uint32_t lossy;                   /* of these, ports that lost several */
+    uint32_t plain[PERF_PROBE_PORTS]; /* without ECT */
+    uint32_t ect_dead;                /* ports of which most of these arrived, and none with ECT */
+    uint32_t through;                 /* ports of which some arrived, of either kind */
 };
 
 static uint32_t lost_of(const struct counts *n, uint32_t port)
 {
     return PERF_PROBE_ROUNDS - n->by_port[port];
+}
+
+/* A bad link may take all of many with ECT, and leave some of few without, but not most of these. */
+static bool ect_dead(const struct counts *n, uint32_t port)
+{
+    return !n->by_port[port] && n->plain[port] > PERF_PROBE_PLAIN_ROUNDS / 2;
+}
+
+static bool alive(const struct counts *n, uint32_t port)
+{
+    return n->by_port[port] || (n->plain[port] && !ect_dead(n, port));
 }
 
 static void count(struct json_object *arrivals, struct counts *n)
@@ -45,6 +59,10 @@ static void count(struct json_object *arrivals, struct counts *n)
         if (number < 0 || number >= PERF_PROBE_MAX || n->seen[number])
             continue;
         n->seen[number] = true;
+        if (number >= PERF_PROBE_PLAIN_BASE) {
+            n->plain[(number - PERF_PROBE_PLAIN_BASE) % PERF_PROBE_PORTS]++;
+            continue;
+        }
         if (number >= PERF_PROBE_SIZE_BASE) {
             n->by_size[(number - PERF_PROBE_SIZE_BASE) / PERF_PROBE_REPEATS]++;
             continue;
@@ -56,9 +74,11 @@ static void count(struct json_object *arrivals, struct counts *n)
         highest = number > highest ? number : highest;
     }
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
-        n->alive += n->by_port[i] > 0;
-        n->lossy += n->by_port[i] > 0 && lost_of(n, i) >= LOST_STANDS_OUT;
+        n->alive += alive(n, i);
+        n->ect_dead += ect_dead(n, i);
+        n->lossy += alive(n, i) && lost_of(n, i) >= LOST_STANDS_OUT;
     }
+    n->through = n->alive + n->ect_dead;
 }
 
 static void judge_ports(struct json_object *report, const struct counts *n)
@@ -72,7 +92,7 @@ static void judge_ports(struct json_object *report, const struct counts *n)
         uint32_t port = perf_json_u32_at(ports, i);
 
         json_object_array_add(lost, perf_json_number((double)lost_of(n, i) / PERF_PROBE_ROUNDS));
-        if (n->by_port[i])
+        if (alive(n, i) || ect_dead(n, i))
             json_object_array_add(through, json_object_new_int64(port));
         else if (strlen(names) < sizeof(names) - 16)
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%u",
@@ -80,16 +100,30 @@ static void judge_ports(struct json_object *report, const struct counts *n)
     }
     json_object_object_add(report, "probe_lost", lost);
     json_object_object_add(report, "ports_through", through);
-    if (n->alive == 0)
+    if (n->through == 0)
         perf_doctor_find(
             report, "no_udp_there", "let UDP to the server's receive port in, from any source port",
             "no UDP datagram reaches the server from any of %u source ports", PERF_PROBE_PORTS);
-    else if (n->alive < PERF_PROBE_PORTS)
+    else if (n->through < PERF_PROBE_PORTS)
         perf_doctor_find(report, "ports_blocked",
                          "let UDP from all source ports in, or name those that pass in "
                          "MRD_SOURCE_PORTS; a path that a dead link takes looks alike",
                          "from %u of %u source ports nothing arrives: %s",
-                         PERF_PROBE_PORTS - n->alive, PERF_PROBE_PORTS, names);
+                         PERF_PROBE_PORTS - n->through, PERF_PROBE_PORTS, names);
+}
+
+/* Where nothing with ECT arrives, and most without. */
+static void judge_ect(struct json_object *report, const struct counts *n, const char *way)
+{
+    if (n->ect_dead)
+        perf_doctor_find(
+            report, "ecn_dropped",
+            "nothing to do for mrd, which leaves ECT off after two packets that nobody "
+            "answers, and MRD_ECN=off at both ends spares it these; without marks "
+            "queues fill until they drop: find the firewall or router that drops them",
+            "%s the network drops packets that are ECN-capable: from %u of %u source "
+            "ports none of %u with ECT arrives, but most of %u without",
+            way, n->ect_dead, PERF_PROBE_PORTS, PERF_PROBE_ROUNDS, PERF_PROBE_PLAIN_ROUNDS);
 }
 
 /*
@@ -103,7 +137,7 @@ static bool stands_out(const struct counts *n, double share)
 
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
         double off = lost_of(n, i) - mean;
-        sum += n->by_port[i] ? off * off : 0;
+        sum += alive(n, i) ? off * off : 0;
     }
     return n->alive > 1 && sum > mean * (1 - share) * (degrees + 4 * sqrt(2 * degrees));
 }
@@ -165,7 +199,7 @@ static bool sizes_tell(const struct counts *n)
     bool tell = false;
 
     for (uint32_t i = 0; i < PERF_PROBE_REPEATS; i++)
-        tell = tell || n->by_port[perf_probe_size_port(i)];
+        tell = tell || n->by_port[perf_probe_size_port(i)] || n->plain[perf_probe_size_port(i)];
     return tell;
 }
 
@@ -203,19 +237,28 @@ static void judge_sizes(struct json_object *report, const struct counts *n)
 /* Of the way back the ports are the server's, which nobody chooses. */
 static void judge_back(struct json_object *report, const struct counts *n)
 {
-    if (n->alive > 0 && n->alive < PERF_PROBE_PORTS)
+    if (n->through > 0 && n->through < PERF_PROBE_PORTS)
         perf_doctor_find(report, "ports_blocked",
                          "let UDP from all source ports in; a path that a dead link takes looks "
                          "alike",
                          "from %u of %u source ports of the server nothing arrives here",
-                         PERF_PROBE_PORTS - n->alive, PERF_PROBE_PORTS);
+                         PERF_PROBE_PORTS - n->through, PERF_PROBE_PORTS);
+    judge_ect(report, n, "from the server");
     judge_loss(report, n, "from the server");
     judge_order_and_marks(report, n, "from the server");
-    if (n->total == 0)
+    if (n->through == 0)
         perf_doctor_find(report, "no_udp_back",
                          "open a UDP port here for the server, and name it in MRD_PORT: to a "
                          "firewall the way back is no reply",
                          "no UDP datagram from the server reaches this host's receive port");
+}
+
+bool perf_doctor_some_silent(struct json_object *arrivals)
+{
+    struct counts n;
+
+    count(arrivals, &n);
+    return n.alive < PERF_PROBE_PORTS;
 }
 
 void perf_doctor_judge_probes(struct json_object *report)
@@ -225,6 +268,7 @@ void perf_doctor_judge_probes(struct json_object *report)
     count(json_object_object_get(report, "probe_arrivals"), &there);
     count(json_object_object_get(report, "probe_back_arrivals"), &back);
     judge_ports(report, &there);
+    judge_ect(report, &there, "to the server");
     judge_loss(report, &there, "to the server");
     judge_order_and_marks(report, &there, "to the server");
     judge_sizes(report, &there);
@@ -232,8 +276,8 @@ void perf_doctor_judge_probes(struct json_object *report)
     /* Long, and told of by then. */
     json_object_object_del(report, "probe_arrivals");
     json_object_object_del(report, "probe_back_arrivals");
-    perf_json_add_bool(report, "udp_there", there.total > 0);
-    perf_json_add_bool(report, "udp_back", back.total > 0);
+    perf_json_add_bool(report, "udp_there", there.through > 0);
+    perf_json_add_bool(report, "udp_back", back.through > 0);
 }
 
 bool perf_doctor_may_run(struct json_object *report)

@@ -171,6 +171,16 @@ static int send_probe(int fd, uint32_t number, uint32_t bytes)
     return -errno;
 }
 
+/* `num` datagrams, numbered from `first` on, from each port in turn. */
+static void send_from_ports(const int *fds, uint32_t first, uint32_t num)
+{
+    for (uint32_t i = 0; i < num; i++) {
+        if (fds[i % PERF_PROBE_PORTS] >= 0)
+            (void)send_probe(fds[i % PERF_PROBE_PORTS], first + i, SMALL_BYTES);
+        pause_us(i % PERF_PROBE_PORTS == PERF_PROBE_PORTS - 1 ? ROUND_US : GAP_US);
+    }
+}
+
 int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
 {
     int fds[PERF_PROBE_PORTS], num = 0, rc;
@@ -187,13 +197,30 @@ int perf_probe_ports(const char *from, const char *to, uint16_t port, struct per
         set(fds[num], there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, there.ipv6 ? IPV6_TCLASS : IP_TOS,
             ECT0);
     }
-    for (uint32_t number = 0; rc == 0 && number < PERF_PROBE_SIZE_BASE; number++) {
-        (void)send_probe(fds[number % PERF_PROBE_PORTS], number, SMALL_BYTES);
-        pause_us(number % PERF_PROBE_PORTS == PERF_PROBE_PORTS - 1 ? ROUND_US : GAP_US);
-    }
+    if (rc == 0)
+        send_from_ports(fds, 0, PERF_PROBE_SIZE_BASE);
     while (num > 0)
         close(fds[--num]);
     return rc;
+}
+
+int perf_probe_plain(const char *from, const char *to, uint16_t port,
+                     const struct perf_probe_sent *sent)
+{
+    int fds[PERF_PROBE_PORTS];
+    struct place there;
+    int rc = find(to, port, &there);
+
+    if (rc)
+        return rc;
+    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++)
+        fds[i] = sent->ports[i] ? connect_socket(from, sent->ports[i], &there) : -1;
+    send_from_ports(fds, PERF_PROBE_PLAIN_BASE, PERF_PROBE_PORTS * PERF_PROBE_PLAIN_ROUNDS);
+    for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    return 0;
 }
 
 /* The MTU that a router told, into sent->icmp_mtu. */

@@ -4,7 +4,7 @@
  * marks, in which order.
  *
  * The receiver: perf_probe_open(), perf_probe_take() until all is sent, perf_probe_close(). The
- * sender: perf_probe_ports(), perf_probe_sizes(). A probe has a number; what arrived is an array of
+ * sender: perf_probe_ports(), perf_probe_sizes(), perf_probe_plain(). A probe has a number; what arrived is an array of
  * pairs in the order of arrival, the number and the ECN bits (RFC 3168).
  */
 #ifndef MRD_PERF_DOCTOR_PROBE_H
@@ -19,7 +19,9 @@ enum {
     PERF_PROBE_SIZES = 8,
     PERF_PROBE_REPEATS = 12, /* of each size: some get through a bad link, too */
     PERF_PROBE_SIZE_BASE = PERF_PROBE_PORTS * PERF_PROBE_ROUNDS, /* number of the first of these */
-    PERF_PROBE_MAX = PERF_PROBE_SIZE_BASE + PERF_PROBE_SIZES * PERF_PROBE_REPEATS,
+    PERF_PROBE_PLAIN_ROUNDS = 5, /* of each port, without ECT: only where some are silent */
+    PERF_PROBE_PLAIN_BASE = PERF_PROBE_SIZE_BASE + PERF_PROBE_SIZES * PERF_PROBE_REPEATS,
+    PERF_PROBE_MAX = PERF_PROBE_PLAIN_BASE + PERF_PROBE_PORTS * PERF_PROBE_PLAIN_ROUNDS,
 };
 
 /* The port, counted from 0, from which a repetition of the sizes is sent: some are blocked at times. */
@@ -45,6 +47,9 @@ struct perf_probe_sent {
 
 /* From so many source ports of this address, each in turn; ECT(0). 0, or -errno. */
 int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent);
+/* Few more without ECT, from those of sent->ports that are still free. 0, or -errno. */
+int perf_probe_plain(const char *from, const char *to, uint16_t port,
+                     const struct perf_probe_sent *sent);
 /*
  * Of each size, not to be fragmented, from some of the ports that perf_probe_ports() had. Takes two
  * seconds, with what routers say. 0, or -errno.

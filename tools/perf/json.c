@@ -42,6 +42,12 @@ uint32_t perf_json_u32_at(struct json_object *array, size_t index)
     return (uint32_t)json_object_get_uint64(json_object_array_get_idx(array, index));
 }
 
+void perf_json_append(struct json_object *array, struct json_object *more)
+{
+    for (size_t i = 0; i < json_object_array_length(more); i++)
+        json_object_array_add(array, json_object_get(json_object_array_get_idx(more, i)));
+}
+
 struct json_object *perf_message(const char *type)
 {
     struct json_object *message = json_object_new_object();

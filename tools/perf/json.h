@@ -16,6 +16,8 @@ const char *perf_json_get_string(struct json_object *object, const char *key);
 /* An array of that length, or NULL; a number in it. */
 struct json_object *perf_json_get_array(struct json_object *object, const char *key, size_t length);
 uint32_t perf_json_u32_at(struct json_object *array, size_t index);
+/* Adds the elements of `more` to an array. */
+void perf_json_append(struct json_object *array, struct json_object *more);
 /* Add a member. A number has 6 digits; null if it is not finite. */
 void perf_json_add_u64(struct json_object *object, const char *key, uint64_t value);
 void perf_json_add_bool(struct json_object *object, const char *key, bool value);
