@@ -7,7 +7,12 @@
 
 #include <rdma/fi_errno.h>
 
-enum { BUCKETS_FIRST = 64, BUCKETS_KEPT = 1024, BUCKETS_MAX = 1 << 24 };
+enum {
+    BUCKETS_FIRST = 64,
+    GROWTH = 4, /* each time that there are as many keys: an item moves half as often as with 2 */
+    BUCKETS_KEPT = 1024,
+    BUCKETS_MAX = 1 << 24,
+};
 
 void mrd_ofi_index_init(struct mrd_ofi_index *x, uint64_t seed, uint64_t *steps)
 {
@@ -35,35 +40,40 @@ static uint64_t hash(const struct mrd_ofi_index *x, uint64_t number, const void 
     return h;
 }
 
-static struct mrd_node *bucket_of(const struct mrd_ofi_index *x, uint64_t number,
-                                  const void *object)
+static struct mrd_ofi_item **bucket_of(const struct mrd_ofi_index *x, uint64_t number,
+                                       const void *object)
 {
     return &x->bucket[hash(x, number, object) & (x->num_buckets - 1)];
 }
 
-static struct mrd_ofi_item *item_of(struct mrd_node *chain)
+static struct mrd_ofi_item *next_of(const struct mrd_ofi_item *item)
 {
-    return mrd_container_of(chain, struct mrd_ofi_item, chain);
+    return mrd_container_of(item->same.next, struct mrd_ofi_item, same);
 }
 
-/* Makes room for as many keys as there are, twice. false: no memory; what there is, does. */
+static void push(struct mrd_ofi_index *x, struct mrd_ofi_item *item)
+{
+    struct mrd_ofi_item **bucket = bucket_of(x, item->number, item->object);
+
+    item->chain = *bucket;
+    *bucket = item;
+}
+
+/* false: no memory; what there is, does. */
 static bool grow(struct mrd_ofi_index *x)
 {
-    uint32_t num = x->num_buckets ? 2 * x->num_buckets : BUCKETS_FIRST;
+    uint32_t num = x->num_buckets ? GROWTH * x->num_buckets : BUCKETS_FIRST;
     struct mrd_ofi_index larger = *x;
 
-    larger.bucket = malloc(num * sizeof(*larger.bucket));
+    larger.bucket = calloc(num, sizeof(struct mrd_ofi_item *)); /* pages are touched when used */
     larger.num_buckets = num;
     if (!larger.bucket)
         return false;
-    for (uint32_t i = 0; i < num; i++)
-        mrd_list_init(&larger.bucket[i]);
     for (uint32_t i = 0; i < x->num_buckets; i++) {
-        struct mrd_node *n;
-
-        while ((n = mrd_list_pop(&x->bucket[i]))) {
+        for (struct mrd_ofi_item *item = x->bucket[i], *next; item; item = next) {
+            next = item->chain;
             ++*x->steps;
-            mrd_list_append(bucket_of(&larger, item_of(n)->number, item_of(n)->object), n);
+            push(&larger, item);
         }
     }
     free(x->bucket);
@@ -74,14 +84,9 @@ static bool grow(struct mrd_ofi_index *x)
 struct mrd_ofi_item *mrd_ofi_index_first(const struct mrd_ofi_index *x, uint64_t number,
                                          const void *object)
 {
-    struct mrd_node *bucket;
-
     if (!x->num_keys)
         return NULL;
-    bucket = bucket_of(x, number, object);
-    for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
-        struct mrd_ofi_item *item = item_of(n);
-
+    for (struct mrd_ofi_item *item = *bucket_of(x, number, object); item; item = item->chain) {
         ++*x->steps;
         if (item->number == number && item->object == object)
             return item;
@@ -97,7 +102,7 @@ int mrd_ofi_index_add(struct mrd_ofi_index *x, struct mrd_ofi_item *item, uint64
     ++*x->steps;
     item->number = number;
     item->object = object;
-    mrd_list_init(&item->chain);
+    item->chain = NULL;
     mrd_list_init(&item->same);
     if (first) {
         mrd_list_insert_before(&first->same, &item->same);
@@ -106,22 +111,35 @@ int mrd_ofi_index_add(struct mrd_ofi_index *x, struct mrd_ofi_item *item, uint64
     if (x->num_keys == x->num_buckets && x->num_buckets < BUCKETS_MAX && !grow(x) &&
         !x->num_buckets)
         return -FI_ENOMEM;
-    mrd_list_append(bucket_of(x, number, object), &item->chain);
+    push(x, item);
     x->num_keys++;
     return 0;
 }
 
+/* Where it is on its bucket; NULL: it is not the first of its key. */
+static struct mrd_ofi_item **place_of(const struct mrd_ofi_index *x,
+                                      const struct mrd_ofi_item *item)
+{
+    struct mrd_ofi_item **at = bucket_of(x, item->number, item->object);
+
+    while (*at && *at != item) {
+        ++*x->steps;
+        at = &(*at)->chain;
+    }
+    return *at ? at : NULL;
+}
+
 void mrd_ofi_index_remove(struct mrd_ofi_index *x, struct mrd_ofi_item *item)
 {
-    struct mrd_ofi_item *next = mrd_container_of(item->same.next, struct mrd_ofi_item, same);
+    struct mrd_ofi_item **at = place_of(x, item), *next = next_of(item);
 
     ++*x->steps;
-    if (!mrd_list_empty(&item->chain)) {
-        if (next == item)
-            x->num_keys--;
-        else
-            mrd_list_insert_before(&item->chain, &next->chain);
-        mrd_list_remove(&item->chain);
+    if (at && next == item) {
+        *at = item->chain;
+        x->num_keys--;
+    } else if (at) {
+        next->chain = item->chain;
+        *at = next;
     }
     mrd_list_remove(&item->same);
     if (!x->num_keys && x->num_buckets > BUCKETS_KEPT)

@@ -14,15 +14,15 @@
 #include "core/list.h"
 
 struct mrd_ofi_item {
-    struct mrd_node chain; /* on a bucket: the first of its key only */
-    struct mrd_node same;  /* a ring of those of its key, in order */
-    uint64_t number;       /* the key: a number, */
-    const void *object;    /* and a pointer, which is not followed */
+    struct mrd_ofi_item *chain; /* the next one on its bucket: of the first of its key only */
+    struct mrd_node same;       /* a ring of those of its key, in order */
+    uint64_t number;            /* the key: a number, */
+    const void *object;         /* and a pointer, which is not followed */
 };
 
 struct mrd_ofi_index {
-    struct mrd_node *bucket; /* mrd_ofi_item.chain */
-    uint32_t num_buckets;    /* a power of two; 0: no item was added yet */
+    struct mrd_ofi_item **bucket;
+    uint32_t num_buckets; /* a power of two; 0: no item was added yet */
     uint32_t num_keys;
     uint64_t seed; /* keys come from peers: which ones share a bucket is not to be known */
     uint64_t *steps;
