@@ -219,10 +219,7 @@ static void free_receives(struct mrd_ofi_ep *ep)
 {
     mrd_ofi_match_fini(&ep->msg);
     mrd_ofi_match_fini(&ep->tagged);
-    for (struct mrd_node *n = ep->rx_free.next, *next; n != &ep->rx_free; n = next) {
-        next = n->next;
-        free(mrd_container_of(n, struct mrd_ofi_rx, node));
-    }
+    mrd_ofi_rxs_fini(&ep->rxs);
 }
 
 static int ep_close(struct fid *fid)
@@ -471,7 +468,7 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
     mrd_list_init(&ep->domain_node);
     mrd_list_init(&ep->mr_regs);
     mrd_list_init(&ep->unsent);
-    mrd_list_init(&ep->rx_free);
+    mrd_ofi_rxs_init(&ep->rxs);
     mrd_ofi_match_init(&ep->msg, random_number());
     mrd_ofi_match_init(&ep->tagged, random_number());
     mrd_ofi_ops_init(&ep->ops);

@@ -12,6 +12,7 @@
 
 #include "transport/ofi/ofi.h"
 #include "transport/ofi/queue.h"
+#include "transport/ofi/rx.h"
 #include "transport/ofi/wire.h"
 
 /* ---------------------------------------------------------------------------------------- peers */
@@ -335,7 +336,7 @@ struct mrd_ofi_ep {
     uint32_t rx_bytes, num_rx; /* of a buffer; how many there are */
     uint32_t spent[MRD_OFI_RX_SPENT], num_spent;
     struct mrd_ofi_match msg, tagged;
-    struct mrd_node rx_free;
+    struct mrd_ofi_rxs rxs;
 
     uint32_t calls; /* of mrd_ofi_ep_progress() */
     bool taking;    /* in the midst of completions */
@@ -416,8 +417,6 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
 bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, int error, int status);
 /* fi_cancel(). 0, or -FI_ENOENT. */
 int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context);
-struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep);
-void mrd_ofi_rx_release(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx);
 /*
  * `rx` has got `got` bytes of a message, from `at` in its buffer on: tells the application. error:
  * a FI_ error number, or 0. Without a message `peer` is NULL, or who it did not come from.

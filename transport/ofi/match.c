@@ -13,25 +13,6 @@ static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
     return mrd_container_of(n, struct mrd_ofi_rx, node);
 }
 
-struct mrd_ofi_rx *mrd_ofi_rx_alloc(struct mrd_ofi_ep *ep)
-{
-    struct mrd_node *n = mrd_list_pop(&ep->rx_free);
-    struct mrd_ofi_rx *rx = n ? rx_of(n) : malloc(sizeof(*rx));
-
-    if (rx) {
-        memset(rx, 0, sizeof(*rx));
-        mrd_list_init(&rx->node);
-        mrd_list_init(&rx->from_node);
-    }
-    return rx;
-}
-
-void mrd_ofi_rx_release(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
-{
-    mrd_list_remove(&rx->node);
-    mrd_list_prepend(&ep->rx_free, &rx->node);
-}
-
 static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
 {
     return tagged ? &ep->tagged : &ep->msg;
@@ -87,7 +68,7 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
                                 .prov_errno = status};
 
     if (multi)
-        comp.buf = (uint8_t *)rx->iov[0].iov_base + at;
+        comp.buf = (uint8_t *)rx->iov.one.iov_base + at;
     if (multi && over && !rx->cancelled)
         comp.flags |= FI_MULTI_RECV;
     if (head->flags & MRD_OFI_DATA) {
@@ -110,7 +91,7 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
     if (over && rx->cancelled)
         tell_cancelled(ep, rx);
     if (over)
-        mrd_ofi_rx_release(ep, rx);
+        mrd_ofi_rx_release(&ep->rxs, rx);
 }
 
 void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
@@ -130,13 +111,14 @@ void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
                  const struct mrd_ofi_wire_head *head, const uint8_t *payload)
 {
-    uint64_t at = rx->used, room = rx->bytes - at;
+    const struct iovec *iov = mrd_ofi_rx_iov(rx);
+    uint64_t at = rx->used, room = mrd_ofi_iov_bytes(iov, rx->num_iov) - at;
     uint64_t got = head->bytes < room ? head->bytes : room;
     bool more = false;
 
     if (rx->flags & FI_MULTI_RECV) {
         rx->used += got;
-        more = rx->bytes - rx->used >= ep->min_multi_recv && head->bytes <= room;
+        more = room - got >= ep->min_multi_recv && head->bytes <= room;
         rx->retired = !more;
     }
     if (!more)
@@ -145,7 +127,7 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
         mrd_ofi_pull(ep, rx, peer, head, payload, at, got);
         return more;
     }
-    mrd_ofi_iov_write(rx->iov, rx->num_iov, at, payload, got);
+    mrd_ofi_iov_write(iov, rx->num_iov, at, payload, got);
     mrd_ofi_confirm(ep, peer, head, 0);
     mrd_ofi_rx_end(ep, rx, peer, head, at, got, head->bytes > room ? FI_ETRUNC : 0, 0);
     return more;
@@ -384,6 +366,6 @@ int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
         return 0;
     }
     tell_cancelled(ep, rx);
-    mrd_ofi_rx_release(ep, rx);
+    mrd_ofi_rx_release(&ep->rxs, rx);
     return 0;
 }

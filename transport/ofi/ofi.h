@@ -14,7 +14,7 @@
  *   hint.c    what to try if a peer is not reached
  *   op.c      work of an endpoint          progress.c  its completions, and who waits for them
  *   wire.h    what endpoints say           send.c recv.c match.c pull.c  messages
- *   queue.c index.c  receives and messages that wait for each other
+ *   queue.c index.c rx.c  receives and messages that wait for each other
  *   rma.c key.c transfer.c  remote memory  atomic.c atomic_target.c apply.c  atomics
  *   nosys.c   operations that there are not
  *

@@ -96,7 +96,7 @@ void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep)
             continue;
         /* A receive that is being filled is on no list, unless it takes more. */
         if (op->rx && --op->rx->pulls == 0 && mrd_list_empty(&op->rx->node))
-            mrd_ofi_rx_release(ep, op->rx);
+            mrd_ofi_rx_release(&ep->rxs, op->rx);
         mrd_ofi_op_release(ep, op);
     }
 }

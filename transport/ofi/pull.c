@@ -11,7 +11,7 @@
 static void set_target(struct mrd_ofi_op *op, const struct mrd_ofi_rx *rx, uint64_t at)
 {
     for (uint32_t i = 0; i < rx->num_iov; i++) {
-        struct iovec part = rx->iov[i];
+        struct iovec part = mrd_ofi_rx_iov(rx)[i];
 
         if (at >= part.iov_len) {
             at -= part.iov_len;

@@ -27,14 +27,14 @@ struct mrd_ofi_seen {
     struct mrd_ofi_seen *next; /* of the same message */
 };
 
-static struct mrd_ofi_unexpected *unexpected_of(struct mrd_node *n)
-{
-    return mrd_container_of(n, struct mrd_ofi_unexpected, node);
-}
-
 static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
 {
     return mrd_container_of(n, struct mrd_ofi_rx, node);
+}
+
+static struct mrd_ofi_unexpected *unexpected_of(struct mrd_node *n)
+{
+    return mrd_container_of(n, struct mrd_ofi_unexpected, node);
 }
 
 /* --------------------------------------------------------------------------------------- shapes */
@@ -109,10 +109,10 @@ int mrd_ofi_posted_add(struct mrd_ofi_match *m, struct mrd_ofi_rx *rx)
     error = mrd_ofi_index_add(&shape->index, &rx->by_tag, rx->tag & ~shape->ignore, rx->from);
     if (error)
         return error;
-    error = mrd_ofi_index_add(&m->by_context, &rx->by_context, (uintptr_t)rx->context, NULL);
-    if (error) {
+    if (m->cancels &&
+        mrd_ofi_index_add(&m->by_context, &rx->by_context, (uintptr_t)rx->context, NULL)) {
         mrd_ofi_index_remove(&shape->index, &rx->by_tag);
-        return error;
+        return -FI_ENOMEM;
     }
     shape->num++;
     rx->shape = shape;
@@ -127,7 +127,9 @@ void mrd_ofi_posted_remove(struct mrd_ofi_match *m, struct mrd_ofi_rx *rx)
 
     mrd_list_remove(&rx->node);
     mrd_ofi_index_remove(&shape->index, &rx->by_tag);
-    mrd_ofi_index_remove(&m->by_context, &rx->by_context);
+    if (m->cancels)
+        mrd_ofi_index_remove(&m->by_context, &rx->by_context);
+    m->cancels = m->cancels && !mrd_list_empty(&m->posted);
     rx->shape = NULL;
     if (--shape->num == 0 && m->num_shapes > SHAPES_KEPT) {
         free_shape(shape);
@@ -150,10 +152,26 @@ struct mrd_ofi_rx *mrd_ofi_posted_find(const struct mrd_ofi_match *m,
     return first;
 }
 
-struct mrd_ofi_rx *mrd_ofi_posted_of(const struct mrd_ofi_match *m, const void *context)
+/* Few programs cancel: the table is made for the first one that does, and left when nothing waits. */
+static void fill_by_context(struct mrd_ofi_match *m)
 {
-    struct mrd_ofi_item *item = mrd_ofi_index_first(&m->by_context, (uintptr_t)context, NULL);
+    for (struct mrd_node *n = m->posted.next; n != &m->posted; n = n->next) {
+        struct mrd_ofi_rx *rx = rx_of(n);
 
+        m->steps++;
+        if (mrd_ofi_index_add(&m->by_context, &rx->by_context, (uintptr_t)rx->context, NULL))
+            return; /* with the first one, or not at all */
+    }
+    m->cancels = !mrd_list_empty(&m->posted);
+}
+
+struct mrd_ofi_rx *mrd_ofi_posted_of(struct mrd_ofi_match *m, const void *context)
+{
+    struct mrd_ofi_item *item;
+
+    if (!m->cancels)
+        fill_by_context(m);
+    item = mrd_ofi_index_first(&m->by_context, (uintptr_t)context, NULL);
     return item ? mrd_container_of(item, struct mrd_ofi_rx, by_context) : NULL;
 }
 
@@ -339,10 +357,6 @@ void mrd_ofi_match_fini(struct mrd_ofi_match *m)
     mrd_list_init(&m->shapes);
     mrd_ofi_index_fini(&m->by_context);
     mrd_ofi_index_fini(&m->by_claimer);
-    for (n = m->posted.next; n != &m->posted; n = next) {
-        next = n->next;
-        free(rx_of(n));
-    }
     for (n = m->unexpected.next; n != &m->unexpected; n = next) {
         next = n->next;
         free(unexpected_of(n));

@@ -23,28 +23,32 @@
 
 struct mrd_ofi_peer;
 
-/* A posted receive. */
+/*
+ * A posted receive. Many are posted at times: what it takes in memory is what posting it costs. What
+ * a message looks at comes first.
+ */
 struct mrd_ofi_rx {
-    struct mrd_node node; /* posted, on its queue; or free */
+    struct mrd_node node;       /* posted, on its queue; or free */
+    struct mrd_ofi_item by_tag; /* while it is posted, in the shape's table */
+    struct mrd_ofi_shape *shape;
+    uint64_t turn;             /* while it is posted: the smaller, the earlier */
+    struct mrd_ofi_peer *from; /* NULL: any */
     void *context;
     uint64_t flags; /* FI_COMPLETION, FI_MULTI_RECV, FI_CLAIM... as posted */
+    union {
+        struct iovec one;   /* its buffer; */
+        struct iovec *many; /* if it is a list, of malloc() */
+    } iov;
+    uint8_t num_iov;
     bool tagged;
-    struct mrd_ofi_peer *from; /* NULL: any */
-    uint64_t tag, ignore;
-    struct iovec iov[MRD_OFI_IOV_MAX];
-    uint32_t num_iov;
-    uint64_t bytes;
-    /* FI_MULTI_RECV: bytes used up; pulls under way; it takes no more. */
-    uint64_t used;
-    uint32_t pulls;
+    /* FI_MULTI_RECV: it takes no more; pulls under way; bytes used up. */
     bool retired, cancelled;
+    uint32_t pulls;
+    uint64_t used;
 
-    /* While it is posted. */
-    uint64_t turn; /* the smaller, the earlier */
-    struct mrd_ofi_shape *shape;
-    struct mrd_ofi_item by_tag; /* in the shape's table */
-    struct mrd_ofi_item by_context;
-    struct mrd_node from_node; /* on mrd_ofi_peer.receives */
+    uint64_t tag, ignore;
+    struct mrd_ofi_item by_context; /* while it is posted, if receives are cancelled */
+    struct mrd_node from_node;      /* on mrd_ofi_peer.receives */
 };
 
 /* A message that no receive was posted for. */
@@ -66,13 +70,14 @@ struct mrd_ofi_match {
     struct mrd_node unexpected;
     struct mrd_node searched; /* of unexpected messages: the shape searched for last comes first */
     struct mrd_node claimed;  /* tagged messages: mrd_ofi_unexpected.node */
+    bool cancels;             /* receives that are posted are in by_context, too */
     struct mrd_ofi_index by_context, by_claimer;
     uint32_t num_shapes, num_searched;
 };
 
 /* seed: a random number. */
 void mrd_ofi_match_init(struct mrd_ofi_match *m, uint64_t seed);
-/* Frees what is on the queues. */
+/* Frees messages that are on the queues. Receives are the caller's. */
 void mrd_ofi_match_fini(struct mrd_ofi_match *m);
 
 /* Appends it. 0, or -FI_ENOMEM. */
@@ -82,7 +87,7 @@ void mrd_ofi_posted_remove(struct mrd_ofi_match *m, struct mrd_ofi_rx *rx);
 struct mrd_ofi_rx *mrd_ofi_posted_find(const struct mrd_ofi_match *m,
                                        const struct mrd_ofi_peer *peer, uint64_t tag);
 /* The first one of that context. */
-struct mrd_ofi_rx *mrd_ofi_posted_of(const struct mrd_ofi_match *m, const void *context);
+struct mrd_ofi_rx *mrd_ofi_posted_of(struct mrd_ofi_match *m, const void *context);
 
 /* Appends it. */
 void mrd_ofi_unexpected_add(struct mrd_ofi_match *m, struct mrd_ofi_unexpected *u);

@@ -2,8 +2,6 @@
 /* What the application posts receives by. */
 #include "transport/ofi/ep.h"
 
-#include <string.h>
-
 struct receive {
     const struct iovec *iov;
     size_t num_iov;
@@ -21,10 +19,8 @@ static ssize_t fill(struct mrd_ofi_ep *ep, const struct receive *r, struct mrd_o
     rx->tagged = r->tagged;
     rx->tag = r->tag;
     rx->ignore = r->ignore;
-    rx->num_iov = (uint32_t)r->num_iov;
-    if (r->num_iov)
-        memcpy(rx->iov, r->iov, r->num_iov * sizeof(rx->iov[0]));
-    rx->bytes = mrd_ofi_iov_bytes(r->iov, r->num_iov);
+    if (mrd_ofi_rx_set_iov(&ep->rxs, rx, r->iov, r->num_iov))
+        return -FI_ENOMEM;
     if (!(ep->info->caps & FI_DIRECTED_RECV) || r->src == FI_ADDR_UNSPEC)
         return 0;
     rx->from = mrd_ofi_peer_get(ep, r->src);
@@ -40,7 +36,7 @@ static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
         return -FI_EOPBADSTATE;
     if (r->num_iov > MRD_OFI_IOV_MAX || (r->flags & FI_MULTI_RECV && r->num_iov != 1))
         return -FI_EINVAL;
-    rx = mrd_ofi_rx_alloc(ep);
+    rx = mrd_ofi_rx_alloc(&ep->rxs);
     if (!rx)
         return -FI_ENOMEM;
     error = fill(ep, r, rx);
@@ -49,7 +45,7 @@ static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
     else if (!error)
         error = mrd_ofi_match_receive(ep, rx);
     if (error)
-        mrd_ofi_rx_release(ep, rx);
+        mrd_ofi_rx_release(&ep->rxs, rx);
     return error;
 }
 
