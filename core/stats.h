@@ -58,7 +58,7 @@
     X(rx_drop_type,           "packets",  "of an unknown type")                                  \
     X(rx_drop_length,         "packets",  "lengths that contradict each other")                  \
     X(rx_drop_checksum,       "packets",  "header or payload check failed")                      \
-    X(rx_drop_malformed,      "packets",  "parts that make no sense")                            \
+    X(rx_drop_malformed,      "packets",  "parts, or a port to answer to, that make no sense")   \
     X(rx_drop_incarnation,    "packets",  "speaks of another life of ours or of the peer's")     \
     X(rx_drop_epoch,          "packets",  "of an older epoch of the peer")                       \
     X(rx_drop_space,          "packets",  "of a space that is not held; answered by a reset")    \

@@ -51,6 +51,7 @@ struct mrd_mover {
     /* What a base or usual payload costs there beyond its bytes; a larger one, in proportion. */
     uint32_t rx_packet_overhead;
     uint32_t header_bytes; /* below ours on the wire, for rates: Ethernet, IP, UDP */
+    uint32_t reply_max;    /* a peer receives at port 1 to this one; 0: all that a header can say */
     bool probes;           /* packets begin with payload_base, and larger ones are probed for */
     bool copies; /* tx_burst copies: buffers are free when it returns, cookies are not needed */
     /* Constants of the policies; NULL: the defaults; borrowed, outlives the engine. */

@@ -33,6 +33,8 @@ static struct mrd_peer *planned_peer(struct mrd_engine *e, const struct mrd_wire
     struct mrd_addr addr = *from;
     struct mrd_peer *peer;
 
+    if (mrd_rx_names_no_port(e, head))
+        return NULL;
     addr.port = head->reply;
     peer = mrd_peer_find_pair(&e->peers, &addr, head->dst_inc, head->src_inc);
     if (!peer || peer->space.state != MRD_SPACE_KNOWN || peer->space.inc != head->src_inc ||

@@ -291,6 +291,7 @@ static void mrd_udp_open__given_ports(void **state)
 
     (void)state;
     assert_int_equal(b->mover.paths, 3);
+    assert_int_equal(b->mover.reply_max, UINT16_MAX);
     assert_int_equal(mrd_udp_of(b)->rx.port, attr.port);
     for (uint32_t i = 0; i < 3; i++)
         assert_int_equal(b->ops->path_port(b, i), ports[i]);

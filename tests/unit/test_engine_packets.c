@@ -323,12 +323,52 @@ static void mrd_rx_ack__of_a_probe_that_seemed_lost(void **state)
     pair_end(p);
 }
 
+/* What a packet's header says of the port to answer to, and whether it is taken. */
+static const struct {
+    uint32_t reply_max, reply;
+    bool taken;
+} replies[] = {{65535, 1, true},       {65535, 65535, true},        {65535, 0, false},
+               {65535, 65536, false},  {65535, 65536 + 100, false}, {65535, 0xffffff, false},
+               {0, 65536 + 100, true}, {0, 0xffffff, true}};
+
+/* Nobody is known by a port that no network has, and nobody is answered. */
+static void mrd_engine_rx__port_that_there_is_not(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
+        const struct mrd_engine *e;
+        bool taken;
+
+        pair_config(p);
+        p->config.mover.reply_max = replies[i].reply_max;
+        pair_open(p);
+        e = p->end[1].e;
+        p->end[0].e->config.self.port = replies[i].reply;
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
+        assert_int_equal(pair_tx(p, 0), 1);
+        mrd_engine_begin(p->end[1].e, p->now);
+        pair_rx_one(p, 1, &p->end[1].inbox[0]);
+        taken = e->stats.rx_packets == 1;
+        if (taken != replies[i].taken)
+            fail_msg("port %u of at most %u", replies[i].reply, replies[i].reply_max);
+        assert_int_equal(e->stats.rx_drop_malformed, !taken);
+        assert_int_equal(e->peers.entries.used, taken);
+        assert_int_equal(e->answers.tail, 0);
+        assert_int_equal(p->end[1].memory[99], taken ? p->end[0].memory[99] : 0);
+        p->end[0].e->config.self.port = p->end[0].addr.port;
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_engine_rx__send_ends_in_one_completion_at_each_end),
         cmocka_unit_test(mrd_engine_rx__repeated_packets_do_nothing),
         cmocka_unit_test(mrd_engine_rx__broken_packets_are_counted_and_change_nothing),
+        cmocka_unit_test(mrd_engine_rx__port_that_there_is_not),
         cmocka_unit_test(mrd_engine_tx__headers_fit_in_96_bytes),
         cmocka_unit_test(mrd_engine_tx_done__completion_waits_for_the_mover),
         cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),

@@ -308,6 +308,9 @@ static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
         assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, peeked, 2, segment_len,
                                             2 * segment_len, &p->end[0].addr, &out),
                          0);
+    p->end[1].e->config.mover.reply_max = p->end[0].addr.port - 1; /* it names a port beyond */
+    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    p->end[1].e->config.mover.reply_max++;
     assert_int_equal(plan(p, 0, BURST, &out), BURST);
     finish(p);
 }

@@ -62,6 +62,7 @@ static void fill_mover(struct mrd_udp *udp)
     m->cwnd_start_bytes = 64 << 10;
     m->rx_packet_overhead = rx_packet_overhead(m->probes ? m->payload_base : m->payload_usual);
     m->header_bytes = (v6 ? 48 : 28) + ETHERNET_BYTES;
+    m->reply_max = UINT16_MAX;
     m->copies = true;
 }
 
