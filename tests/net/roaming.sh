@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # roaming.sh TALK: a host's address changes, while nothing is under way and while much is. Every message is answered in the
-# end, from the new address, and none is executed twice.
+# end, from the new address, and none is executed twice. A temporary address of IPv6 is kept while it is deprecated, and
+# left when it is gone.
 
 # shellcheck source=tests/net/two_hosts.sh
 source "$(dirname "$0")/two_hosts.sh" "$1"
@@ -35,3 +36,46 @@ for family in 4 6; do
     change_address $family
     finish "IPv$family, the address changes, busy" 2
 done
+
+# preferred: a's temporary address on the first link that new sockets get, once there is one.
+preferred()
+{
+    local try address
+
+    for ((try = 0; try < 200; try++)); do
+        address=$(ip -n "$a" -6 -o addr show dev l1 temporary -deprecated -tentative | awk '{ print $4; exit }')
+        if [[ $address ]]; then
+            echo "$address"
+            return 0
+        fi
+        sleep 0.05
+    done
+    return 1
+}
+
+# private NAME MESSAGES WINDOW PAUSE_MS PATHS: while these go, the kernel makes the next temporary address, and then takes
+# the first one away. New sockets leave from the next one at once.
+private()
+{
+    local old next
+
+    set_up
+    ip netns exec "$a" sysctl -qw net.ipv6.conf.l1.use_tempaddr=2 net.ipv6.conf.l1.dad_transmits=0
+    ip -n "$a" addr del fd01::1/64 dev l1
+    ip -n "$a" addr add fd01::1/64 dev l1 mngtmpaddr nodad valid_lft 7200 preferred_lft 3600
+    old=$(preferred) || { echo "$1: this kernel makes no temporary addresses"; return; }
+    start_server
+    start_client "$(to 6 first)" "${@:2}"
+    wait_for_answers 3
+    ip -n "$a" addr change "$old" dev l1 valid_lft 3600 preferred_lft 0
+    next=$(preferred) || fail "$1: no address follows $old"
+    [[ $(ip -n "$a" -6 route get fd01::2) == *"src ${next%/*} "* ]] || fail "$1: new sockets do not leave from $next"
+    wait_for_answers $(($(grep -c '^answered' "$scratch/client") + 3))
+    [[ $(grep '^from' "$scratch/server") == "from [${old%/*}]" ]] || { show; fail "$1: $old was left while it was there"; }
+    ip -n "$a" addr del "$old" dev l1
+    finish "$1" 2
+    [[ $(grep '^from' "$scratch/server" | tail -n 1) == "from [${next%/*}]" ]] || { show; fail "$1: not from $next"; }
+}
+
+private 'IPv6, temporary addresses, idle' 25 1 300 4
+private 'IPv6, temporary addresses, busy' 10000 64 1 2
