@@ -23,7 +23,7 @@ change_address()
 for family in 4 6; do
     set_up
     start_server
-    start_client "$(to $family first)" 6 1 300 4
+    start_client "$(to $family first)" 20 1 300 4
     wait_for_answers 3
     change_address $family
     finish "IPv$family, the address changes, idle" 2
@@ -77,5 +77,5 @@ private()
     [[ $(grep '^from' "$scratch/server" | tail -n 1) == "from [${next%/*}]" ]] || { show; fail "$1: not from $next"; }
 }
 
-private 'IPv6, temporary addresses, idle' 25 1 300 4
+private 'IPv6, temporary addresses, idle' 40 1 300 4
 private 'IPv6, temporary addresses, busy' 10000 64 1 2
