@@ -246,13 +246,6 @@ static void count_wire_error(struct mrd_engine *e, enum mrd_wire_error error)
     (*counter[error])++;
 }
 
-bool mrd_rx_names_no_port(const struct mrd_engine *e, const struct mrd_wire_head *head)
-{
-    uint32_t max = e->config.mover.reply_max;
-
-    return max && (head->reply == 0 || head->reply > max);
-}
-
 static bool decode(struct mrd_engine *e, struct mrd_rx_in *in)
 {
     const struct mrd_rx_packet *packet = in->packet;

@@ -180,7 +180,14 @@ static inline bool mrd_rx_recv_valid(const struct mrd_engine *e, const struct mr
  */
 void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc_status status);
 /* Is it of nobody, as the network has no such port? By it one peer would have many names. */
-bool mrd_rx_names_no_port(const struct mrd_engine *e, const struct mrd_wire_head *head);
+static inline bool mrd_rx_names_no_port(const struct mrd_engine *e,
+                                        const struct mrd_wire_head *head)
+{
+    uint32_t max = e->config.mover.reply_max;
+
+    return max && (head->reply == 0 || head->reply > max);
+}
+
 /*
  * in->packet is a segment whose payload was received at a predicted place. If it is the one that
  * was predicted there, it is decoded, part and all. Else in->packet becomes the packet put together
