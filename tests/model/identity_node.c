@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a context does with what arrives and with its halves, and the network between the two. */
+/* What a context does with what arrives and with its halves. */
 #include "tests/model/identity.h"
 
 #include <string.h>
@@ -15,103 +15,6 @@ uint8_t identity_receive_life(const struct rules *r, unsigned x)
     uint8_t longer = own > other || r->own_patience ? own : other;
 
     return (uint8_t)(IDLE_LIFE + longer + 2 * PACKET_LIFE);
-}
-
-/* -------------------------------------------------------------------------------------- network */
-
-/* Packets are kept sorted; the same packet again is the younger one. */
-static bool put(const struct rules *r, struct state *s, struct packet p)
-{
-    unsigned n = 0, at;
-
-    for (unsigned i = 0; i < NET_MAX && s->net[i].type; i++, n++) {
-        struct packet same = s->net[i];
-
-        same.age = p.age;
-        if (!memcmp(&same, &p, sizeof(p))) {
-            s->net[i].age = 0;
-            return true;
-        }
-    }
-    if (n == r->net) {
-        s->no_room = 1;
-        return false;
-    }
-    for (at = n; at && memcmp(&s->net[at - 1], &p, sizeof(p)) > 0; at--)
-        s->net[at] = s->net[at - 1];
-    s->net[at] = p;
-    return true;
-}
-
-static void sort_net(struct state *s)
-{
-    for (unsigned i = 1; i < NET_MAX && s->net[i].type; i++)
-        for (unsigned k = i; k && memcmp(&s->net[k - 1], &s->net[k], sizeof(s->net[k])) > 0; k--) {
-            struct packet swap = s->net[k];
-
-            s->net[k] = s->net[k - 1];
-            s->net[k - 1] = swap;
-        }
-}
-
-enum { EPOCHS_MAX = 2 * NET_MAX + 3 };
-
-/* All mentions of epochs of one life. */
-static unsigned mentions(struct state *s, unsigned x, unsigned inc, uint8_t **value)
-{
-    struct node *n = &s->node[x], *peer = &s->node[!x];
-    unsigned num = 0;
-
-    if (n->inc == inc && n->up) {
-        value[num++] = &n->epoch_next;
-        if (n->tx)
-            value[num++] = &n->epoch;
-    }
-    if (peer->rx && peer->rx_inc == inc)
-        value[num++] = &peer->rx_epoch;
-    for (struct packet *p = s->net; p < s->net + NET_MAX && p->type; p++) {
-        bool its = p->from == x && p->src == inc;
-
-        if (its ? p->type == DATA : p->from != x && p->type != DATA && p->dst == inc)
-            value[num++] = &p->epoch;
-        if (its && p->live && p->live != LIVE_NONE)
-            value[num++] = &p->live;
-    }
-    return num;
-}
-
-struct state *identity_tidy(struct state *s)
-{
-    uint8_t *value[EPOCHS_MAX];
-
-    for (unsigned x = 0; x < 2; x++)
-        for (unsigned inc = 1; inc <= s->node[x].inc; inc++) {
-            unsigned num = mentions(s, x, inc, value), seen = 0;
-
-            for (uint8_t rank = 1; seen < num; rank++) {
-                uint8_t lowest = UINT8_MAX;
-
-                for (unsigned i = seen; i < num; i++)
-                    if (*value[i] < lowest)
-                        lowest = *value[i];
-                for (unsigned i = seen; i < num; i++)
-                    if (*value[i] == lowest) {
-                        uint8_t *swap = value[i];
-
-                        *swap = rank;
-                        value[i] = value[seen];
-                        value[seen++] = swap;
-                    }
-            }
-        }
-    sort_net(s);
-    return s;
-}
-
-void identity_lose(struct state *s, unsigned i)
-{
-    memmove(&s->net[i], &s->net[i + 1], (NET_MAX - 1 - i) * sizeof(s->net[0]));
-    memset(&s->net[NET_MAX - 1], 0, sizeof(s->net[0]));
 }
 
 /* --------------------------------------------------------------------------------------- halves */
@@ -143,8 +46,21 @@ void identity_end_message(const struct rules *r, struct state *s, unsigned k, en
 
     m->result = (uint8_t)result;
     m->psn = m->age = 0;
-    if (r->punctual)
+    if (r->needless)
         s->wrong = NEEDLESS;
+}
+
+/* What the peer said of the space of x is void. */
+static void leave_epoch(struct state *s, unsigned x)
+{
+    struct node *n = &s->node[x];
+
+    n->bound = n->acked = n->cookie = n->cookie_age = n->tx_age = n->told = n->over = 0;
+    n->after = s->node[!x].over;
+    s->node[!x].after = 0;
+    for (struct packet *p = s->net; p < s->net + PACKETS; p++)
+        if (p->from != x)
+            p->after = 0;
 }
 
 void identity_flush_tx(const struct rules *r, struct state *s, unsigned x)
@@ -154,21 +70,38 @@ void identity_flush_tx(const struct rules *r, struct state *s, unsigned x)
     for (unsigned k = 0; k < r->msgs; k++)
         if (r->from[k] == x && s->msg[k].result == UNDER_WAY)
             identity_end_message(r, s, k, FAILED);
-    n->tx = n->epoch = n->bound = n->acked = n->cookie = n->tx_age = n->idle = n->psn_next = 0;
-    n->hello = n->probe = 0;
+    leave_epoch(s, x);
+    n->tx = n->epoch = n->idle = n->psn_next = n->hello = n->probe = n->after = 0;
 }
 
 void identity_drop_rx(const struct rules *r, struct state *s, unsigned x, enum rx_state state)
 {
-    struct node *n = &s->node[x];
+    struct node *n = &s->node[x], *peer = &s->node[!x];
 
     for (unsigned k = 0; k < r->msgs; k++)
         if (r->from[k] != x)
             s->msg[k].got = 0;
+    n->clock++;
+    if (n->rx == RX_HELD && peer->tx && n->rx_inc == peer->inc && n->rx_epoch == peer->epoch)
+        peer->over = 1;
     n->rx = (uint8_t)state;
     n->rx_bits = 0;
     if (state == RX_NONE)
         n->rx_inc = n->rx_epoch = n->silence = 0;
+}
+
+/*
+ * A space without packets, under the next epoch. It speaks to the life whose space is held, or to
+ * whoever answers.
+ */
+static void begin_epoch(const struct rules *r, struct state *s, unsigned x)
+{
+    struct node *n = &s->node[x];
+
+    leave_epoch(s, x);
+    n->epoch = n->epoch_next++;
+    if (n->rx == RX_HELD || (n->rx == RX_TOMB && r->bind_tomb))
+        n->bound = n->rx_inc;
 }
 
 void identity_make_tx(const struct rules *r, struct state *s, unsigned x)
@@ -180,16 +113,9 @@ void identity_make_tx(const struct rules *r, struct state *s, unsigned x)
     if (n->tx)
         return;
     n->tx = 1;
-    n->epoch = n->epoch_next++;
     n->psn_next = 1;
-    n->hello = n->age <= CHALLENGED && !r->no_hello;
-    if (n->rx == RX_HELD || (n->rx == RX_TOMB && r->bind_tomb))
-        n->bound = n->rx_inc;
-}
-
-bool identity_may_send_data(const struct node *n)
-{
-    return !n->hello || n->acked || n->cookie;
+    n->hello = n->rx != RX_HELD && !r->no_hello;
+    begin_epoch(r, s, x);
 }
 
 static struct packet data_packet(const struct rules *r, const struct state *s, unsigned x)
@@ -200,9 +126,16 @@ static struct packet data_packet(const struct rules *r, const struct state *s, u
                        .src = n->inc,
                        .dst = n->bound,
                        .epoch = n->epoch,
-                       .cookie = n->cookie};
+                       .after = n->after};
 
     p.first_contact = !n->acked && (n->tx_age <= FIRST_CONTACT_LIFE || r->keep_flag);
+    if (!p.first_contact)
+        return p;
+    p.cookie = n->cookie;
+    p.cookie_age = n->cookie_age;
+    p.forgotten = n->rx != RX_HELD && !r->no_forgotten;
+    if (p.forgotten)
+        p.stamp = n->clock;
     return p;
 }
 
@@ -212,12 +145,12 @@ bool identity_send_data(const struct rules *r, struct state *s, unsigned k, unsi
 
     p.psn = (uint8_t)(s->msg[k].psn + part);
     p.msg = (uint8_t)(k + 1);
-    return put(r, s, p);
+    return identity_put(r, s, p);
 }
 
 bool identity_send_empty(const struct rules *r, struct state *s, unsigned x)
 {
-    return put(r, s, data_packet(r, s, x));
+    return identity_put(r, s, data_packet(r, s, x));
 }
 
 static uint8_t live_epoch(const struct node *n)
@@ -233,7 +166,7 @@ static void reset(const struct rules *r, struct state *s, unsigned x, const stru
 
     a.src = p->dst ? p->dst : s->node[x].inc;
     a.live = a.src == s->node[x].inc ? live_epoch(&s->node[x]) : LIVE_NONE;
-    put(r, s, a);
+    identity_put(r, s, a);
 }
 
 /* This life of the target takes a receive for a message. */
@@ -252,6 +185,10 @@ static void execute(const struct rules *r, struct state *s, unsigned x, const st
     unsigned k = p->msg - 1u;
     struct msg *m = &s->msg[k];
 
+    /* What is posted now, as an answer, goes the way of what the peer gave up. */
+    if (p->after && n->tx && n->acked && n->over &&
+        (identity_under_way(r, s, x) || n->idle < IDLE_LIFE))
+        s->wrong = STALE;
     if (!m->got) {
         if (!r->repost) /* else it may be another message */
             count(s, m, n->inc);
@@ -264,32 +201,37 @@ static void execute(const struct rules *r, struct state *s, unsigned x, const st
         m->done = (uint8_t)(m->done | 1 << n->inc);
 }
 
-/* May a life in that we hold no space of? */
+/* Does the packet show that its sender got a challenge of this life lately? */
+static bool proven(const struct rules *r, const struct node *n, uint8_t other,
+                   const struct packet *p)
+{
+    return p->dst == n->inc && p->cookie == other + 1 &&
+           (p->cookie_age <= COOKIE_LIFE || r->endless_cookie);
+}
+
+/* May a life in that no space is held of, or that does not call this one by its name? */
 static bool admit(const struct rules *r, struct state *s, unsigned x, const struct packet *p)
 {
     struct node *n = &s->node[x];
-    bool young = n->age <= CHALLENGED && !r->no_challenge;
     uint8_t other = 0;
 
-    if (n->rx)
+    if (n->rx && n->rx_inc != p->src)
         other = n->rx_inc;
     else if (n->tx && n->bound != p->src)
         other = n->bound;
-    if ((young || other || n->full) && !(p->dst == n->inc && p->cookie == other + 1)) {
-        struct packet c = {.type = CHALLENGE,
-                           .from = (uint8_t)x,
-                           .src = n->inc,
-                           .dst = p->src,
-                           .epoch = p->epoch,
-                           .cookie = (uint8_t)(other + 1),
-                           .up = n->age,
-                           .asked = p->age};
-
-        put(r, s, c);
+    if ((other || !r->no_challenge) && !proven(r, n, other, p)) {
+        identity_put(r, s,
+                     (struct packet){.type = CHALLENGE,
+                                     .from = (uint8_t)x,
+                                     .src = n->inc,
+                                     .dst = p->src,
+                                     .epoch = p->epoch,
+                                     .cookie = (uint8_t)(other + 1)});
         return false;
     }
     if (n->full) {
-        put(r, s,
+        identity_put(
+            r, s,
             (struct packet){
                 .type = BUSY, .from = (uint8_t)x, .src = n->inc, .dst = p->src, .epoch = p->epoch});
         return false;
@@ -299,27 +241,40 @@ static bool admit(const struct rules *r, struct state *s, unsigned x, const stru
     return true;
 }
 
+/*
+ * The packet begins a space. If its sender holds no space of ours, all that it ever acked there is
+ * over; but it may have said so before it took that space up.
+ */
+static void begin_space(const struct rules *r, struct state *s, unsigned x, const struct packet *p)
+{
+    struct node *n = &s->node[x];
+
+    if (p->forgotten && n->tx && n->acked && (p->stamp > n->told || r->stale_forgotten))
+        identity_flush_tx(r, s, x);
+    identity_drop_rx(r, s, x, RX_HELD);
+    n->rx_inc = p->src;
+    n->rx_epoch = p->epoch;
+}
+
 static void rx_data(const struct rules *r, struct state *s, unsigned x, const struct packet *p)
 {
     struct node *n = &s->node[x];
-    bool known = n->rx && n->rx_inc == p->src;
+    bool known = n->rx && n->rx_inc == p->src, named = p->dst || r->no_challenge;
 
-    if (p->dst && p->dst != n->inc) {
+    if (p->dst && p->dst != n->inc && !r->one_name) {
         reset(r, s, x, p);
         return;
     }
     if (known && p->epoch < n->rx_epoch)
         return;
-    if (!known || p->epoch != n->rx_epoch) {
+    if (!known || !named || p->epoch != n->rx_epoch) {
         if (!p->first_contact) {
             reset(r, s, x, p);
             return;
         }
-        if (!known && !admit(r, s, x, p))
+        if ((!known || !named) && !admit(r, s, x, p))
             return;
-        identity_drop_rx(r, s, x, RX_HELD);
-        n->rx_inc = p->src;
-        n->rx_epoch = p->epoch;
+        begin_space(r, s, x, p);
     }
     if (n->rx == RX_TOMB) {
         reset(r, s, x, p);
@@ -333,14 +288,15 @@ static void rx_data(const struct rules *r, struct state *s, unsigned x, const st
         if (p->msg)
             execute(r, s, x, p);
     }
-    put(r, s,
-        (struct packet){.type = ACK,
-                        .from = (uint8_t)x,
-                        .src = n->inc,
-                        .dst = p->src,
-                        .epoch = p->epoch,
-                        .bits = n->rx_bits,
-                        .live = live_epoch(n)});
+    identity_put(r, s,
+                 (struct packet){.type = ACK,
+                                 .from = (uint8_t)x,
+                                 .src = n->inc,
+                                 .dst = p->src,
+                                 .epoch = p->epoch,
+                                 .bits = n->rx_bits,
+                                 .stamp = n->clock,
+                                 .live = live_epoch(n)});
 }
 
 /* The peer's spaces below its live epoch are over. */
@@ -358,7 +314,9 @@ static void rx_ack(const struct rules *r, struct state *s, unsigned x, const str
 
     n->bound = p->src;
     n->acked = 1;
-    n->cookie = n->idle = n->probe = 0;
+    n->cookie = n->cookie_age = n->hello = n->idle = n->probe = 0;
+    if (n->told < p->stamp)
+        n->told = p->stamp;
     for (unsigned k = 0; k < r->msgs; k++) {
         struct msg *m = &s->msg[k];
 
@@ -374,34 +332,40 @@ static void rx_ack(const struct rules *r, struct state *s, unsigned x, const str
         ended_below(r, s, x, p);
 }
 
+/* The challenger executed nothing of the epoch. */
 static void rx_challenge(const struct rules *r, struct state *s, unsigned x, const struct packet *p)
 {
     struct node *n = &s->node[x];
-    /* Ages of its sender's life now, as far as can be told. */
-    unsigned least = p->up, most = p->up + p->asked + p->age;
 
-    if (n->acked || n->cookie == p->cookie)
+    if (n->acked ||
+        (n->bound == p->src && n->cookie == p->cookie && n->cookie_age == p->cookie_age))
         return;
-    if (!r->no_up && n->tx_age >= least && p->up < AGE_MAX) {
-        if (n->hello && !n->cookie) { /* no data was sent: a new epoch is younger for certain */
-            n->epoch = n->epoch_next++;
-            n->tx_age = 0;
-        } else {
-            if (n->tx_age > most)
-                identity_flush_tx(r, s, x);
-            return;
-        }
-    }
+    if (n->hello && !r->same_epoch)
+        begin_epoch(r, s, x);
+    n->hello = 0;
     n->bound = p->src;
     n->cookie = p->cookie;
+    n->cookie_age = p->cookie_age;
+}
+
+/* The space is not held there. If only empty packets were sent in it, the work goes on in the next. */
+static void rx_reset(const struct rules *r, struct state *s, unsigned x, const struct packet *p)
+{
+    ended_below(r, s, x, p);
+    if (r->drop_on_reset)
+        identity_drop_rx(r, s, x, RX_NONE);
+    if (s->node[x].hello)
+        begin_epoch(r, s, x);
+    else
+        identity_flush_tx(r, s, x);
 }
 
 void identity_receive(const struct rules *r, struct state *s, const struct packet *p)
 {
     unsigned x = !p->from;
     struct node *n = &s->node[x];
-    bool mine =
-        p->dst == n->inc && n->tx && n->epoch == p->epoch && (!n->bound || n->bound == p->src);
+    bool mine = p->dst == n->inc && n->tx && n->epoch == p->epoch &&
+                (!n->bound || n->bound == p->src || r->one_name);
 
     if (!n->up)
         return;
@@ -411,12 +375,8 @@ void identity_receive(const struct rules *r, struct state *s, const struct packe
         rx_ack(r, s, x, p);
     else if (p->type == CHALLENGE && mine)
         rx_challenge(r, s, x, p);
+    else if (p->type == RESET && mine)
+        rx_reset(r, s, x, p);
     else if (p->type == BUSY && mine && !n->acked && r->busy_renews)
         n->epoch = n->epoch_next++, n->tx_age = 0;
-    else if (p->type == RESET && mine) {
-        ended_below(r, s, x, p);
-        if (r->drop_on_reset)
-            identity_drop_rx(r, s, x, RX_NONE);
-        identity_flush_tx(r, s, x);
-    }
 }

@@ -15,12 +15,14 @@ static void init(const void *rules, void *state)
     for (unsigned x = 0; x < 2; x++) {
         struct node *n = &s->node[x];
 
-        n->up = n->inc = n->epoch_next = 1;
-        n->age = r->young ? 0 : AGE_MAX;
+        n->up = n->inc = n->epoch_next = n->clock = 1;
         n->full = r->full && x == 1;
         s->crashes[x] = r->crashes[x];
         s->give_ups[x] = r->give_ups[x];
     }
+    s->records = r->records;
+    if (r->late)
+        s->node[1] = (struct node){0};
 }
 
 /* ---------------------------------------------------------------------------------------- steps */
@@ -56,48 +58,17 @@ static void next_message(struct search *search, const struct rules *r, const str
         return;
     for (unsigned part = 0; part < r->packets[k]; part++) {
         s = *old;
-        if (identity_may_send_data(&s.node[x]) && identity_send_data(r, &s, k, part))
+        if (!s.node[x].hello && identity_send_data(r, &s, k, part))
             search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u sends packet %u of m%u",
                         "AB"[x], s.node[x].inc, part, k);
     }
-}
-
-/* For labels; the text lives until the next call. */
-static const char *text_of(const struct packet *p)
-{
-    static char text[120];
-    char from = "AB"[p->from], to = "BA"[p->from], dst[4] = "?";
-    const char *contact = p->first_contact ? ", first contact" : "";
-    const char *cookie = p->cookie ? ", cookie" : "";
-
-    if (p->dst)
-        snprintf(dst, sizeof(dst), "%c%u", to, p->dst % 10u);
-    if (p->type == DATA && p->msg)
-        snprintf(text, sizeof(text), "m%u (psn %u, epoch %u%s%s) from %c%u to %s", p->msg - 1u,
-                 p->psn, p->epoch, contact, cookie, from, p->src, dst);
-    else if (p->type == DATA)
-        snprintf(text, sizeof(text), "an empty packet (epoch %u%s%s) from %c%u to %s", p->epoch,
-                 contact, cookie, from, p->src, dst);
-    else if (p->type == ACK)
-        snprintf(text, sizeof(text), "ACK of epoch %u (psns %#x, live epoch %u) from %c%u to %s",
-                 p->epoch, p->bits, p->live, from, p->src, dst);
-    else if (p->type == RESET)
-        snprintf(text, sizeof(text), "RESET of epoch %u (live epoch %u) from %c%u to %s", p->epoch,
-                 p->live, from, p->src, dst);
-    else if (p->type == BUSY)
-        snprintf(text, sizeof(text), "BUSY of epoch %u from %c%u to %s", p->epoch, from, p->src,
-                 dst);
-    else
-        snprintf(text, sizeof(text), "CHALLENGE of epoch %u (up %u ticks) from %c%u to %s",
-                 p->epoch, p->up, from, p->src, dst);
-    return text;
 }
 
 static void next_packet(struct search *search, const struct rules *r, const struct state *old,
                         unsigned i)
 {
     const struct packet *p = &old->net[i];
-    const char *text = text_of(p);
+    const char *text = identity_text_of(p);
     struct state s;
 
     for (unsigned copy = 0; copy < 2; copy++) {
@@ -116,6 +87,34 @@ static void next_packet(struct search *search, const struct rules *r, const stru
     s = *old;
     identity_lose(&s, i);
     search_emit(search, SEARCH_FAULT, identity_tidy(&s), "lost: %s", text);
+    if (!old->records || p->type != DATA || !p->first_contact)
+        return;
+    s = *old;
+    s.records--;
+    s.net[TAPE] = *p;
+    s.net[TAPE].age = 0;
+    search_emit(search, SEARCH_FAULT, identity_tidy(&s), "recorded: %s", text);
+}
+
+/* Whoever recorded a packet sends it again. */
+static void next_record(struct search *search, const struct rules *r, const struct state *old)
+{
+    const char *text = identity_text_of(&old->net[TAPE]);
+    struct state s = *old;
+
+    if (identity_put(r, &s, s.net[TAPE]))
+        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "sent again: %s", text);
+}
+
+/* Cookies grow old, if it matters: without records no packet lives as long as they hold. */
+static void age_cookies(const struct rules *r, struct state *s)
+{
+    if (!r->records)
+        return;
+    for (struct packet *p = s->net; p < s->net + PACKETS; p++)
+        p->cookie_age = (uint8_t)(p->cookie_age + (p->cookie && p->cookie_age <= COOKIE_LIFE));
+    for (struct node *n = s->node; n < s->node + 2; n++)
+        n->cookie_age = (uint8_t)(n->cookie_age + (n->cookie && n->cookie_age <= COOKIE_LIFE));
 }
 
 static void next_tick(struct search *search, const struct rules *r, const struct state *old)
@@ -129,14 +128,15 @@ static void next_tick(struct search *search, const struct rules *r, const struct
             identity_lose(&s, i);
         else
             i++;
+    age_cookies(r, &s);
     for (unsigned x = 0; x < 2; x++) {
         struct node *n = &s.node[x];
         bool busy = identity_under_way(r, &s, x);
 
-        if (r->punctual && n->tx && !n->acked && busy && n->tx_age == FIRST_CONTACT_LIFE)
+        if (r->punctual && s.node[!x].up && n->tx && !n->hello && !n->acked && busy &&
+            n->tx_age == FIRST_CONTACT_LIFE)
             return;
-        n->age = (uint8_t)(n->age + (n->up && n->age < AGE_MAX));
-        n->tx_age = (uint8_t)(n->tx_age + (n->tx && !n->acked && n->tx_age < AGE_MAX));
+        n->tx_age = (uint8_t)(n->tx_age + (n->tx && !n->acked && n->tx_age <= FIRST_CONTACT_LIFE));
         n->idle = (uint8_t)(n->idle + (n->tx && !busy && n->idle < IDLE_LIFE));
         n->silence = (uint8_t)(n->silence + (n->rx && n->silence < identity_receive_life(r, x)));
         n->probe = (uint8_t)(n->probe + (n->probe && n->probe <= identity_patience_of(r, x)));
@@ -164,6 +164,7 @@ static void crash(const struct rules *r, struct state *s, unsigned x)
         if (r->from[k] == x && s->msg[k].result == UNDER_WAY)
             identity_end_message(r, s, k, CRASHED);
     identity_drop_rx(r, s, x, RX_NONE);
+    identity_flush_tx(r, s, x);
     *n = (struct node){.inc = inc};
 }
 
@@ -176,7 +177,8 @@ static void next_node(struct search *search, const struct rules *r, const struct
     char name = "AB"[x];
 
     if (!n->up) {
-        s.node[x] = (struct node){.up = 1, .inc = (uint8_t)(n->inc + 1), .epoch_next = 1};
+        s.node[x] = (struct node){
+            .up = 1, .inc = (uint8_t)(n->inc + 1), .epoch_next = 1, .clock = 1, .full = n->full};
         search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c opens again", name);
         return;
     }
@@ -185,8 +187,7 @@ static void next_node(struct search *search, const struct rules *r, const struct
         search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u has room", name, n->inc);
         s = *old;
     }
-    if (n->tx && n->hello && !identity_may_send_data(n) && identity_under_way(r, old, x) &&
-        identity_send_empty(r, &s, x))
+    if (n->tx && n->hello && identity_under_way(r, old, x) && identity_send_empty(r, &s, x))
         search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u says hello", name, n->inc);
     s = *old;
     if (n->rx == RX_HELD && identity_half_here(r, old, x)) {
@@ -238,6 +239,8 @@ static void next(struct search *search, const void *rules, const void *state)
         next_message(search, r, s, k);
     for (unsigned i = 0; i < NET_MAX && s->net[i].type; i++)
         next_packet(search, r, s, i);
+    if (s->net[TAPE].type)
+        next_record(search, r, s);
     next_tick(search, r, s);
     for (unsigned x = 0; x < 2; x++)
         next_node(search, r, s, x);
@@ -252,6 +255,7 @@ static const char *bad(const void *rules, const void *state)
         "a message of an old life executed after one of a newer life",
         "SUCCESS, not delivered",
         "a message failed without need",
+        "an answer goes the way of what the peer gave up",
     };
     const struct state *s = state;
     (void)rules;
@@ -297,14 +301,16 @@ static void identity__restarts(void **state)
 {
     struct rules target = {
         .msgs = 2, .packets = {1, 1}, .net = 3, .crashes = {0, 1}, .give_ups = {1}};
-    struct rules sender = {
-        .msgs = 2, .packets = {1, 1}, .net = 2, .crashes = {1}, .give_ups = {1}, .young = true};
+    struct rules sender = {.msgs = 2, .packets = {1, 1}, .net = 2, .crashes = {1}, .give_ups = {1}};
     struct rules both = {.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .crashes = {1}};
     (void)state;
 
     search_expect(&model, &target, "the target restarts", SEARCH_HOLDS, NULL);
-    search_expect(&model, &sender, "the sender restarts, both young", SEARCH_HOLDS, NULL);
+    search_expect(&model, &sender, "the sender restarts", SEARCH_HOLDS, NULL);
     search_expect(&model, &both, "both send, one restarts", SEARCH_HOLDS, NULL);
+    target.one_name = true;
+    search_expect(&model, &target, "hole: all lives have one name", SEARCH_BAD,
+                  "executed in two lives");
 }
 
 static void identity__give_ups(void **state)
@@ -328,14 +334,43 @@ static void identity__half_messages(void **state)
 
 static void identity__no_needless_failure(void **state)
 {
-    struct rules young = {
-        .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .young = true, .punctual = true};
-    struct rules patient = {
-        .msgs = 2, .packets = {1, 1}, .net = 2, .patience = {5}, .punctual = true};
+    struct rules both = {
+        .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .punctual = true, .needless = true};
+    struct rules patient = {.msgs = 2,
+                            .packets = {1, 1},
+                            .net = 2,
+                            .patience = {5},
+                            .punctual = true,
+                            .needless = true};
     (void)state;
 
-    search_expect(&model, &young, "both young, nothing may fail", SEARCH_HOLDS, NULL);
+    search_expect(&model, &both, "both begin at once, nothing may fail", SEARCH_HOLDS, NULL);
     search_expect(&model, &patient, "a patient sender, nothing may fail", SEARCH_HOLDS, NULL);
+    patient.own_patience = true;
+    search_expect(&model, &patient, "hole: the sender's patience is not known", SEARCH_BAD,
+                  "a message failed without need");
+}
+
+/* Whoever opens late finds messages that wait for it. */
+static void identity__hello(void **state)
+{
+    struct rules r = {.msgs = 1,
+                      .packets = {1},
+                      .net = 2,
+                      .patience = {7},
+                      .late = true,
+                      .punctual = true,
+                      .needless = true};
+    (void)state;
+
+    search_expect(&model, &r, "the target opens late", SEARCH_HOLDS, NULL);
+    r.same_epoch = true;
+    search_expect(&model, &r, "hole: data in the epoch of the hello", SEARCH_BAD,
+                  "a message failed without need");
+    r.same_epoch = false;
+    r.no_hello = true;
+    search_expect(&model, &r, "hole: data in every first contact", SEARCH_BAD,
+                  "a message failed without need");
 }
 
 /*
@@ -367,43 +402,45 @@ static void identity__binding_to_a_tombstone(void **state)
     search_expect(&model, &r, "hole: a send half binds to a tombstone", SEARCH_STUCK, NULL);
 }
 
-static void identity__data_in_every_first_contact(void **state)
+/* What was recorded comes again when its space is forgotten. */
+static void identity__records(void **state)
 {
-    struct rules r = {
-        .msgs = 1, .packets = {1}, .net = 2, .young = true, .punctual = true, .no_hello = true};
-    (void)state;
-
-    search_expect(&model, &r, "hole: data in every first contact", SEARCH_STUCK, NULL);
-}
-
-static void identity__own_patience(void **state)
-{
-    struct rules r = {.msgs = 2,
-                      .packets = {1, 1},
-                      .net = 2,
-                      .patience = {5},
-                      .punctual = true,
-                      .own_patience = true};
-    (void)state;
-
-    search_expect(&model, &r, "hole: the sender's patience is not known", SEARCH_BAD,
-                  "a message failed without need");
-}
-
-static void identity__first_contact(void **state)
-{
-    struct rules open = {
-        .msgs = 1, .packets = {1}, .net = 2, .crashes = {0, 1}, .no_challenge = true};
-    struct rules age = {.msgs = 1, .packets = {1}, .net = 2, .crashes = {0, 1}, .no_up = true};
+    struct rules r = {.msgs = 1, .packets = {1}, .net = 2, .records = true};
     struct rules flag = {.msgs = 1, .packets = {1}, .net = 2, .keep_flag = true};
     (void)state;
 
-    search_expect(&model, &open, "hole: a young context takes what comes", SEARCH_BAD,
-                  "executed in two lives");
-    search_expect(&model, &age, "hole: a challenge tells no time", SEARCH_BAD,
-                  "executed in two lives");
+    search_expect(&model, &r, "a first contact is sent again", SEARCH_HOLDS, NULL);
+    r.endless_cookie = true;
+    search_expect(&model, &r, "hole: a cookie without an end", SEARCH_BAD,
+                  "executed twice in one life");
+    r.endless_cookie = false;
+    r.no_challenge = true;
+    search_expect(&model, &r, "hole: an unknown life is not challenged", SEARCH_BAD,
+                  "executed twice in one life");
     search_expect(&model, &flag, "hole: first contact for ever", SEARCH_BAD,
                   "executed twice in one life");
+}
+
+/* B has sent, and A gave it up. Then A speaks again, and B answers. */
+static void identity__given_up(void **state)
+{
+    struct rules up = {
+        .msgs = 2, .from = {1, 0}, .packets = {1, 1}, .net = 1, .give_ups = {1}, .repost = true};
+    struct rules both = {.msgs = 3,
+                         .from = {0, 1, 1},
+                         .packets = {1, 1, 1},
+                         .net = 2,
+                         .punctual = true,
+                         .needless = true};
+    (void)state;
+
+    search_expect(&model, &up, "given up, and spoken to again", SEARCH_HOLDS, NULL);
+    up.no_forgotten = true;
+    search_expect(&model, &up, "hole: nobody says what it gave up", SEARCH_BAD,
+                  "an answer goes the way of what the peer gave up");
+    both.stale_forgotten = true;
+    search_expect(&model, &both, "hole: what was said before counts", SEARCH_BAD,
+                  "a message failed without need");
 }
 
 /* Whoever is turned away waits in the same space: copies of its packets may still be admitted. */
@@ -437,11 +474,11 @@ int main(void)
         cmocka_unit_test(identity__give_ups),
         cmocka_unit_test(identity__half_messages),
         cmocka_unit_test(identity__no_needless_failure),
+        cmocka_unit_test(identity__hello),
         cmocka_unit_test(identity__ack_without_live_epoch),
         cmocka_unit_test(identity__binding_to_a_tombstone),
-        cmocka_unit_test(identity__data_in_every_first_contact),
-        cmocka_unit_test(identity__own_patience),
-        cmocka_unit_test(identity__first_contact),
+        cmocka_unit_test(identity__records),
+        cmocka_unit_test(identity__given_up),
         cmocka_unit_test(identity__no_room),
         cmocka_unit_test(identity__reset_forgets),
     };
