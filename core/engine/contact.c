@@ -403,6 +403,18 @@ static bool asks_where_we_are(const struct mrd_engine *e, const struct mrd_peer 
            peer->space.inc == head->src_inc && peer->space.epoch == head->epoch;
 }
 
+/*
+ * Did the peer reach us after the packet left that the challenge answers? Then it knows where we are. A
+ * late copy would have us wait for the answer to a proof that nobody asked for.
+ */
+static bool was_heard_since(const struct mrd_engine *e, const struct mrd_peer *peer,
+                            const struct mrd_wire_head *head)
+{
+    uint32_t age = mrd_wire_stamp(e->clock.now_ns) - head->echo_stamp;
+
+    return e->clock.now_ns - peer->heard_ns < (uint64_t)age * MRD_WIRE_STAMP_NS;
+}
+
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_rx_packet *packet)
@@ -412,7 +424,8 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
 
     if (peer && asks_where_we_are(e, peer, head)) {
         e->stats.rx_challenges++;
-        mrd_address_prove(e, peer, head->cookie);
+        if (!was_heard_since(e, peer, head))
+            mrd_address_prove(e, peer, head->cookie);
         return;
     }
     if (!peer || !tx) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that moves while nothing of its epoch is acked yet. */
+#include "core/engine/contact.h"
 #include "tests/unit/engine_pair.h"
 
 enum { ELSEWHERE = 9, LEN = 64 };
@@ -70,10 +71,45 @@ static void mrd_address_came__after_first_contact(void **state)
     pair_end(p);
 }
 
+/* A copy of a challenge comes long after what it answers was acked: nothing is proved to anybody. */
+static void mrd_contact_challenge__late_copy(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_packet packet;
+    struct mrd_wire_head head;
+    struct pair_frame copy;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
+    p->now += PAIR_HOP_NS;
+    (void)pair_turn(p, 0);
+    p->now += PAIR_HOP_NS;
+    (void)pair_turn(p, 1);
+    assert_true(p->end[0].num_inbox > 0);
+    copy = p->end[0].inbox[0];
+    assert_int_equal(pair_head(&copy).type, MRD_WIRE_CHALLENGE);
+    pair_settle(p, p->now + MRD_SEC);
+    expect(p, 0, MRD_WC_SUCCESS);
+    head = pair_head(&copy);
+    head.epoch = pair_peer(p, 0)->tx->contact.epoch;
+    packet = pair_packet(p, 0, &copy);
+    mrd_engine_begin(p->end[0].e, p->now);
+    mrd_contact_challenge(p->end[0].e, &head, &packet);
+    mrd_engine_drained(p->end[0].e, p->now);
+    assert_false(pair_peer(p, 0)->tx->contact.proves);
+    (void)pair_tx(p, 0);
+    assert_int_equal(p->end[1].num_inbox, 0);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_address_came__after_first_contact),
+        cmocka_unit_test(mrd_contact_challenge__late_copy),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
