@@ -310,8 +310,8 @@ struct mrd_rest {
     uint32_t next, next_own;
     uint16_t payload_bytes;
     uint8_t dscp : 6, given_up : 1, one_way : 1;
-    uint8_t ect_failed : 6, ect_off : 1,
-        ect_acks_off : 1; /* of failed tests, 63 at most are told */
+    /* Of tests that failed, 63 at most are told. */
+    uint8_t ect_failed : 6, ect_off : 1, ect_acks_off : 1;
 };
 
 /* A host with peers that are awake. */
