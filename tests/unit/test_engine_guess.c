@@ -254,6 +254,32 @@ static void guess__told_each_another(void **state)
     pair_end(p);
 }
 
+/*
+ * A peer moved, and another host has its old address now. It is told nothing that the peer is told:
+ * else 32 bits less were to be guessed to speak for that peer.
+ */
+static void guess__names_of_who_moved(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_addr there = pair_addr_of(77);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    const struct mrd_answer *answer;
+
+    (void)state;
+    mrd_peer_move(&e->peers, peer, &there);
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.src_inc = 4711;
+    head.dst_inc = 0;
+    assert_null(mrd_contact_identify(e, &head, &packet));
+    answer = &e->answers.ring[e->answers.head % MRD_STATELESS_MAX];
+    assert_int_equal(answer->head.type, MRD_WIRE_CHALLENGE);
+    assert_int_not_equal(answer->head.src_inc, peer->pair.own_inc);
+    pair_end(p);
+}
+
 /* -------------------------------------------------------------------------------- memory keys */
 
 /*
@@ -299,6 +325,32 @@ static void guess__of_memory_keys(void **state)
     pair_end(p);
 }
 
+/*
+ * All in one moment. Those beyond the limit come under one PSN, which is never received: a key that is
+ * right is taken as little as one that is wrong, or silence would say which is which.
+ */
+static void guess__rate_holds_for_right_keys(void **state)
+{
+    enum { TRIES = 100000 };
+    struct pair *p = &pair;
+    struct mrd_wire_part part;
+    struct mrd_peer *peer;
+    uint32_t right;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    part = hand_write(p, AT, BYTES);
+    right = part.rkey;
+    for (uint32_t i = TRIES; i; i--) {
+        part.rkey = right ^ i;
+        (void)hand_place(p, AT, peer, 0, &part, 1);
+    }
+    part.rkey = right;
+    assert_int_not_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
+    pair_end(p);
+}
+
 /* Whoever names a region that is there, or was lately, by its key does not guess. */
 static void guess__not_of_keys_that_were_told(void **state)
 {
@@ -341,7 +393,9 @@ int main(void)
         cmocka_unit_test(guess__of_an_ack),
         cmocka_unit_test(guess__of_the_first_answer),
         cmocka_unit_test(guess__told_each_another),
+        cmocka_unit_test(guess__names_of_who_moved),
         cmocka_unit_test(guess__of_memory_keys),
+        cmocka_unit_test(guess__rate_holds_for_right_keys),
         cmocka_unit_test(guess__not_of_keys_that_were_told),
     };
 
