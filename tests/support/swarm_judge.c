@@ -415,6 +415,25 @@ static void judge_delivery(struct swarm *s, struct swarm_receive *r, const struc
                     "message %u: bytes behind its end were written", number_of(s, m));
 }
 
+/*
+ * An ordered write with immediate data that was acked when it arrived, and whose window was
+ * deregistered before its turn came: its receive fails, which is all that is told of it.
+ */
+static void judge_landless(struct swarm *s, const struct swarm_receive *r, const struct mrd_wc *wc)
+{
+    uint32_t number = ntohl(wc->imm_data);
+
+    if (wc->status != MRD_WC_LOC_PROT_ERR || !(wc->wc_flags & MRD_WC_WITH_IMM) ||
+        number >= s->num_messages)
+        return;
+
+    struct swarm_message *m = &s->message[number];
+
+    if (m->to_qp == r->qp && m->target && !s->host[r->host].window[m->window].mr &&
+        s->qp[m->from_qp].order != MRD_ORDER_NONE)
+        m->received = true;
+}
+
 /* The QP of that number in the host's present life, which shares its receives. */
 static uint32_t qp_of(struct swarm *s, uint32_t host, uint32_t num)
 {
@@ -455,6 +474,7 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
         judge_delivery(s, r, wc);
     else
         r->used_len = s->config.recv_bytes; /* it may hold a part of a message */
+    judge_landless(s, r, wc);
     memset(r->buf, SWARM_USED, r->used_len);
 }
 

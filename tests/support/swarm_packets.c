@@ -217,7 +217,9 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
     }
     if (tx)
         s->view[d->from][d->to].unasked_ns =
-            just_sent && !(head->flags & MRD_WIRE_ACK_REQUEST) ? e->clock.now_ns : 0;
+            just_sent && !tx->run.limited && !(head->flags & MRD_WIRE_ACK_REQUEST)
+                ? e->clock.now_ns
+                : 0;
     if (!message)
         return;
     swarm_check(s, !just_sent || rec->tx_count > 1 || mrd_seq_before(head->psn, tx->told.psn_limit),
@@ -346,8 +348,10 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
 
 /*
  * A host that has nothing more to send to a peer must have asked for an ack with its last packet.
- * Or an earlier request must be unanswered. Hosts with several addresses are several pairs, of which
- * one may be at rest while another asks: nothing is said of these.
+ * Or an earlier request must be unanswered; or one was when the window held up what would have
+ * followed, and its ack, which came in the same instant, told that nothing need follow. Hosts with
+ * several addresses are several pairs, of which one may be at rest while another asks: nothing is
+ * said of these.
  */
 static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
                         uint64_t now_ns)
