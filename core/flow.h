@@ -35,7 +35,7 @@ struct mrd_flow_tx {
     struct mrd_hash_node by_key;
     struct mrd_node peer_node;
     struct mrd_peer *peer; /* NULL: the space ended; the mover still reads the messages' buffers */
-    uint32_t qpn, remote_qpn;
+    uint32_t qpn, remote_qpn, peer_id;
     uint32_t msn_next, rsn_next; /* numbers of the next message posted */
     /*
      * The remote queue pair is gone or in error. It refused broken_msn first: messages from there
@@ -47,7 +47,7 @@ struct mrd_flow_tx {
     uint32_t proven_msn;     /* lower ones were delivered, as an answer tells, or have ended */
     uint32_t num_held;       /* messages that have no number yet; the record stays for them */
     struct mrd_node msgs;    /* mrd_msg.order.node, MSN order */
-    struct mrd_node qp_node; /* on its queue pair's list */
+    struct mrd_node qp_node; /* on its queue pair's list `flows`, or `ended` */
     /* A flow without messages: on the send half's list `idle` or `closes`. */
     struct mrd_node idle_node;
     uint64_t idle_ns;   /* when it became idle */

@@ -56,6 +56,7 @@ struct mrd_qp_impl {
     struct mrd_recvq *recvq;   /* where it takes receives: `own`, or that of `srq` */
     struct mrd_srq_impl *srq;
     struct mrd_node flows; /* mrd_flow_tx.qp_node */
+    struct mrd_node ended; /* the same of flows whose space ended, the oldest first */
     struct mrd_node wants; /* mrd_want.qp_node: peers that it refused for want of a receive */
     struct mrd_sge *sges;  /* of all messages */
     uint8_t *inline_data;

@@ -112,19 +112,29 @@ static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
     }
 }
 
-/* Complete what is settled and no longer read by the mover, in the order posted. */
+/*
+ * Complete what is settled and no longer read by the mover, in the order posted. What was posted
+ * before the space ended goes first.
+ */
 static void complete_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
-    struct mrd_node *n;
+    struct mrd_flow_tx *next;
 
-    while ((n = mrd_list_first(&flow->msgs))) {
-        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, order.node);
+    for (; flow; flow = next) {
+        const struct mrd_qp_impl *qp = NULL;
+        struct mrd_node *n;
 
-        if (!msg->order.settled || msg->reading)
-            return;
-        complete(e, msg);
+        while ((n = mrd_list_first(&flow->msgs))) {
+            struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, order.node);
+
+            if (!msg->order.settled || msg->reading || mrd_tx_flow_is_behind(msg->qp, flow))
+                return;
+            qp = msg->qp;
+            complete(e, msg);
+        }
+        next = !flow->peer && qp ? mrd_tx_flow_behind(qp, flow) : NULL;
+        mrd_tx_flow_rest(e, flow);
     }
-    mrd_tx_flow_rest(e, flow);
 }
 
 /*
@@ -196,6 +206,8 @@ void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_list_remove(&flow->peer_node);
     mrd_list_remove(&flow->idle_node);
     mrd_list_remove(&flow->qp_node);
+    if (qp)
+        mrd_tx_flow_end(qp, flow);
     flow->peer = NULL;
     flow->closing = false;
     complete_flow(e, flow);

@@ -144,6 +144,49 @@ static void mrd_msg_end_read__after_the_end_of_its_flow(void **state)
     end_ordered(p, kept);
 }
 
+/* That message, in whichever slot is free. */
+static struct mrd_msg *post_write(struct pair *p, unsigned i)
+{
+    struct mrd_msg *msg = hand_qp(p, AT)->msgs;
+
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, i, BYTES);
+    while (msg->state == MRD_MSG_FREE || msg->wr.id != 500 + i)
+        msg++;
+    return msg;
+}
+
+/*
+ * Its space ended twice while the mover read: what is posted after that and is acked first completes
+ * behind it all the same, in the order posted.
+ */
+static void mrd_msg_end_read__later_flows_wait(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_msg *first = &hand_qp(p, AT)->msgs[1], *second, *last;
+
+    (void)state;
+    first->reading = 1;
+    mrd_half_end_tx(e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    second = post_write(p, 3);
+    pair_tx(p, AT);
+    second->reading = 1;
+    mrd_half_end_tx(e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
+    last = post_write(p, 4);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(last->state, MRD_MSG_DONE);
+    mrd_msg_end_read(e, second);
+    expect_nothing(p);
+    mrd_msg_end_read(e, first);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 503);
+    assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 504);
+    end_ordered(p, kept);
+}
+
 /* What never left is over at once; what the target may half hold is over when it was told. */
 static void mrd_msg_cancel__tells_where_it_matters(void **state)
 {
@@ -441,6 +484,7 @@ int main(void)
         cmocka_unit_test(mrd_msg_reap_qp__with_the_last_message),
         cmocka_unit_test(mrd_msg_abandon__statuses),
         cmocka_unit_test(mrd_msg_end_read__after_the_end_of_its_flow),
+        cmocka_unit_test(mrd_msg_end_read__later_flows_wait),
         cmocka_unit_test(mrd_msg_cancel__tells_where_it_matters),
         cmocka_unit_test(mrd_msg_cancel__waits_for_its_packet),
         cmocka_unit_test(mrd_msg_record_acked__unsignaled),
