@@ -347,6 +347,12 @@ static void abort_acked(struct mrd_engine *e, struct mrd_sent *rec)
     }
 }
 
+void mrd_msg_rest_taken(struct mrd_engine *e, struct mrd_sent *rec)
+{
+    if (rec->kind == MRD_SENT_SMALL)
+        small_acked(e, rec);
+}
+
 void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
     switch ((enum mrd_sent_kind)rec->kind) {
@@ -431,7 +437,7 @@ static void apply_abort_refusal(const struct mrd_msg *msg, unsigned index)
     flow->doubted = true;
 }
 
-void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+bool mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                            const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec)
 {
     bool retry = entry->code == MRD_REFUSE_RNR || entry->code == MRD_REFUSE_RESOURCES;
@@ -449,7 +455,7 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
     }
     /* It was cancelled meanwhile, or this is a second refusal. */
     if (!msg || (msg->state != MRD_MSG_SENDING && msg->state != MRD_MSG_QUEUED))
-        return;
+        return msg;
     if (msg->state == MRD_MSG_QUEUED)
         mrd_txq_dequeue(e, msg);
     if (rec->kind == MRD_SENT_SMALL)
@@ -462,7 +468,7 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
         mrd_tx_flow_close_idle(e, peer, 0);
     if (retry && (msg->rnr.left || msg->rnr.hinted)) {
         wait_for_receiver(e, msg, rnr_usec);
-        return;
+        return true;
     }
     /* Other reasons, a key for one, say nothing of the receives that others wait for. */
     if (retry || entry->code == MRD_REFUSE_QPN)
@@ -471,6 +477,7 @@ void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
      * By refusing for good the target gave up the message's place in the order. Otherwise tell it.
      */
     cancel_with(e, msg, wc_status(entry->code), retry && msg->order.flow);
+    return true;
 }
 
 static bool memory_valid(const struct mrd_engine *e, struct mrd_msg *msg)

@@ -138,9 +138,11 @@ void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mr
 /* `n` segments with that id were acked, which carried `bytes` of the message. */
 void mrd_msg_segments_acked(struct mrd_engine *e, struct mrd_peer *peer, uint32_t msg_id,
                             uint32_t n, uint32_t bytes);
-/* The target refused a part of a record. */
-void mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
+/* The target refused a part of a record. Returns whether that is a message of it. */
+bool mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                            const struct mrd_wire_refusal_entry *entry, uint32_t rnr_usec);
+/* The target's only refusal of the record's parts came: the messages left in it were taken. */
+void mrd_msg_rest_taken(struct mrd_engine *e, struct mrd_sent *rec);
 /* Give a message up: it completes with `status` when the target was told. */
 void mrd_msg_cancel(struct mrd_engine *e, struct mrd_msg *msg, enum mrd_wc_status status);
 /* It ends now, without telling the target. */

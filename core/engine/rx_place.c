@@ -333,6 +333,7 @@ static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
 {
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
+    bool known = false; /* whom it names: a part that is not there proves nothing */
 
     if (!tx || tx->contact.epoch != part->epoch)
         return; /* it is about a space that is over, as is its work */
@@ -341,8 +342,10 @@ static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
         struct mrd_wire_refusal_entry entry;
 
         mrd_wire_get_refusal_entry(part, i, &entry);
-        mrd_msg_apply_refusal(e, peer, rec, &entry, part->rnr_usec);
+        known |= mrd_msg_apply_refusal(e, peer, rec, &entry, part->rnr_usec);
     }
+    if (known)
+        mrd_msg_rest_taken(e, rec);
 }
 
 static void count_refusal(struct mrd_engine *e, uint8_t code)

@@ -139,12 +139,38 @@ static void mrd_msg_record_acked__refusal_of_an_earlier_space(void **state)
     expect_refused(p);
 }
 
+/* Of two writes in a packet one was refused: the other was taken, which is known with the refusal. */
+static void mrd_msg_rest_taken__ends_with_the_refusal(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wc wc[3];
+
+    (void)state;
+    begin(p);
+    post_bad(p);
+    pair_post(p, SENDER, MRD_WR_RDMA_WRITE, 1, BYTES);
+    pair_tx(p, SENDER);
+    assert_int_equal(p->end[TARGET].num_inbox, 1);
+    read_only(p, TARGET);
+    pair_tx(p, TARGET);
+    read_only(p, SENDER);
+    assert_int_equal(mrd_engine_poll_cq(p->end[SENDER].e, p->end[SENDER].cq, 3, wc), 2);
+    assert_int_equal(wc[0].wr_id, 500);
+    assert_int_equal(wc[0].status, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(wc[1].wr_id, 501);
+    assert_int_equal(wc[1].status, MRD_WC_SUCCESS);
+    pair_settle(p, p->now + 100 * MRD_MSEC);
+    assert_int_equal(mrd_engine_poll_cq(p->end[SENDER].e, p->end[SENDER].cq, 3, wc), 0);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_half_end_tx__refusals_that_wait_move_on),
         cmocka_unit_test(mrd_half_end_tx__refusals_in_flight_move_on),
         cmocka_unit_test(mrd_msg_record_acked__refusal_of_an_earlier_space),
+        cmocka_unit_test(mrd_msg_rest_taken__ends_with_the_refusal),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
