@@ -235,7 +235,7 @@ static bool replay(struct stranger *st, bool moved)
     const struct stranger_kept *kept = some_kept(st);
     struct mrd_addr from;
 
-    if (!kept)
+    if (!kept || st->cut)
         return false;
     from = mrd_sim_address(kept->from, 0);
     if (moved)

@@ -340,6 +340,8 @@ static void cut(struct swarm *s, int from, int to, int link, int spared, uint64_
                                 .spared = spared,
                                 .since_ns = mrd_sim_now(s->sim),
                                 .until_ns = mrd_sim_now(s->sim) + ns};
+    if (s->stranger)
+        s->stranger->cut = true;
     swarm_tell(s, "links %d of %d > %d are dead for %.3f ms", link, from, to, (double)ns / 1e6);
     for_links(s, from, to, link, set_blackhole, 1);
     if (spared != SWARM_ANY)
@@ -400,6 +402,8 @@ static void end_cut(struct swarm *s)
         }
     }
     s->cut = (struct swarm_cut){0};
+    if (s->stranger)
+        s->stranger->cut = false;
     s->faulty_ns = mrd_sim_now(s->sim);
     for_links(s, ended.from, ended.to, ended.link, set_blackhole, 0);
 }

@@ -217,9 +217,8 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
     }
     if (tx)
         s->view[d->from][d->to].unasked_ns =
-            just_sent && !tx->run.limited && !(head->flags & MRD_WIRE_ACK_REQUEST)
-                ? e->clock.now_ns
-                : 0;
+            just_sent && !tx->run.limited && !(head->flags & MRD_WIRE_ACK_REQUEST) ? e->clock.now_ns
+                                                                                   : 0;
     if (!message)
         return;
     swarm_check(s, !just_sent || rec->tx_count > 1 || mrd_seq_before(head->psn, tx->told.psn_limit),
@@ -278,7 +277,7 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
     struct mrd_wire_head head;
 
     digest(s, d);
-    if (s->stranger)
+    if (s->stranger && !s->stranger->cut)
         stranger_watch(s->stranger, d);
     swarm_check(s, mrd_wire_get(d->data, d->len, &head) == MRD_WIRE_OK,
                 "host %u sends a malformed packet", d->from);
