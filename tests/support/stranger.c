@@ -76,14 +76,15 @@ const struct stranger_told *stranger_told(const struct stranger *st, uint32_t ho
 
 /* ------------------------------------------------------------------------------------------- eyes */
 
-static void keep(struct stranger_kept *kept, const struct mrd_sim_datagram *d, uint32_t head_len)
+static void keep(const struct mrd_sim *sim, struct stranger_kept *kept,
+                 const struct mrd_sim_datagram *d, uint32_t head_len)
 {
     uint8_t *data = realloc(kept->data, d->len ? d->len : 1);
 
     assert_non_null(data);
     memcpy(data, d->data, d->len);
-    *kept = (struct stranger_kept){
-        .from = d->from, .to = d->to, .len = d->len, .head_len = head_len, .data = data};
+    *kept = (struct stranger_kept){.len = d->len, .head_len = head_len, .data = data};
+    mrd_sim_tapped(sim, &kept->from, &kept->to);
 }
 
 void stranger_watch(struct stranger *st, const struct mrd_sim_datagram *d)
@@ -93,9 +94,9 @@ void stranger_watch(struct stranger *st, const struct mrd_sim_datagram *d)
     if (mrd_wire_get(d->data, d->len, &head) != MRD_WIRE_OK)
         return;
     if (head.flags & MRD_WIRE_FIRST_CONTACT)
-        keep(&st->first[st->num_first++ % STRANGER_KEPT_MAX], d, head.head_len);
+        keep(st->sim, &st->first[st->num_first++ % STRANGER_KEPT_MAX], d, head.head_len);
     else if (mrd_rng_below(&st->rng, SEEN_OTHERS) == 0)
-        keep(&st->other[st->num_other++ % STRANGER_KEPT_MAX], d, head.head_len);
+        keep(st->sim, &st->other[st->num_other++ % STRANGER_KEPT_MAX], d, head.head_len);
 }
 
 static enum mrd_sim_verdict watch(void *arg, struct mrd_sim_datagram *d)
@@ -152,8 +153,13 @@ void stranger_send(struct stranger *st, const struct mrd_addr *from, uint32_t to
 {
     struct mrd_addr addr = mrd_sim_address(to, 0);
 
+    assert_int_equal(stranger_send_to(st, from, &addr, data, len), 0);
+}
+
+int stranger_send_to(struct stranger *st, const struct mrd_addr *from, const struct mrd_addr *to,
+                     const void *data, uint32_t len)
+{
     st->sent_packets++;
     st->sent_bytes += len;
-    assert_int_equal(
-        mrd_sim_inject_from(st->sim, from, &addr, data, len, mrd_sim_now(st->sim) + FLIGHT_NS), 0);
+    return mrd_sim_inject_from(st->sim, from, to, data, len, mrd_sim_now(st->sim) + FLIGHT_NS);
 }

@@ -60,7 +60,8 @@ struct stranger_told {
 
 /* A packet that it saw. */
 struct stranger_kept {
-    uint32_t from, to, len, head_len;
+    struct mrd_addr from, to;
+    uint32_t len, head_len;
     uint8_t *data; /* owned */
 };
 
@@ -132,6 +133,9 @@ struct mrd_addr stranger_nobody(uint32_t number);
 /* Sends a packet to a host, which has it one microsecond later. */
 void stranger_send(struct stranger *st, const struct mrd_addr *from, uint32_t to, const void *data,
                    uint32_t len);
+/* The same to any address. 0, or -EINVAL if no host has it. */
+int stranger_send_to(struct stranger *st, const struct mrd_addr *from, const struct mrd_addr *to,
+                     const void *data, uint32_t len);
 /*
  * Sends a packet of that kind to host `to`, as host `as` where the kind needs one. false: it cannot,
  * since it has seen or heard nothing yet.

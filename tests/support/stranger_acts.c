@@ -230,6 +230,7 @@ static const struct stranger_kept *some_kept(struct stranger *st)
     return num ? &ring[below(st, num < STRANGER_KEPT_MAX ? num : STRANGER_KEPT_MAX)] : NULL;
 }
 
+/* To the address that it was for; its host may have left it. */
 static bool replay(struct stranger *st, bool moved)
 {
     const struct stranger_kept *kept = some_kept(st);
@@ -237,12 +238,11 @@ static bool replay(struct stranger *st, bool moved)
 
     if (!kept || st->cut)
         return false;
-    from = mrd_sim_address(kept->from, 0);
+    from = kept->from;
     if (moved)
         from = one_in(st, 2) ? st->own[below(st, STRANGER_OWN)].addr
                              : stranger_nobody(st->num_nobodies++);
-    send(st, &from, kept->to, kept->data, kept->len);
-    return true;
+    return stranger_send_to(st, &from, &kept->to, kept->data, kept->len) == 0;
 }
 
 static bool garbage(struct stranger *st, uint32_t to, uint32_t as)
