@@ -2,8 +2,6 @@
 /* Addresses of peers that change, and our own that fail. */
 #include "core/engine/address.h"
 
-#include <string.h>
-
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/seq.h"
@@ -31,23 +29,56 @@ static void move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_a
     mrd_tx_ready(e, peer);
 }
 
+void mrd_address_of_ours(struct mrd_peer *peer, const struct mrd_addr *to)
+{
+    if (mrd_address_is_unknown(to->ip))
+        return;
+    peer->local = *to;
+    peer->local.port = 0;
+    memcpy(peer->place.own_ip, to->ip, sizeof(to->ip));
+}
+
+/* For how long another source of ours is tried. */
+static uint64_t source_pause_ns(const struct mrd_engine *e)
+{
+    uint64_t pause_ns = e->config.peer_timeout_ns / MRD_SOURCE_SHARE;
+
+    if (pause_ns > MRD_SOURCE_MAX_NS)
+        pause_ns = MRD_SOURCE_MAX_NS;
+    return pause_ns < MRD_SOURCE_MIN_NS ? MRD_SOURCE_MIN_NS : pause_ns;
+}
+
+/* The newest packet of the peer. While we try another source, the peer still sends to the old one. */
+static void note(const struct mrd_engine *e, struct mrd_peer *peer,
+                 const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
+{
+    struct mrd_peer_place *place = &peer->place;
+
+    place->stamp = head->stamp;
+    if (!place->tried_ns || e->clock.now_ns - place->tried_ns >= source_pause_ns(e))
+        mrd_address_of_ours(peer, &packet->to);
+    else if (!mrd_address_is_unknown(packet->to.ip))
+        memcpy(place->own_ip, packet->to.ip, sizeof(place->own_ip));
+}
+
 void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
                       const struct mrd_rx_packet *packet)
 {
     struct mrd_peer_place *place = &peer->place;
     struct mrd_addr addr = packet->from;
     uint64_t now_ns = e->clock.now_ns;
+    bool newest = is_newest(e, peer, head);
 
     addr.port = head->reply;
     if (!memcmp(&addr, &peer->addr, sizeof(addr))) {
-        if (is_newest(e, peer, head))
-            place->stamp = head->stamp;
         place->heard_ns = now_ns;
+        if (newest)
+            note(e, peer, head, packet);
         return;
     }
-    if (mrd_answer_is_proven(e, 0, head, packet) && is_newest(e, peer, head)) {
+    if (newest && mrd_answer_is_proven(e, 0, head, packet)) {
         move(e, peer, &addr);
-        place->stamp = head->stamp;
+        note(e, peer, head, packet);
         return;
     }
     if (now_ns - place->heard_ns < MRD_MOVED_NS ||
@@ -71,13 +102,9 @@ void mrd_address_doubt(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_tx_probes *probes = &peer->tx->probes;
     uint64_t present_ns = mrd_clock_present_ns(&e->clock);
-    uint64_t pause_ns = e->config.peer_timeout_ns / MRD_SOURCE_SHARE;
+    uint64_t pause_ns = source_pause_ns(e);
     struct mrd_turns *turns = &e->turns;
 
-    if (pause_ns > MRD_SOURCE_MAX_NS)
-        pause_ns = MRD_SOURCE_MAX_NS;
-    if (pause_ns < MRD_SOURCE_MIN_NS)
-        pause_ns = MRD_SOURCE_MIN_NS;
     if (probes->unanswered < MRD_SOURCE_PROBES || present_ns < probes->patience_ns + pause_ns ||
         (peer->place.tried_ns && e->clock.now_ns - peer->place.tried_ns < pause_ns) ||
         turns->wants_source == MRD_ROUTES_WANTED)

@@ -9,9 +9,23 @@
 #ifndef MRD_CORE_ENGINE_ADDRESS_H
 #define MRD_CORE_ENGINE_ADDRESS_H
 
+#include <string.h>
+
 #include "core/engine/state.h"
 
-/* A packet with both names of the pair came: is the peer still where it was? */
+static inline bool mrd_address_is_unknown(const uint8_t ip[16])
+{
+    static const uint8_t zero[16];
+
+    return !memcmp(ip, zero, sizeof(zero));
+}
+
+/* The peer's packets come to that address of ours: packets to it leave from there. */
+void mrd_address_of_ours(struct mrd_peer *peer, const struct mrd_addr *to);
+/*
+ * A packet with both names of the pair came: is the peer still where it was, and are we to it? Copies
+ * of old packets tell of no change.
+ */
 void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
                       const struct mrd_rx_packet *packet);
 /*

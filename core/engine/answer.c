@@ -93,9 +93,13 @@ void mrd_answer_reset(struct mrd_engine *e, const struct mrd_peer *peer,
 {
     struct mrd_addr addr = address_of(head, packet);
     struct mrd_pair pair = peer ? peer->pair : mrd_answer_pair(e, &addr);
-    struct mrd_answer *s = add_answer(e, packet, head, MRD_WIRE_RESET, pair.own_inc);
+    struct mrd_answer *s;
 
     e->stats.rx_drop_space++;
+    /* One of our own that somebody sends back: we would end what it is of. */
+    if (head->src_inc != pair.own_inc && mrd_peer_has_name(&e->peers, head->src_inc))
+        return;
+    s = add_answer(e, packet, head, MRD_WIRE_RESET, pair.own_inc);
     if (!s)
         return;
     if (head->dst_inc && head->dst_inc != pair.own_inc) {

@@ -71,23 +71,6 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     return true;
 }
 
-static bool is_unknown(const uint8_t ip[16])
-{
-    static const uint8_t zero[16];
-
-    return !memcmp(ip, zero, sizeof(zero));
-}
-
-/* The peer's packets come to that address of ours: packets to it leave from there. */
-static void note_own_address(struct mrd_peer *peer, const struct mrd_addr *to)
-{
-    if (is_unknown(to->ip))
-        return;
-    peer->local = *to;
-    peer->local.port = 0;
-    memcpy(peer->place.own_ip, to->ip, sizeof(to->ip));
-}
-
 /*
  * Does the peer at that address reach us at another one of ours than the packet did? A context that
  * has two handles for two addresses of ours speaks to us as two, and both go on.
@@ -96,7 +79,8 @@ static bool is_apart(const struct mrd_peer *peer, const struct mrd_rx_packet *pa
 {
     bool bound = peer->space.state != MRD_SPACE_NONE || (peer->tx && peer->tx->contact.inc);
 
-    return bound && !is_unknown(peer->place.own_ip) && !is_unknown(packet->to.ip) &&
+    return bound && !mrd_address_is_unknown(peer->place.own_ip) &&
+           !mrd_address_is_unknown(packet->to.ip) &&
            memcmp(peer->place.own_ip, packet->to.ip, sizeof(packet->to.ip)) != 0;
 }
 
@@ -125,6 +109,16 @@ static bool has_share(const struct mrd_engine *e, const struct mrd_addr *addr)
     return room > e->peers.max / 8 || mrd_peers_of_host(&e->peers, addr) < room;
 }
 
+/* One more peer at the other's address, which calls us by the same name. NULL: there is no room. */
+static struct mrd_peer *add_beside(struct mrd_engine *e, const struct mrd_peer *other)
+{
+    struct mrd_peer *peer = mrd_half_add_peer(e, &other->addr);
+
+    if (peer)
+        mrd_peer_name(&e->peers, peer, other->pair);
+    return peer;
+}
+
 /*
  * A first contact that we hold no space of, or that does not call us by our name. `peer`: at its
  * address; NULL: none. Returns its peer, or NULL: it was challenged, or there is no room for it.
@@ -133,7 +127,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
                               const struct mrd_wire_head *head, const struct mrd_rx_packet *packet,
                               const struct mrd_addr *addr)
 {
-    bool apart = false;
+    const struct mrd_peer *apart = NULL;
     bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
                    !mrd_peer_resting(&e->peers, addr);
     bool trusted = (e->config.trusting && !pressed) || head->src_inc == own_inc;
@@ -144,8 +138,8 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         return NULL;
     }
     if (peer && !mrd_peer_speaks_as(peer, head->src_inc) && is_apart(peer, packet)) {
+        apart = peer;
         peer = find_replaced(e, addr, own_inc, packet);
-        apart = !peer;
     }
     if (peer && peer->space.state != MRD_SPACE_NONE && peer->space.inc != head->src_inc)
         other = peer->space.inc;
@@ -158,7 +152,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         return NULL;
     }
     if (!peer && has_share(e, addr))
-        peer = apart ? mrd_half_add_peer(e, addr) : mrd_half_open_peer(e, addr);
+        peer = apart ? add_beside(e, apart) : mrd_half_open_peer(e, addr);
     if (!peer) {
         mrd_answer_busy(e, own_inc, head, packet);
         return NULL;
@@ -180,7 +174,7 @@ static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head
                    const struct mrd_rx_packet *packet)
 {
     return peer && peer->tx && peer->tx->contact.epoch == head->epoch &&
-           (is_unknown(packet->to.ip) ||
+           (mrd_address_is_unknown(packet->to.ip) ||
             !memcmp(packet->from.ip, packet->to.ip, sizeof(packet->to.ip)));
 }
 
@@ -204,20 +198,37 @@ static void end_forgotten(struct mrd_engine *e, struct mrd_peer *peer,
 }
 
 /*
- * The peer's host answers by another name than that of the space that we remember of it, at another of
- * our addresses: these are two peers from now on. The space goes into an entry of its own.
+ * The peer's host speaks by two names, that of the space which is over and that to which our send half
+ * is bound: these are two peers from now on. The space goes into an entry of its own, which is
+ * returned; NULL: there is no room for it.
  */
-static void split(struct mrd_engine *e, struct mrd_peer *peer)
+static struct mrd_peer *split(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_peer *other = has_share(e, &peer->addr) ? mrd_half_add_peer(e, &peer->addr) : NULL;
+    struct mrd_peer *other = has_share(e, &peer->addr) ? add_beside(e, peer) : NULL;
 
     if (!other)
-        return; /* there is no room for it */
-    mrd_peer_name(&e->peers, other, peer->pair);
+        return NULL;
     other->space = peer->space;
     other->heard_ns = peer->heard_ns;
     other->place = peer->place;
     peer->space.state = MRD_SPACE_NONE;
+    return other;
+}
+
+/*
+ * Whom a first contact is from that comes by the name of a space that we hold: refusals and responses
+ * must not go to another name. NULL: there is no room.
+ */
+static struct mrd_peer *readmit(struct mrd_engine *e, struct mrd_peer *peer, uint32_t own_inc,
+                                const struct mrd_wire_head *head,
+                                const struct mrd_rx_packet *packet)
+{
+    if (peer->space.state == MRD_SPACE_TOMB && peer->tx && peer->tx->contact.inc &&
+        peer->tx->contact.inc != head->src_inc)
+        peer = split(e, peer);
+    if (!peer)
+        mrd_answer_busy(e, own_inc, head, packet);
+    return peer;
 }
 
 /* The packet begins a space. */
@@ -266,6 +277,8 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
         }
         if (!known || !named)
             peer = admit(e, peer, own_inc, head, packet, &addr);
+        else
+            peer = readmit(e, peer, own_inc, head, packet);
         if (!peer)
             return NULL;
         begin_space(e, peer, head);
@@ -278,7 +291,6 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     if (fc)
         peer->space.patience_ns = head->patience_ns;
     mrd_address_came(e, peer, head, packet);
-    note_own_address(peer, &packet->to);
     if (peer->tx && !peer->tx->contact.inc)
         peer->tx->contact.inc = head->src_inc;
     return peer;
@@ -459,9 +471,9 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     tx->contact.has_cookie = true;
     if (peer->space.state == MRD_SPACE_TOMB && peer->space.inc != head->src_inc &&
         is_apart(peer, packet))
-        split(e, peer);
+        (void)split(e, peer);
     /* The cookie is for the address that the first packet left from: all others leave from there. */
-    note_own_address(peer, &packet->to);
+    mrd_address_of_ours(peer, &packet->to);
     peer->heard_ns = e->clock.now_ns;
     mrd_half_answered(e, peer);
     while (tx->sent.inflight.num) {
