@@ -230,7 +230,10 @@ static const struct stranger_kept *some_kept(struct stranger *st)
     return num ? &ring[below(st, num < STRANGER_KEPT_MAX ? num : STRANGER_KEPT_MAX)] : NULL;
 }
 
-/* To the address that it was for; its host may have left it. */
+/*
+ * To the address that it was for; its host may have left it. Moved: from where no host is. Who sends
+ * from a host's machine what he saw may end all that he sees.
+ */
 static bool replay(struct stranger *st, bool moved)
 {
     const struct stranger_kept *kept = some_kept(st);
@@ -240,7 +243,7 @@ static bool replay(struct stranger *st, bool moved)
         return false;
     from = kept->from;
     if (moved)
-        from = one_in(st, 2) ? st->own[below(st, STRANGER_OWN)].addr
+        from = one_in(st, 2) ? stranger_address(below(st, STRANGER_OWN))
                              : stranger_nobody(st->num_nobodies++);
     return stranger_send_to(st, &from, &kept->to, kept->data, kept->len) == 0;
 }
