@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A client that knows two addresses of a server: at each it goes by another name. To the server these
+ * are two peers at one address, none of which takes the other's place.
+ *
+ * Host 0 is the client, host 1 the server.
+ */
+#include "core/engine/state.h"
+#include "tests/support/forge.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
+
+enum { BYTES = 100, LONG_BYTES = 1 << 20, MOVED = 5 };
+
+#define TIMEOUT_NS (300 * MSEC_NS)
+#define BUDGET_NS  (2 * TIMEOUT_NS)
+
+static struct sim_world *world(struct forge_tape *tape)
+{
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.seed = test_seed(),
+                                                                  .recv_bytes = LONG_BYTES,
+                                                                  .peer_timeout_ns = TIMEOUT_NS});
+
+    mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_FIRST);
+    return w;
+}
+
+/* From now on, until it restarts, the client sends to that address of the server. */
+static void call_at(struct sim_world *w, uint32_t id)
+{
+    struct sim_node *node = &w->node[HOST_0];
+
+    assert_int_equal(mrd_destroy_ah(node->ah[HOST_1]), 0);
+    node->ah[HOST_1] = mrd_create_ah(node->pd, id ? "sim:1/1" : "sim:1");
+    assert_non_null(node->ah[HOST_1]);
+}
+
+static void expect_talk(struct sim_world *w, uint32_t from, uint32_t to)
+{
+    uint32_t i = sim_send(w, from, to, BYTES);
+
+    sim_run_until_complete(w, BUDGET_NS);
+    assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
+}
+
+static void expect_nobody_restarted(const struct sim_world *w)
+{
+    for (uint32_t host = 0; host < 2; host++)
+        assert_int_equal(w->node[host].restarted + w->node[host].unreachable, 0);
+}
+
+static uint32_t peers_of(const struct sim_world *w, uint32_t host)
+{
+    return mrd_context_engine(w->node[host].context)->peers.entries.used;
+}
+
+/* ----------------------------------------------------------------------------------- two at once */
+
+/* Both ways go on, by turns, and neither name ends what the other one sent. */
+static void sim_two_handles__both_go_on(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = world(&tape);
+
+    (void)state;
+    for (uint32_t turn = 0; turn < 6; turn++) {
+        call_at(w, turn % 2);
+        expect_talk(w, HOST_0, HOST_1);
+        expect_talk(w, HOST_1, HOST_0);
+    }
+    expect_nobody_restarted(w);
+    assert_int_equal(peers_of(w, HOST_0), 2);
+    assert_int_equal(peers_of(w, HOST_1), 2);
+    assert_true(sim_payload_equal(w, HOST_1));
+    forge_end(&tape);
+}
+
+/* The server knows the client only from the answers to what it sent; then it is called elsewhere. */
+static void sim_two_handles__after_the_server_spoke(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = world(&tape);
+
+    (void)state;
+    expect_talk(w, HOST_1, HOST_0);
+    call_at(w, 1);
+    expect_talk(w, HOST_0, HOST_1);
+    expect_talk(w, HOST_1, HOST_0);
+    expect_nobody_restarted(w);
+    forge_end(&tape);
+}
+
+/* ---------------------------------------------------------------------------------------- restart */
+
+/* Of what the server sends only challenges come through. */
+static enum mrd_sim_verdict only_challenges(void *arg, struct mrd_sim_datagram *datagram)
+{
+    (void)arg;
+    return datagram->from == HOST_1 && (datagram->data[0] & 15) != MRD_WIRE_CHALLENGE
+               ? MRD_SIM_DROP
+               : MRD_SIM_PASS;
+}
+
+/*
+ * The client restarts in the middle of a message, and calls the same address again: the new life takes
+ * the place of the one that called there, not that of the one that was heard since at the other address.
+ */
+static void sim_two_handles__restarted_client(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = world(&tape);
+    uint32_t half, sent, received;
+
+    (void)state;
+    expect_talk(w, HOST_0, HOST_1);
+    expect_talk(w, HOST_1, HOST_0);
+    call_at(w, 1);
+    expect_talk(w, HOST_0, HOST_1);
+    call_at(w, 0);
+    sim_send(w, HOST_0, HOST_1, LONG_BYTES);
+    half = w->num_receives - 1;
+    sim_run(w, 20 * USEC_NS);
+    forge_cut(&tape, HOST_0, HOST_1, true);
+    sent = sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run(w, 20 * USEC_NS);
+    sim_restart(w, HOST_0); /* nobody is told */
+    assert_false(w->receives[half].done);
+    tape.cut[HOST_0][HOST_1] = false;
+    tape.edit = only_challenges;
+    tape.cut[HOST_1][HOST_0] = false;
+    received = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run(w, 5 * MSEC_NS);
+    assert_true(w->messages[received].received);
+    assert_true(w->receives[half].done);
+    assert_int_equal(w->receives[half].status, MRD_WC_REM_ABORT_ERR);
+    forge_expect_failed(w, sent);
+    assert_int_equal(w->node[HOST_1].restarted, 1);
+    assert_int_equal(peers_of(w, HOST_1), 2);
+    forge_end(&tape);
+}
+
+/*
+ * The client knows the server by two names, as it moved to the address with one of them. It restarts:
+ * its next life is told one of the names, and is known by it from then on.
+ */
+static void sim_two_handles__restarted_after_it_moved(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = world(&tape);
+
+    (void)state;
+    expect_talk(w, HOST_0, HOST_1);
+    mrd_sim_move_address(w->sim, 0, HOST_0, 0, MOVED);
+    sim_run(w, 200 * MSEC_NS);
+    call_at(w, 1);
+    expect_talk(w, HOST_0, HOST_1);
+    mrd_sim_move_address(w->sim, 0, HOST_0, MOVED, 0);
+    sim_run(w, 200 * MSEC_NS);
+    expect_talk(w, HOST_0, HOST_1);
+    assert_int_equal(sim_counter(w, HOST_1, "peers_moved"), 1);
+    sim_restart(w, HOST_0);
+    expect_talk(w, HOST_0, HOST_1);
+    expect_talk(w, HOST_0, HOST_1);
+    expect_talk(w, HOST_1, HOST_0);
+    forge_end(&tape);
+}
+
+/* --------------------------------------------------------------------------------------- tombstones */
+
+/*
+ * The client's message was executed at the server's first address. Then the server gives the client up,
+ * and keeps a tombstone. Returns the packet of that message.
+ */
+static const struct forge_packet *make_tombstone(struct forge_tape *tape)
+{
+    struct sim_world *w = tape->w;
+    uint32_t lost;
+
+    expect_talk(w, HOST_0, HOST_1);
+    tape->cut[HOST_1][HOST_0] = true;
+    lost = sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run_until_complete(w, 2 * BUDGET_NS);
+    forge_expect_failed(w, lost);
+    assert_int_equal(w->node[HOST_1].unreachable, 1);
+    tape->cut[HOST_1][HOST_0] = false;
+    for (int i = 0;; i++) {
+        const struct forge_packet *packet = forge_find(tape, HOST_0, HOST_1, MRD_WIRE_DATA, i);
+        struct mrd_wire_part part;
+
+        if (forge_part(packet, &part))
+            return packet;
+    }
+}
+
+/* A late copy of it comes, to where it went. It is not executed again. */
+static void expect_not_executed(struct forge_tape *tape, const struct forge_packet *copy)
+{
+    struct sim_world *w = tape->w;
+    uint64_t resets = sim_counter(w, HOST_1, "tx_resets");
+    struct mrd_wire_head head = forge_head(copy);
+    uint32_t bait;
+
+    assert_true(head.flags & MRD_WIRE_FIRST_CONTACT && head.flags & MRD_WIRE_COOKIE);
+    assert_in_range(mrd_sim_now(w->sim) - copy->at_ns, 1, MRD_PACKET_LIFE_NS);
+    bait = forge_bait(w, HOST_1);
+    forge_replay(w, copy);
+    sim_run(w, 100 * USEC_NS);
+    assert_false(w->receives[bait].done);
+    assert_int_equal(sim_counter(w, HOST_1, "tx_resets"), resets + 1);
+}
+
+/* The client calls the other address: what is remembered of the first one stays. */
+static void sim_tombstone__called_at_another_address(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = world(&tape);
+    const struct forge_packet *copy;
+
+    (void)state;
+    copy = make_tombstone(&tape);
+    call_at(w, 1);
+    expect_talk(w, HOST_0, HOST_1);
+    expect_not_executed(&tape, copy);
+    forge_end(&tape);
+}
+
+/*
+ * The server's first address fails, it calls the client from the second, and the client answers by the
+ * name that it has there: what is remembered of the first one stays.
+ */
+static void sim_tombstone__calls_from_another_address(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = world(&tape);
+    const struct forge_packet *copy;
+
+    (void)state;
+    copy = make_tombstone(&tape);
+    mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_FAIL);
+    expect_talk(w, HOST_1, HOST_0);
+    call_at(w, 1);
+    expect_talk(w, HOST_0, HOST_1);
+    mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_MEND);
+    sim_run(w, MSEC_NS);
+    expect_not_executed(&tape, copy);
+    forge_end(&tape);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_two_handles__both_go_on),
+        cmocka_unit_test(sim_two_handles__after_the_server_spoke),
+        cmocka_unit_test(sim_two_handles__restarted_client),
+        cmocka_unit_test(sim_two_handles__restarted_after_it_moved),
+        cmocka_unit_test(sim_tombstone__called_at_another_address),
+        cmocka_unit_test(sim_tombstone__calls_from_another_address),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
