@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Who is who: incarnations, epochs, resets, receive halves, tombstones. One test a rule. */
+#include "core/engine/answer.h"
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
 #include "transport/context.h"
+#include "transport/sim/sim_host.h"
 
 enum { BYTES = 100 };
 
@@ -53,20 +55,29 @@ static void sim_epoch__idle_peer_forgotten(void **state)
 
 /*
  * The counter of epochs comes round: with 16,384 peers that are spoken to once a second, each time
- * by a new send half, after three days.
+ * by a new send half, after three days. One number is no epoch.
  */
 static void sim_epoch__counter_comes_round(void **state)
 {
+    const struct mrd_addr to = mrd_sim_addr(HOST_1);
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
+    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    uint32_t first = MRD_WIRE_EPOCH_NONE - 2, last = 3;
     (void)state;
 
-    mrd_context_engine(w->node[HOST_0].context)->lives.epoch_next = UINT32_MAX - 2;
+    e->lives.epoch_next = first - mrd_answer_pair(e, &to).epoch_base;
     for (unsigned i = 0; i < 6; i++) {
         forge_exchange(w, HOST_0, HOST_1);
         forge_exchange(w, HOST_1, HOST_0);
         sim_run(w, 9 * SEC_NS);
     }
+    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).epoch, first);
+    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1)).epoch, last);
+    for (uint32_t i = 0; i < forge_count(&tape, HOST_0, HOST_1, MRD_WIRE_DATA); i++)
+        assert_int_not_equal(
+            forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, (int)i)).epoch,
+            MRD_WIRE_EPOCH_NONE);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_epoch"), 0);
     assert_true(sim_payload_equal(w, HOST_1));
     forge_end(&tape);
