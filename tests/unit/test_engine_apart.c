@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Peers that share an address, and names that come from where they do not belong. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, ANOTHER_INC = 4711 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* It came to that address of ours; 0: the mover does not tell. */
+static struct mrd_rx_packet packet_to(const struct pair *p, uint8_t ours)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.to.ip[15] = ours;
+    return packet;
+}
+
+static struct mrd_wire_head first_contact(const struct pair *p, uint32_t inc)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.dst_inc = 0;
+    head.src_inc = inc;
+    return head;
+}
+
+static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head, uint8_t ours)
+{
+    struct mrd_rx_packet packet = packet_to(p, ours);
+
+    return mrd_contact_identify(p->end[AT].e, head, &packet);
+}
+
+/* The answer to what was asked, from whom the send half does not know yet. */
+static struct mrd_wire_head answer(const struct pair *p, const struct mrd_peer *peer, uint8_t type)
+{
+    struct mrd_wire_head head = hand_head(p, AT, type);
+
+    head.dst_inc = peer->pair.own_inc;
+    head.epoch = peer->tx->contact.epoch;
+    head.src_inc = ANOTHER_INC;
+    head.cookie = 1;
+    head.echo_stamp = mrd_wire_stamp(p->now);
+    return head;
+}
+
+/* ----------------------------------------------------------------------------------- tombstones */
+
+/*
+ * The peer called us at our first address, by a name of ours that is not the address's, and was given
+ * up. Now something is sent to it.
+ */
+static struct mrd_peer *begin_with_tombstone(struct pair *p)
+{
+    struct mrd_engine *e;
+    struct mrd_peer *peer;
+
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    e = p->end[AT].e;
+    peer = hand_rx_peer(p, AT);
+    mrd_peer_name(&e->peers, peer, (struct mrd_pair){.own_inc = 77, .epoch_base = 7});
+    peer->place.own_ip[15] = FIRST;
+    peer->heard_ns = p->now - MRD_SEC;
+    mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
+    mrd_half_open_tx(e, peer);
+    return peer;
+}
+
+static void challenge(struct pair *p, const struct mrd_peer *peer, uint8_t ours, uint32_t inc)
+{
+    struct mrd_wire_head head = answer(p, peer, MRD_WIRE_CHALLENGE);
+    struct mrd_rx_packet packet = packet_to(p, ours);
+
+    head.src_inc = inc;
+    mrd_contact_challenge(p->end[AT].e, &head, &packet);
+}
+
+/* Another name answers at another address of ours: the tombstone stays what it is, where it is. */
+static void mrd_contact_challenge__splits_off_a_tombstone(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_with_tombstone(p), *other;
+
+    (void)state;
+    challenge(p, peer, SECOND, ANOTHER_INC);
+    other = mrd_peer_find_pair(&p->end[AT].e->peers, &peer->addr, 77, pair_inc(p, 1 - AT));
+    assert_ptr_not_equal(other, peer);
+    assert_int_equal(other->space.state, MRD_SPACE_TOMB);
+    assert_int_equal(other->space.epoch, HAND_EPOCH);
+    assert_int_equal(other->heard_ns, p->now - MRD_SEC);
+    assert_int_equal(other->pair.epoch_base, 7);
+    assert_int_equal(other->place.own_ip[15], FIRST);
+    assert_null(other->tx);
+    assert_int_equal(peer->space.state, MRD_SPACE_NONE);
+    assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
+    assert_int_equal(peer->place.own_ip[15], SECOND);
+    pair_end(p);
+}
+
+/*
+ * No other peer is who answers where the tombstone's called, or where we are not told, or as the
+ * tombstone's does.
+ */
+static void mrd_contact_challenge__keeps_the_tombstone(void **state)
+{
+    static const uint8_t ours[] = {FIRST, 0, SECOND};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(ours); i++) {
+        struct mrd_peer *peer = begin_with_tombstone(p);
+        uint32_t inc = ours[i] == SECOND ? peer->space.inc : ANOTHER_INC;
+
+        challenge(p, peer, ours[i], inc);
+        assert_int_equal(peer->tx->contact.inc, inc);
+        assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
+        assert_int_equal(p->end[AT].e->peers.entries.used, 1);
+        pair_end(p);
+    }
+}
+
+/* Its host has all the entries that it may have. */
+static void mrd_contact_challenge__no_entry_for_a_tombstone(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_with_tombstone(p);
+    struct mrd_peers *peers = &p->end[AT].e->peers;
+    struct mrd_addr addr = peer->addr;
+
+    (void)state;
+    for (addr.port = 1000; mrd_peers_room(peers) > peers->max / 8; addr.port++)
+        assert_non_null(mrd_half_open_peer(p->end[AT].e, &addr));
+    challenge(p, peer, SECOND, ANOTHER_INC);
+    assert_int_equal(mrd_peers_room(peers), peers->max / 8);
+    assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
+    assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
+    pair_end(p);
+}
+
+/* ---------------------------------------------------------------------------------- other lives */
+
+/* Where the mover does not tell which address of ours was hit, another name is another life. */
+static void mrd_contact_identify__address_of_ours_unknown(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned before = 0; before < 2; before++) {
+        struct mrd_wire_head head;
+        struct mrd_peer *peer;
+
+        pair_begin(p);
+        peer = hand_rx_peer(p, AT);
+        peer->place.own_ip[15] = before ? FIRST : 0;
+        head = first_contact(p, ANOTHER_INC);
+        assert_null(identify(p, &head, before ? 0 : FIRST));
+        assert_int_equal(p->end[AT].e->stats.rx_drop_challenged, 1);
+        assert_int_equal(p->end[AT].e->peers.entries.used, 1);
+        pair_end(p);
+    }
+}
+
+/* Another life than the one that answered us may be an earlier one, also where all are trusted. */
+static void mrd_contact_identify__another_than_answered(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_tx_peer(p, AT);
+    peer->tx->contact.inc = pair_inc(p, 1 - AT);
+    head = first_contact(p, ANOTHER_INC);
+    assert_null(identify(p, &head, 0));
+    assert_int_equal(p->end[AT].e->stats.rx_drop_challenged, 1);
+    assert_int_equal(peer->tx->contact.inc, pair_inc(p, 1 - AT));
+    pair_end(p);
+}
+
+/* --------------------------------------------------------------------------------- wrong places */
+
+/* By what we are called by one peer, from another one: what we sent, sent on to us. */
+static void mrd_contact_identify__our_name_from_another_peer(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+
+    (void)state;
+    pair_begin(p);
+    head = first_contact(p, hand_tx_peer(p, AT)->pair.own_inc);
+    head.reply = 5000;
+    assert_null(identify(p, &head, 0));
+    assert_int_equal(p->end[AT].e->stats.rx_drop_incarnation, 1);
+    assert_int_equal(p->end[AT].e->peers.entries.used, 1);
+    assert_int_equal(p->end[AT].e->answers.head, p->end[AT].e->answers.tail);
+    pair_end(p);
+}
+
+/* A host answers from another address than it was asked at: name and epoch tell whom that is from. */
+static void mrd_contact_challenge__from_another_address(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_rx_packet packet;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_tx_peer(p, AT);
+    head = answer(p, peer, MRD_WIRE_CHALLENGE);
+    packet = packet_to(p, 0);
+    packet.from.ip[15] = ELSEWHERE;
+    mrd_contact_challenge(p->end[AT].e, &head, &packet);
+    assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 0);
+    assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
+    /* Once it has answered, no other one is it. */
+    head.src_inc++;
+    mrd_contact_challenge(p->end[AT].e, &head, &packet);
+    assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+    assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_contact_challenge__splits_off_a_tombstone),
+        cmocka_unit_test(mrd_contact_challenge__keeps_the_tombstone),
+        cmocka_unit_test(mrd_contact_challenge__no_entry_for_a_tombstone),
+        cmocka_unit_test(mrd_contact_identify__address_of_ours_unknown),
+        cmocka_unit_test(mrd_contact_identify__another_than_answered),
+        cmocka_unit_test(mrd_contact_identify__our_name_from_another_peer),
+        cmocka_unit_test(mrd_contact_challenge__from_another_address),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
