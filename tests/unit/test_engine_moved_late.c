@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A peer that moves while nothing of its epoch is acked yet. */
-#include "core/engine/contact.h"
-#include "tests/unit/engine_pair.h"
+/* A peer that moves while nothing of its epoch is acked yet, and what asks where it is. */
+#include "tests/unit/engine_hand.h"
 
 enum { ELSEWHERE = 9, LEN = 64 };
 
@@ -105,11 +104,44 @@ static void mrd_contact_challenge__late_copy(void **state)
     pair_end(p);
 }
 
+/*
+ * Whoever only receives is asked where it is, too: about its acks. It proves it; but not about the acks
+ * of another space, or as somebody else, or to somebody else.
+ */
+static void mrd_contact_challenge__about_an_ack(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned flaw = 0; flaw < 4; flaw++) {
+        struct mrd_rx_packet packet;
+        struct mrd_wire_head head;
+        struct mrd_peer *peer;
+
+        pair_begin(p);
+        peer = hand_rx_peer(p, 0);
+        head = hand_head(p, 0, MRD_WIRE_CHALLENGE);
+        packet = (struct mrd_rx_packet){.from = p->end[1].addr};
+        head.cookie = 5;
+        head.echo_stamp = mrd_wire_stamp(p->now);
+        head.dst_inc += flaw == 1;
+        head.src_inc += flaw == 2;
+        head.epoch += flaw == 3;
+        mrd_contact_challenge(p->end[0].e, &head, &packet);
+        assert_int_equal(p->end[0].e->stats.rx_challenges, flaw == 0);
+        assert_int_equal(p->end[0].e->stats.rx_drop_reset, flaw != 0);
+        assert_int_equal(peer->tx && peer->tx->contact.proves && peer->tx->contact.cookie == 5,
+                         flaw == 0);
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_address_came__after_first_contact),
         cmocka_unit_test(mrd_contact_challenge__late_copy),
+        cmocka_unit_test(mrd_contact_challenge__about_an_ack),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
