@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* When a peer moves, what follows from it, and when another source of ours is tried. */
+#include "core/engine/address.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, ELSEWHERE = 9, STAMP = 5000 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static void pass(struct pair *p, uint64_t ns)
+{
+    p->now += ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_engine_drained(p->end[AT].e, p->now);
+}
+
+/* A packet of the peer comes from its address, or from another one of its host. */
+static void came(struct pair *p, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                 uint8_t host)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.from.ip[15] = host;
+    mrd_address_came(p->end[AT].e, peer, head, &packet);
+}
+
+static uint32_t num_answers(const struct pair *p)
+{
+    return p->end[AT].e->answers.tail - p->end[AT].e->answers.head;
+}
+
+/* A packet that left at `stamp`; with the cookie for where it comes from. */
+static struct mrd_wire_head proof(struct pair *p, struct mrd_peer *peer, uint32_t stamp)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_answers *a = &p->end[AT].e->answers;
+
+    head.stamp = stamp;
+    pass(p, MRD_MOVED_NS);
+    peer->place.tried_ns = 0;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(num_answers(p), 1);
+    head.cookie = a->ring[a->head++ % MRD_STATELESS_MAX].head.cookie;
+    head.flags |= MRD_WIRE_COOKIE;
+    return head;
+}
+
+static struct mrd_peer *begin(struct pair *p)
+{
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    pair_begin(p);
+    pass(p, MRD_SEC);
+    peer = hand_rx_peer(p, AT);
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    head.stamp = STAMP;
+    came(p, peer, &head, 0);
+    return peer;
+}
+
+/* ------------------------------------------------------------------------------------ the peer's */
+
+/* All is acked at once, the new route is asked for, and late packets from where it was ask nothing. */
+static void mrd_address_came__what_follows(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head = proof(p, peer, STAMP + 1);
+
+    (void)state;
+    peer->route_asked = true;
+    peer->rx->rcv.now = false;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    assert_false(peer->route_asked);
+    assert_true(peer->rx->rcv.now);
+    assert_false(mrd_list_empty(&peer->ready));
+    peer->place.tried_ns = 0;
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    head.stamp = STAMP;
+    came(p, peer, &head, 0);
+    assert_int_equal(num_answers(p), 0);
+    pair_end(p);
+}
+
+/* What left before something that came from its own address is no proof, in whatever order that came. */
+static void mrd_address_came__no_proof_is_older(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    (void)state;
+    head.stamp = STAMP - 100; /* late */
+    came(p, peer, &head, 0);
+    head = proof(p, peer, STAMP - 1);
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], 0);
+    head = proof(p, peer, STAMP + 1);
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    pair_end(p);
+}
+
+/* A copy of a proof does not take the peer back to where it left. */
+static void mrd_address_came__a_proof_counts_once(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_addr old = peer->addr;
+    struct mrd_wire_head head = proof(p, peer, STAMP + 10);
+
+    (void)state;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    /* It is where it was before. */
+    mrd_peer_move(&p->end[AT].e->peers, peer, &old);
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], 0);
+    head = proof(p, peer, STAMP + 11);
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    pair_end(p);
+}
+
+/* Stamps come round: after a silence of half a turn a new one looks old. */
+static void mrd_address_came__after_a_long_silence(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_wire_head head;
+
+    (void)state;
+    pass(p, 40 * MRD_SEC);
+    head = proof(p, peer, STAMP + (uint32_t)(40 * MRD_SEC / MRD_WIRE_STAMP_NS));
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    pair_end(p);
+}
+
+/* ------------------------------------------------------------------------------------------ ours */
+
+/* A peer that has not answered for long: another source is tried. */
+static struct mrd_peer *begin_doubt(struct pair *p)
+{
+    struct mrd_peer *peer;
+
+    pair_begin(p);
+    pass(p, MRD_SEC);
+    peer = hand_tx_peer(p, AT);
+    peer->local.ip[15] = 1;
+    peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
+    peer->tx->probes.patience_ns = mrd_clock_present_ns(&p->end[AT].e->clock);
+    pass(p, MRD_SOURCE_MAX_NS);
+    return peer;
+}
+
+static bool doubted(struct pair *p, struct mrd_peer *peer)
+{
+    struct mrd_turns *turns = &p->end[AT].e->turns;
+    uint32_t before = turns->wants_source;
+    bool asked;
+
+    mrd_address_doubt(p->end[AT].e, peer);
+    asked = turns->wants_source > before;
+    if (asked) {
+        assert_int_equal(turns->sourceless[before], peer->id);
+        assert_int_equal(peer->local.ip[15], 0); /* the mover chooses */
+        assert_int_equal(peer->place.tried_ns, p->now);
+    } else {
+        assert_int_equal(turns->wants_source, before);
+    }
+    turns->wants_source = before;
+    return asked;
+}
+
+static void mrd_address_doubt__once_in_a_while(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_doubt(p);
+
+    (void)state;
+    assert_true(doubted(p, peer));
+    pass(p, MRD_SOURCE_MAX_NS - 1);
+    assert_false(doubted(p, peer));
+    pass(p, 1);
+    assert_true(doubted(p, peer));
+    pair_end(p);
+}
+
+/* Not because of one lost probe, nor within the time of a few. */
+static void mrd_address_doubt__not_early(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_doubt(p);
+
+    (void)state;
+    peer->tx->probes.unanswered = MRD_SOURCE_PROBES - 1;
+    assert_false(doubted(p, peer));
+    peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
+    peer->tx->probes.patience_ns++;
+    assert_false(doubted(p, peer));
+    assert_int_equal(peer->local.ip[15], 1);
+    peer->tx->probes.patience_ns--;
+    assert_true(doubted(p, peer));
+    pair_end(p);
+}
+
+/* So many wait for another source that it must ask again later. */
+static void mrd_address_doubt__too_many(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_doubt(p);
+    struct mrd_turns *turns = &p->end[AT].e->turns;
+
+    (void)state;
+    turns->wants_source = MRD_ROUTES_WANTED;
+    assert_false(doubted(p, peer));
+    assert_int_equal(peer->local.ip[15], 1);
+    turns->wants_source = 0;
+    assert_true(doubted(p, peer));
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_address_came__what_follows),
+        cmocka_unit_test(mrd_address_came__no_proof_is_older),
+        cmocka_unit_test(mrd_address_came__a_proof_counts_once),
+        cmocka_unit_test(mrd_address_came__after_a_long_silence),
+        cmocka_unit_test(mrd_address_doubt__once_in_a_while),
+        cmocka_unit_test(mrd_address_doubt__not_early),
+        cmocka_unit_test(mrd_address_doubt__too_many),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
