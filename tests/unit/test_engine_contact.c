@@ -492,7 +492,7 @@ static void mrd_contact_identify__more_strangers_than_answers(void **state)
 
 /*
  * Strangers are answered as fast as they ask, until as many were as the table has peers, 1,024 at
- * least; then 10,000 a second.
+ * least; then 50,000 a second.
  */
 static void mrd_answer_challenge__limited_in_rate(void **state)
 {
