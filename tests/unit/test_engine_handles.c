@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which peer an address handle leads to. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, STEP_MS = 5, ELSEWHERE = 9 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static struct mrd_ah_impl *handle(const struct pair *p)
+{
+    return mrd_container_of(p->end[AT].ah, struct mrd_ah_impl, pub);
+}
+
+/* Whom messages through the handle go to. */
+static struct mrd_peer *peer_of_handle(struct pair *p)
+{
+    return mrd_half_of_ah(p->end[AT].e, handle(p));
+}
+
+/* Until all that is idle rests. */
+static void idle(struct pair *p)
+{
+    struct mrd_engine *e = p->end[AT].e;
+
+    for (unsigned i = 0; e->peers.entries.used && i < 60000 / STEP_MS; i++) {
+        p->now += STEP_MS * MRD_MSEC;
+        mrd_engine_begin(e, p->now);
+        mrd_engine_drained(e, p->now);
+        mrd_engine_expire(e, p->now);
+    }
+    assert_int_equal(e->peers.entries.used, 0);
+}
+
+static struct mrd_peer *move_elsewhere(struct pair *p, struct mrd_peer *peer)
+{
+    struct mrd_addr addr = peer->addr;
+
+    addr.ip[15] = ELSEWHERE;
+    mrd_peer_move(&p->end[AT].e->peers, peer, &addr);
+    return peer;
+}
+
+/* The handle's peer moved, and rests: the handle goes on to where it was last. */
+static void mrd_half_of_ah__rests_where_it_moved(void **state)
+{
+    struct pair *p = &pair;
+    uint32_t id;
+
+    (void)state;
+    pair_begin(p);
+    id = move_elsewhere(p, peer_of_handle(p))->id;
+    idle(p);
+    assert_int_equal(peer_of_handle(p)->addr.ip[15], ELSEWHERE);
+    assert_int_equal(peer_of_handle(p)->id, id);
+    pair_end(p);
+}
+
+/* Another peer has the id now, and moved: the handle leads to its own address. */
+static void mrd_half_of_ah__id_came_again(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned rests = 0; rests < 2; rests++) {
+        struct mrd_peer *other;
+
+        pair_begin(p);
+        other = mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 5000});
+        handle(p)->peer_id = other->id;
+        handle(p)->own_inc = other->pair.own_inc + 1;
+        (void)move_elsewhere(p, other);
+        assert_null(mrd_half_known_ah(p->end[AT].e, handle(p)));
+        if (rests)
+            idle(p);
+        assert_int_equal(peer_of_handle(p)->addr.port, p->end[1 - AT].addr.port);
+        assert_int_equal(peer_of_handle(p)->addr.ip[15], 0);
+        pair_end(p);
+    }
+}
+
+/* Two entries at the address, one of which speaks to it: the handle's has no half, and is not it. */
+static void mrd_half_of_ah__one_speaks_for_the_address(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer, *other;
+
+    (void)state;
+    pair_begin(p);
+    peer = peer_of_handle(p);
+    assert_ptr_equal(peer_of_handle(p), peer);
+    other = mrd_half_add_peer(p->end[AT].e, &peer->addr);
+    assert_ptr_equal(mrd_half_open_peer(p->end[AT].e, &peer->addr), other); /* the newest */
+    mrd_half_open_tx(p->end[AT].e, other);
+    assert_ptr_equal(peer_of_handle(p), other);
+    pair_end(p);
+    pair_begin(p);
+    peer = peer_of_handle(p);
+    mrd_half_open_tx(p->end[AT].e, peer);
+    other = mrd_half_add_peer(p->end[AT].e, &peer->addr);
+    mrd_half_open_tx(p->end[AT].e, other);
+    assert_ptr_equal(peer_of_handle(p), peer); /* each goes on as it is */
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_half_of_ah__rests_where_it_moved),
+        cmocka_unit_test(mrd_half_of_ah__id_came_again),
+        cmocka_unit_test(mrd_half_of_ah__one_speaks_for_the_address),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
