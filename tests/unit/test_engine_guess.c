@@ -382,6 +382,58 @@ static void guess__not_of_keys_that_were_told(void **state)
     pair_end(p);
 }
 
+/* What names no memory goes on, and what names the wrong queue pair has guessed no key. */
+static void guess__only_what_names_memory(void **state)
+{
+    enum { MANY = 2 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
+    struct pair *p = &pair;
+    struct mrd_wire_part part;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_begin(p);
+    peer = hand_rx_peer(p, AT);
+    part = hand_write(p, AT, BYTES);
+    part.rkey ^= 1;
+    part.dst_qpn++;
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_QPN);
+    part.dst_qpn--;
+    for (uint32_t i = 0; i < MANY; i++)
+        (void)hand_place(p, AT, peer, 0, &part, 1);
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    part = hand_send(p, AT, BYTES);
+    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_RNR);
+    pair_end(p);
+}
+
+/* While it goes on the user is told once in a while. */
+static void guess__told_once_in_a_while(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine_event event;
+    struct mrd_wire_part part;
+    struct mrd_peer *peer;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    peer = hand_rx_peer(p, AT);
+    part = hand_write(p, AT, BYTES);
+    part.rkey ^= 1;
+    for (unsigned round = 0; round < 3; round++) {
+        p->now += MRD_KEY_EVENT_NS;
+        mrd_engine_begin(e, p->now);
+        peer->guesses_ns = p->now + MRD_KEY_GUESSES_NS;
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+            assert_int_equal(mrd_engine_get_event(e, &event), i ? -EAGAIN : 0);
+        }
+    }
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -397,6 +449,8 @@ int main(void)
         cmocka_unit_test(guess__of_memory_keys),
         cmocka_unit_test(guess__rate_holds_for_right_keys),
         cmocka_unit_test(guess__not_of_keys_that_were_told),
+        cmocka_unit_test(guess__only_what_names_memory),
+        cmocka_unit_test(guess__told_once_in_a_while),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

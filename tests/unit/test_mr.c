@@ -168,6 +168,45 @@ static void mrd_mr_del__keys_are_dead(void **state)
     end(&f);
 }
 
+/* A key was told if a region has it, or had it lately; 0 is none. */
+static void mrd_mr_was_told__lately(void **state)
+{
+    struct mr_fixture f;
+    struct mrd_mr_impl *mr;
+    uint32_t rkey;
+
+    (void)state;
+    begin(&f);
+    assert_false(mrd_mr_was_told(&f.mrs, 0));
+    mr = add(&f, 4096, 64, ALL);
+    rkey = mr->pub.rkey;
+    assert_true(mrd_mr_was_told(&f.mrs, rkey));
+    assert_false(mrd_mr_was_told(&f.mrs, rkey + 1));
+    mrd_mr_del(&f.mrs, mr);
+    assert_true(mrd_mr_was_told(&f.mrs, rkey));
+    assert_false(mrd_mr_was_told(&f.mrs, rkey + 1));
+    assert_false(mrd_mr_was_told(&f.mrs, 0));
+    end(&f);
+}
+
+/* Their generations come round. */
+static void mrd_mr_add__no_lkey_is_0(void **state)
+{
+    struct mr_fixture f;
+
+    (void)state;
+    begin(&f);
+    for (uint32_t i = 0; i < 4200; i++) {
+        struct mrd_mr_impl *mr;
+
+        f.mrs.next = 0; /* the index that an lkey of 0 would have */
+        mr = add(&f, 4096, 64, ALL);
+        assert_int_not_equal(mr->pub.lkey, 0);
+        mrd_mr_del(&f.mrs, mr);
+    }
+    end(&f);
+}
+
 static const struct {
     uint64_t addr;
     uint32_t len;
@@ -306,6 +345,8 @@ int main(void)
         cmocka_unit_test(mrd_mr_add__grows),
         cmocka_unit_test(mrd_mr_add__null_without_memory),
         cmocka_unit_test(mrd_mr_del__keys_are_dead),
+        cmocka_unit_test(mrd_mr_was_told__lately),
+        cmocka_unit_test(mrd_mr_add__no_lkey_is_0),
         cmocka_unit_test(mrd_mr_local__table),
         cmocka_unit_test(mrd_mr_remote__table),
         cmocka_unit_test(mrd_mr_list__every_entry),
