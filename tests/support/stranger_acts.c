@@ -265,6 +265,8 @@ static bool garbage(struct stranger *st, uint32_t to, uint32_t as)
         memcpy(buf, kept->data, kept->len);
         for (uint32_t n = 1 + below(st, FLIPS_MOST); n > 0; n--)
             buf[below(st, head_len)] ^= (uint8_t)(1u << below(st, 8));
+        if (memcmp(buf, kept->data, head_len) == 0) /* that would be a copy, sent to anybody */
+            buf[0] ^= 1;
     } else if (len > 0 && one_in(st, 2)) {
         struct mrd_wire_head head = {.type = MRD_WIRE_DATA};
         uint8_t valid[FORGE_BYTES_MAX];

@@ -234,6 +234,7 @@ struct swarm_pair {
     uint64_t until_ns; /* when that ended */
     bool excused;      /* faults explain that one finds the other unreachable or restarted */
     bool was_excused;  /* they did at some time */
+    uint64_t moved_ns; /* when a message last failed that is excused by a change of address */
 };
 
 /* What a host last acked of another host's space, as seen in its packets. */
@@ -252,6 +253,9 @@ struct swarm_begun {
 
 /* What a host's engine knew of a peer after the last turn. */
 struct swarm_view {
+    struct mrd_addr source; /* of its last packet to the peer */
+    uint64_t moved_ns;      /* when that was last another one than before; 0: never */
+    bool first_contact;     /* its last packet with data was one */
     uint32_t epoch, una, ack_serial, unanswered, unacked;
     uint32_t call_seq; /* mrd_calls.seq when it was last looked at */
     uint64_t stall_seen_ns;
@@ -446,6 +450,11 @@ bool swarm_is_excused(const struct swarm *s, uint32_t a, uint32_t b);
  * it speaks next.
  */
 bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b);
+/*
+ * Did a host change its address before the peer answered the first contact that the message went by?
+ * The names that the two were told are of the address before, and the message fails.
+ */
+bool swarm_has_moved(struct swarm *s, const struct swarm_message *m);
 /* May a sender have given up, half-way, a message to this host? */
 bool swarm_may_abort(const struct swarm *s, uint32_t host);
 /* Is some host's peer table too small for all hosts? */

@@ -93,7 +93,21 @@ bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b)
     const struct swarm_pair *pair = a < b ? &s->pair[a][b] : &s->pair[b][a];
     bool several = s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM);
 
-    return swarm_is_excused(s, a, b) || (several && pair->was_excused);
+    return swarm_is_excused(s, a, b) || (several && pair->was_excused) ||
+           (pair->moved_ns && pair->moved_ns == mrd_sim_now(s->sim));
+}
+
+bool swarm_has_moved(struct swarm *s, const struct swarm_message *m)
+{
+    uint32_t from = s->qp[m->from_qp].host, to = s->qp[m->to_qp].host;
+    bool moved =
+        s->view[from][to].moved_ns > m->posted_ns || s->view[to][from].moved_ns > m->posted_ns;
+
+    if (!moved || !s->view[from][to].first_contact ||
+        !(s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM)))
+        return false;
+    pair_of(s, from, to)->moved_ns = mrd_sim_now(s->sim);
+    return true;
 }
 
 bool swarm_may_abort(const struct swarm *s, uint32_t host)

@@ -49,8 +49,7 @@ static bool window_is_gone(const struct swarm *s, const struct swarm_message *m)
 
 /* ---------------------------------------------------------------------------------------- sends */
 
-static bool send_may_be(const struct swarm *s, const struct swarm_message *m,
-                        enum mrd_wc_status status)
+static bool send_may_be(struct swarm *s, const struct swarm_message *m, enum mrd_wc_status status)
 {
     const struct swarm_qp *from = &s->qp[m->from_qp], *to = &s->qp[m->to_qp];
 
@@ -72,7 +71,7 @@ static bool send_may_be(const struct swarm *s, const struct swarm_message *m,
     case MRD_WC_REM_OP_ERR:
         return target_is_gone(s, m) || window_is_gone(s, m) || to->memory_gone;
     case MRD_WC_RETRY_EXC_ERR:
-        return swarm_is_excused(s, from->host, to->host);
+        return swarm_is_excused(s, from->host, to->host) || swarm_has_moved(s, m);
     case MRD_WC_RNR_RETRY_EXC_ERR:
         return s->config.rnr_limited;
     default:

@@ -271,6 +271,21 @@ static void digest(struct swarm *s, const struct mrd_sim_datagram *d)
     s->digest ^= s->digest >> 29;
 }
 
+static void note_source(struct swarm *s, const struct mrd_sim_datagram *d,
+                        const struct mrd_wire_head *head)
+{
+    struct swarm_view *v = &s->view[d->from][d->to];
+    struct mrd_addr from, to;
+
+    mrd_sim_tapped(s->sim, &from, &to);
+    from.port = 1; /* that of the path */
+    if (v->source.port && memcmp(&v->source, &from, sizeof(from)) != 0)
+        v->moved_ns = mrd_sim_now(s->sim);
+    v->source = from;
+    if (head->type == MRD_WIRE_DATA)
+        v->first_contact = head->flags & MRD_WIRE_FIRST_CONTACT;
+}
+
 enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
 {
     struct swarm *s = arg;
@@ -281,6 +296,7 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
         stranger_watch(s->stranger, d);
     swarm_check(s, mrd_wire_get(d->data, d->len, &head) == MRD_WIRE_OK,
                 "host %u sends a malformed packet", d->from);
+    note_source(s, d, &head);
     if (head.type == MRD_WIRE_ACK)
         judge_ack(s, d, &head);
     else if (head.type == MRD_WIRE_DATA)
