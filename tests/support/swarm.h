@@ -256,6 +256,8 @@ struct swarm_view {
     struct mrd_addr source; /* of its last packet to the peer */
     uint64_t moved_ns;      /* when that was last another one than before; 0: never */
     bool first_contact;     /* its last packet with data was one */
+    uint64_t last_ns;       /* when its last packet to the peer left */
+    uint64_t quiet_ns;      /* when one last left after a silence longer than the peer's timeout */
     uint32_t epoch, una, ack_serial, unanswered, unacked;
     uint32_t call_seq; /* mrd_calls.seq when it was last looked at */
     uint64_t stall_seen_ns;
@@ -451,8 +453,9 @@ bool swarm_is_excused(const struct swarm *s, uint32_t a, uint32_t b);
  */
 bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b);
 /*
- * Did a host change its address before the peer answered the first contact that the message went by?
- * The names that the two were told are of the address before, and the message fails.
+ * Did a host change its address before the peer answered the first contact that the message went by,
+ * or before both were silent for so long that the peer forgot the change? The names that the two were
+ * told are of the address before, and the message fails.
  */
 bool swarm_has_moved(struct swarm *s, const struct swarm_message *m);
 /* May a sender have given up, half-way, a message to this host? */

@@ -15,7 +15,15 @@
 #define FLOW_IDLE_NS      (1 * SEC_NS)     /* an idle flow gives its record back after so long */
 #define CUT_LONG_NS       (100 * MSEC_NS)  /* slack beyond a peer's timeout */
 
-enum { RTTS = 50, TIMEOUTS = 3, PACKET_RTTS = 20, TRANSFERS = 16, HEADER_BYTES = 160 };
+enum {
+    RTTS = 50,
+    TIMEOUTS = 3,
+    PACKET_RTTS = 20,
+    TRANSFERS = 16,
+    HEADER_BYTES = 160,
+    RTO_RTTS = 6,
+    COPIES = 10
+};
 
 static uint64_t min_ns(uint64_t a, uint64_t b)
 {
@@ -100,11 +108,11 @@ bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b)
 bool swarm_has_moved(struct swarm *s, const struct swarm_message *m)
 {
     uint32_t from = s->qp[m->from_qp].host, to = s->qp[m->to_qp].host;
-    bool moved =
-        s->view[from][to].moved_ns > m->posted_ns || s->view[to][from].moved_ns > m->posted_ns;
+    const struct swarm_view *v = &s->view[from][to], *back = &s->view[to][from];
+    bool moved = v->moved_ns > m->posted_ns || back->moved_ns > m->posted_ns ||
+                 ((v->moved_ns || back->moved_ns) && v->quiet_ns >= m->posted_ns);
 
-    if (!moved || !s->view[from][to].first_contact ||
-        !(s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM)))
+    if (!moved || !v->first_contact || !(s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM)))
         return false;
     pair_of(s, from, to)->moved_ns = mrd_sim_now(s->sim);
     return true;
@@ -184,6 +192,9 @@ uint64_t swarm_budget_ns(const struct swarm *s)
     uint64_t ns = TIMEOUTS * swarm_timeout_most_ns(s) + RTTS * rtt_ns + 2 * FIRST_CONTACT_NS;
 
     ns += TRANSFERS * bytes * 8 * SEC_NS / c->healthy.rate_bps;
+    /* Copies that come late make the round trips long that are measured. */
+    if (c->old_copies > 0)
+        ns += COPIES * SWARM_OLDEST_NS;
     /* Messages take turns at the receives that there are. */
     ns += s->num_messages / c->recv_depth * RNR_DELAY_MOST_NS;
     /* Where packets are marked, windows may stay below one packet. */
@@ -197,6 +208,19 @@ uint64_t swarm_budget_ns(const struct swarm *s)
 /* ----------------------------------------------------------------------------- nothing hangs on */
 
 /*
+ * A sender asks some times before it gives up, an RTO apart. Copies that come late, and are acked, are
+ * to it a network with a long round trip.
+ */
+static uint64_t asks_ns(const struct swarm *s, uint32_t from, uint32_t to)
+{
+    struct mrd_peer_attr attr;
+
+    if (mrd_query_peer(s->host[from].ah[to], &attr, sizeof(attr)) != 0)
+        return 0;
+    return (MRD_PROBES_MIN + 1) * RTO_RTTS * attr.srtt_ns;
+}
+
+/*
  * "A peer that does not answer for peer_timeout_ns is unreachable: work to it completes
  * with MRD_WC_RETRY_EXC_ERR."
  */
@@ -206,10 +230,11 @@ void swarm_check_given_up(struct swarm *s, uint32_t from, uint32_t to, uint64_t 
     uint64_t limit_ns = TIMEOUTS * swarm_timeout_ns(s, from) + CUT_LONG_NS;
     const struct swarm_host *h = &s->host[from];
 
+    if (from == to || !swarm_is_live(s, from))
+        return;
     if (s->config.old_copies > 0) /* an ack that comes that late is an answer */
-        limit_ns += SWARM_OLDEST_NS;
-    if (from == to || !swarm_is_live(s, from) || h->resumed_ns >= since_ns ||
-        now_ns - since_ns < limit_ns)
+        limit_ns += SWARM_OLDEST_NS + asks_ns(s, from, to);
+    if (h->resumed_ns >= since_ns || now_ns - since_ns < limit_ns)
         return;
     swarm_poll_host(s, from);
     for (uint32_t i = 0; i < s->num_messages; i++) {

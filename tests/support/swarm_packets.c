@@ -282,6 +282,9 @@ static void note_source(struct swarm *s, const struct mrd_sim_datagram *d,
     if (v->source.port && memcmp(&v->source, &from, sizeof(from)) != 0)
         v->moved_ns = mrd_sim_now(s->sim);
     v->source = from;
+    if (v->last_ns && mrd_sim_now(s->sim) - v->last_ns > swarm_timeout_ns(s, d->to))
+        v->quiet_ns = mrd_sim_now(s->sim);
+    v->last_ns = mrd_sim_now(s->sim);
     if (head->type == MRD_WIRE_DATA)
         v->first_contact = head->flags & MRD_WIRE_FIRST_CONTACT;
 }
@@ -430,7 +433,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     const struct mrd_pool *pool = swarm_pool(s, host, what);
     /* Each peer has a first page and one for refusals, and some use theirs. */
     uint32_t kept = what == SWARM_POOL_PAGES ? 2 * e->peers.max : 0, taken = 0;
-    uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
+    uint32_t slack = (pool->num - kept) / 4 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;
 
     for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {

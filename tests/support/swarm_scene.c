@@ -300,6 +300,18 @@ static void end_well(struct swarm *s, uint32_t number, uint32_t to, const char *
                 "message %u fails after %s: %s", number, after, mrd_wc_status_str(m->status));
 }
 
+/* Lets a host have all acked that it sent: the patience of one that waits for nothing is judged. */
+static void be_done(struct swarm *s, uint32_t host, uint32_t to)
+{
+    struct mrd_peer_attr attr;
+
+    for (uint32_t step = 0; step < PATIENCE_STEPS; step++) {
+        if (mrd_query_peer(s->host[host].ah[to], &attr, sizeof(attr)) != 0 || !attr.inflight_bytes)
+            return;
+        swarm_pass_time(s, mrd_sim_now(s->sim) + USEC_NS);
+    }
+}
+
 /*
  * The network fails for less than the sender's timeout, then the sender's process stops for longer.
  * Only the silence that it was awake for may count.
@@ -310,6 +322,7 @@ static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
     uint64_t cut_ns = timeout_ns / 3 + mrd_rng_u64(&s->rng) % (timeout_ns / 3), stop_ns;
     uint32_t number = s->num_messages;
 
+    be_done(s, to, from);
     swarm_cut_off(s, from, cut_ns);
     if (swarm_post_small(s, (uint32_t)s->host[from].qp[0], (uint32_t)s->host[to].qp[0]) != 0)
         return;
