@@ -230,7 +230,10 @@ static void rx_fragment(struct mrd_engine *e, const struct mrd_rx_in *piece)
         e->stats.rx_drop_malformed++;
         return;
     }
-    in.head.stamp = head->stamp; /* of the last piece: the whole has none */
+    /* Of an earlier transmission, like its stamp: what the sender held then it may hold now. */
+    if (in.head.stamp != head->stamp)
+        in.head.flags &= (uint8_t)~MRD_WIRE_FORGOTTEN;
+    in.head.stamp = head->stamp; /* of the last piece: the round trip is of that */
     in.head.path_id = head->path_id;
     rx_data(e, &in);
 }

@@ -55,10 +55,73 @@ static void forgotten__whenever_it_is_said(void **state)
             fail_msg("not after %u s", (unsigned)sec);
 }
 
+/* A piece of that packet, of a transmission with that stamp, arrives. */
+static void piece_arrives(struct pair *p, struct mrd_wire_head head, const uint8_t *whole,
+                          uint32_t whole_len, uint32_t offset, uint32_t len, uint32_t stamp)
+{
+    struct pair_frame f = {.len = MRD_WIRE_FRAGMENT_BYTES + len};
+    uint8_t *at;
+
+    head.type = MRD_WIRE_FRAGMENT;
+    head.flags = 0;
+    head.stamp = stamp;
+    head.whole_len = whole_len;
+    head.whole_offset = offset;
+    head.payload_check = mrd_wire_payload_check(whole + offset, len);
+    at = mrd_wire_put_head(f.data, &head);
+    mrd_wire_seal(f.data, at);
+    memcpy(at, whole + offset, len);
+    pair_rx_one(p, AT, &f);
+}
+
+/*
+ * The first piece is of a transmission before the peer learned of our space, the second of one after
+ * its ack: what the header says is as old as the first.
+ */
+static void forgotten__in_a_piece_of_an_earlier_transmission(void **state)
+{
+    struct pair *p = &pair;
+    uint8_t whole[MRD_TX_HEAD_BYTES];
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+    uint32_t epoch, stamp, len;
+
+    (void)state;
+    pair_begin(p);
+    for (unsigned i = 0; i < 2; i++) {
+        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
+        pair_settle(p, p->now + MRD_MSEC);
+    }
+    peer = pair_peer(p, AT);
+    epoch = peer->tx->contact.epoch;
+    stamp = peer->tx->told.stamp;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
+    head.epoch = peer->space.epoch + 1;
+    head.stamp = stamp - 10;
+    uint8_t *end = mrd_wire_put_head(whole, &head);
+
+    for (unsigned i = 0; i < 4; i++) /* longer than a piece */
+        end = mrd_wire_put_part(end, &(struct mrd_wire_part){.op = MRD_OP_VOID});
+    mrd_wire_seal(whole, end);
+    len = (uint32_t)(end - whole);
+    assert_true(len > MRD_FRAG_UNIT);
+    piece_arrives(p, head, whole, len, 0, MRD_FRAG_UNIT, stamp - 10);
+    piece_arrives(p, head, whole, len, MRD_FRAG_UNIT, len - MRD_FRAG_UNIT, stamp + 10);
+    assert_int_equal(peer->space.epoch, head.epoch);
+    assert_non_null(peer->tx);
+    assert_int_equal(peer->tx->contact.epoch, epoch);
+    assert_int_equal(p->end[AT].e->stats.peers_restarted, 0);
+    pair_settle(p, p->now + 20 * MRD_SEC);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forgotten__whenever_it_is_said),
+        cmocka_unit_test(forgotten__in_a_piece_of_an_earlier_transmission),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
