@@ -119,12 +119,14 @@ static void mrd_zeroed_alloc__untouched_pages_cost_nothing(void **state)
  */
 static void mrd_open_device__memory_of_later_contexts(void **state)
 {
-    void *volatile block = malloc(31 * MIB);
+    void *volatile block;
     long before;
 
     (void)state;
     if (has_shadow)
         skip();
+    block = malloc(31 * MIB);
+    assert_non_null(block);
     free(block);
     before = resident_kib();
     for (unsigned i = 0; i < CONTEXTS; i++) {
