@@ -155,9 +155,6 @@ void swarm_aftermath(struct swarm *s)
         if (s->config.host[host].max_flows > 0)
             third_ns = budget_ns;
     }
-    /* An address that failed may be tried for so long before the other one's turn. */
-    if (s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM))
-        third_ns += 2 * MRD_SOURCE_MAX_NS;
     if (s->config.rx_buffer_bytes > 0)
         third_ns += s->config.sim.hosts * TURN_NS;
     swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);

@@ -21,8 +21,7 @@ enum {
     PACKET_RTTS = 20,
     TRANSFERS = 16,
     HEADER_BYTES = 160,
-    RTO_RTTS = 6,
-    COPIES = 10
+    RTO_RTTS = 6 /* that a sender waits for at most, as its estimate of the round trip varies */
 };
 
 static uint64_t min_ns(uint64_t a, uint64_t b)
@@ -192,9 +191,6 @@ uint64_t swarm_budget_ns(const struct swarm *s)
     uint64_t ns = TIMEOUTS * swarm_timeout_most_ns(s) + RTTS * rtt_ns + 2 * FIRST_CONTACT_NS;
 
     ns += TRANSFERS * bytes * 8 * SEC_NS / c->healthy.rate_bps;
-    /* Copies that come late make the round trips long that are measured. */
-    if (c->old_copies > 0)
-        ns += COPIES * SWARM_OLDEST_NS;
     /* Messages take turns at the receives that there are. */
     ns += s->num_messages / c->recv_depth * RNR_DELAY_MOST_NS;
     /* Where packets are marked, windows may stay below one packet. */

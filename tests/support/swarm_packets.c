@@ -433,7 +433,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     const struct mrd_pool *pool = swarm_pool(s, host, what);
     /* Each peer has a first page and one for refusals, and some use theirs. */
     uint32_t kept = what == SWARM_POOL_PAGES ? 2 * e->peers.max : 0, taken = 0;
-    uint32_t slack = (pool->num - kept) / 4 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
+    uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;
 
     for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
