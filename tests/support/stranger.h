@@ -101,9 +101,7 @@ struct stranger {
     /* What hosts sent to its own addresses, and to those of nobody. */
     uint64_t told_packets, told_bytes, nobody_packets, nobody_bytes;
     bool taps;
-    /* While links are cut it hears nothing that is sent, and repeats nothing: that would get around
-       the cut. */
-    bool cut;
+    bool cut; /* links are cut: it hears and repeats nothing, which would get around the cut */
 };
 
 /* For a simulation of so many hosts, from a seed. */

@@ -55,7 +55,7 @@ both 3000 write_bw -s 3000 --write_with_imm
 both 2000 read_bw -q 2
 both 3000 atomic_bw
 both 3000 send_bw -s 0
-# Some thousand packets each (small messages share them), so that none lost of 2% is no chance that anybody will see.
+# So many that each run sends some hundred packets at least, small messages share them: of 50 none may be lost.
 while read -r n words; do
     # shellcheck disable=SC2086 # a list
     both "$n" $words --verify --drop 0.02
