@@ -46,13 +46,16 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
 /* ---------------------------------------------------------------------------- windows and paths */
 
 /*
- * A window below one packet: the next one may leave SRTT / cwnd after the last, as the window
- * is now.
+ * A window below one packet: the next one may leave SRTT / cwnd after the last, as the window is
+ * now. There is a sample a packet, so an SRTT of two stalls that looked like a longer path would come
+ * down by an eighth in seconds: where the latest sample is so much shorter, that counts.
  */
 static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 {
-    return tx->sent_ns +
-           mrd_tune_ns((double)tx->loss.srtt_ns * tx->cc.packet_bytes / tx->cc.cwnd_bytes);
+    const struct mrd_loss *l = &tx->loss;
+    uint64_t rtt_ns = l->latest_ns && l->latest_ns < l->srtt_ns / 4 ? l->latest_ns : l->srtt_ns;
+
+    return tx->sent_ns + mrd_tune_ns((double)rtt_ns * tx->cc.packet_bytes / tx->cc.cwnd_bytes);
 }
 /* The spray policy's choice of a path, not `avoid` if it can; -1: none to avoid. */
 uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid);

@@ -79,6 +79,25 @@ static void mrd_tx_window_open__below_one_packet(void **state)
     end(p, &t);
 }
 
+/* An estimate far above the latest sample is one of the past. */
+static void mrd_tx_pace_ns__after_stalls(void **state)
+{
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    t.tx->cc.cwnd_bytes = t.packet / 10;
+    t.tx->sent_ns = p->now;
+    t.tx->loss.srtt_ns = 200000000;
+    t.tx->loss.latest_ns = 100000;
+    assert_int_equal(mrd_tx_pace_ns(t.tx), p->now + 1000000);
+    t.tx->loss.srtt_ns = 400000; /* within what samples vary by */
+    assert_int_equal(mrd_tx_pace_ns(t.tx), p->now + 4000000);
+    t.tx->loss.latest_ns = 0; /* none yet */
+    assert_int_equal(mrd_tx_pace_ns(t.tx), p->now + 4000000);
+    end(p, &t);
+}
+
 /* Each share of the tracker has its bound, wherever the PSNs are. */
 static void mrd_tx_psn_room__shares(void **state)
 {
@@ -334,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_tx_window_open__below_the_window),
         cmocka_unit_test(mrd_tx_window_open__below_one_packet),
+        cmocka_unit_test(mrd_tx_pace_ns__after_stalls),
         cmocka_unit_test(mrd_tx_psn_room__shares),
         cmocka_unit_test(mrd_tx_room__where_the_checks_say_no),
         cmocka_unit_test(mrd_tx_add_control__room_and_memory),
