@@ -206,6 +206,7 @@ struct swarm_host {
     bool cancelled;                  /* it has given up messages, perhaps half-way */
     uint32_t *unposted;              /* receive buffers that are not posted */
     uint32_t num_unposted;
+    uint64_t refused; /* messages, when its turn was last looked at */
 };
 
 /* The links that are cut for a while. `link` SWARM_ANY: all in this direction. */

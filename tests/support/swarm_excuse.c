@@ -198,6 +198,9 @@ uint64_t swarm_budget_ns(const struct swarm *s)
         ns += PACKET_RTTS * packets * 2 * (c->healthy.delay_ns + 10 * USEC_NS);
     if (is_swift_afar(s))
         ns += PACKET_RTTS * packets * rtt_ns;
+    /* Copies that come late, their originals lost at a full queue, are to the sender a long round trip. */
+    if (c->old_copies > 0)
+        ns += RTTS * SWARM_OLDEST_NS;
     return ns + flow_turns_ns(s);
 }
 

@@ -423,7 +423,8 @@ static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
 /*
  * Checks shares of a pool: a peer may take more only while it holds no more than is free. The check
  * sees only what changed since the last turn. All items taken since may have been free then, and
- * others may have been taken and given back; `slack` allows for these.
+ * others may have been taken and given back; `slack` allows for these. Refusals need none: the engine
+ * counts them, and many are given back by one ack, and taken again.
  */
 static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine *e,
                         enum swarm_pool what)
@@ -441,6 +442,14 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
         uint32_t seen = s->view[host][peer->addr.port - 1].held[what], now = held(peer, what);
 
         taken += now > seen ? now - seen : 0;
+    }
+    if (what == SWARM_POOL_REFUSALS) {
+        uint64_t *before = &s->host[host].refused;
+
+        if (e->stats.tx_refusals - *before > taken)
+            taken = (uint32_t)(e->stats.tx_refusals - *before);
+        slack = 1;
+        *before = e->stats.tx_refusals;
     }
     for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);

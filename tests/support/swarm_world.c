@@ -238,6 +238,7 @@ static void shrink_pools(struct swarm *s, uint32_t host)
             pool->num = least[which] + s->config.pool[which];
     }
     memset(s->view[host], 0, sizeof(s->view[host]));
+    s->host[host].refused = 0;
 }
 
 /* Shrinks what the mover reports, as if it had room for fewer packets. */
