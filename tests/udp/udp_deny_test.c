@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
 #include <stdio.h>
@@ -31,6 +32,7 @@ enum {
     CODE_MAX = RULES_MAX * 7 + 1,
     LINES_MAX = 64,
     SHORTS = 100,
+    LITTER = 200,
     SHORT_BYTES = 64,
     LONGS = 4,
     LONG_BYTES = 1 << 20,
@@ -297,6 +299,25 @@ static void exchange(struct node *ends, struct mrd_ah **to, uint32_t count, bool
     }
 }
 
+/* Datagrams that are no packets: where short ones wait, some are received by each call. */
+static void litter(const struct node *n)
+{
+    struct node_name name = node_name(n);
+    char *host = name.address + (name.address[0] == '['), *colon = strrchr(host, ':');
+    struct addrinfo *to;
+    int fd;
+
+    must(colon);
+    *(colon[-1] == ']' ? colon - 1 : colon) = '\0';
+    must(getaddrinfo(host, colon + 1, &(struct addrinfo){.ai_flags = AI_NUMERICHOST}, &to) == 0);
+    fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    must(fd >= 0);
+    for (unsigned i = 0; i < LITTER; i++)
+        must(sendto(fd, "no packet", 1 + i % 9, 0, to->ai_addr, to->ai_addrlen) > 0);
+    must(close(fd) == 0);
+    freeaddrinfo(to);
+}
+
 /* ------------------------------------------------------------------------------------- the test */
 
 static bool has_ipv6(void)
@@ -346,6 +367,8 @@ static void child(int channel)
         to[e] = mrd_create_ah(ends[e].pd, name.address);
         must(to[e]);
     }
+    for (unsigned e = 0; e < 2; e++)
+        litter(&ends[e]);
     exchange(ends, to, SHORTS, false);
     exchange(ends, to, LONGS, true);
     check_told(d, ipv6);

@@ -242,15 +242,88 @@ static void mrd_udp_rx_burst__adapts(void **state)
     fixture_check(f, 54);
 }
 
+enum { FLOOD = 200, BURST_MAX = 64 };
+
+static void send_shorts(struct fixture *f, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++)
+        fixture_send_equal(f, f->a, &f->to_b, 0, 64 + i % 2, 1);
+}
+
+/* Fewer calls than datagrams. */
+static void make_it_take_many(struct fixture *f)
+{
+    struct mrd_udp_rx *rx = rx_of(f->b);
+
+    f->num_sent = f->num_received = 0;
+    send_shorts(f, FLOOD);
+    fixture_receive(f, f->b, FLOOD, true);
+    fixture_check(f, FLOOD);
+    assert_true(rx->takes_many);
+    assert_in_range(rx->count.many, 1, FLOOD / 4);
+    f->num_sent = f->num_received = 0;
+}
+
+/* A flood of short datagrams with long ones among them: all as they were sent, at any size of a burst. */
+static void mrd_udp_rx_burst__many_by_a_call(void **state)
+{
+    struct fixture *f = *state;
+
+    make_it_take_many(f);
+    for (unsigned max = 1; max <= BURST_MAX; max += max < 18 ? 1 : 23) {
+        bool more = true;
+
+        f->num_sent = f->num_received = 0;
+        for (unsigned i = 0; i < 4; i++) {
+            send_shorts(f, 1 + 2 * i);
+            fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
+            fixture_send_equal(f, f->a, &f->to_b, 0, 8000, 1);
+            send_shorts(f, 9);
+        }
+        for (unsigned turns = 0; more; turns++) {
+            fixture_burst(f, f->b, max, true, &more);
+            assert_in_range(turns, 0, 400);
+        }
+        fixture_check(f, f->num_sent);
+    }
+    assert_true(rx_of(f->b)->takes_many);
+}
+
+/* Long ones alone: each has its place again. */
+static void mrd_udp_rx_burst__many_no_more(void **state)
+{
+    struct fixture *f = *state;
+    struct mrd_udp_rx *rx = rx_of(f->b);
+    uint64_t many;
+
+    make_it_take_many(f);
+    f->plan.segments_max = 64;
+    for (unsigned i = 0; i < 50; i++) {
+        f->num_sent = f->num_received = 0;
+        fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
+        fixture_receive(f, f->b, 15, true);
+        fixture_check(f, 15);
+    }
+    assert_false(rx->takes_many);
+    assert_true(f->received[14].placed);
+    many = rx->count.many;
+    send_shorts(f, 20);
+    fixture_receive(f, f->b, 35, true);
+    fixture_check(f, 35);
+    assert_int_equal(rx->count.many, many);
+}
+
 /* Nothing but headers: an empty datagram is nothing, and stops nothing. */
 static void mrd_udp_rx_burst__empty_datagram(void **state)
 {
     struct fixture *f = *state;
     struct mrd_tx_packet empty = {.to = f->to_b};
 
-    for (unsigned peeking = 0; peeking < 2; peeking++) {
-        if (peeking)
+    for (unsigned how = 0; how < 3; how++) {
+        if (how == 1)
             make_it_peek(f);
+        if (how == 2)
+            make_it_take_many(f);
         f->num_sent = f->num_received = 0;
         for (unsigned i = 0; i < 3; i++) {
             empty.head = (uint8_t[1]){0};
@@ -392,12 +465,13 @@ static void mrd_udp_rx_burst__drop_share(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RX_TEST(mrd_udp_rx_burst__plan),        RX_TEST(mrd_udp_rx_burst__plan_of_a_part),
-        RX_TEST(mrd_udp_rx_burst__plan_waits),  RX_TEST(mrd_udp_rx_burst__remainder),
-        RX_TEST(mrd_udp_rx_burst__more),        RX_TEST(mrd_udp_rx_burst__latency),
-        RX_TEST(mrd_udp_rx_burst__adapts),      RX_TEST(mrd_udp_rx_burst__empty_datagram),
-        RX_TEST(mrd_udp_rx_burst__from_and_to), RX_TEST(mrd_udp_rx_burst__ecn),
-        RX_TEST(mrd_udp_rx_burst__overflow),    RX_TEST(mrd_udp_rx_burst__drop_share),
+        RX_TEST(mrd_udp_rx_burst__plan),           RX_TEST(mrd_udp_rx_burst__plan_of_a_part),
+        RX_TEST(mrd_udp_rx_burst__plan_waits),     RX_TEST(mrd_udp_rx_burst__remainder),
+        RX_TEST(mrd_udp_rx_burst__more),           RX_TEST(mrd_udp_rx_burst__latency),
+        RX_TEST(mrd_udp_rx_burst__adapts),         RX_TEST(mrd_udp_rx_burst__empty_datagram),
+        RX_TEST(mrd_udp_rx_burst__many_by_a_call), RX_TEST(mrd_udp_rx_burst__many_no_more),
+        RX_TEST(mrd_udp_rx_burst__from_and_to),    RX_TEST(mrd_udp_rx_burst__ecn),
+        RX_TEST(mrd_udp_rx_burst__overflow),       RX_TEST(mrd_udp_rx_burst__drop_share),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

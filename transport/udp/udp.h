@@ -186,9 +186,10 @@ struct mrd_udp_arrival {
 };
 
 enum {
-    MRD_UDP_STAGING_BYTES = 256 << 10,
+    MRD_UDP_STAGING_BYTES = 512 << 10,
     /* Free bytes of staging before each receive: the largest superpacket. */
     MRD_UDP_DATAGRAM_ROOM = 64 << 10,
+    MRD_UDP_RX_MANY = MRD_UDP_STAGING_BYTES / MRD_UDP_DATAGRAM_ROOM, /* that one call receives */
     MRD_UDP_RX_IOV = MRD_PLAN_SEGMENTS_MAX * 3 + MRD_SEGMENT_PIECES_MAX + 1,
 };
 
@@ -203,6 +204,15 @@ struct mrd_udp_rx {
     /* Short datagrams in a row that came alone, the socket having been empty before. */
     unsigned single_run;
     unsigned small_run; /* short datagrams since the last long one, while `peeking` */
+    /*
+     * Most datagrams that come are short, and several wait: some are received by each call, and none is
+     * peeked at. `short_score` is what that saved lately. `many_next` is the next of `many`, of which
+     * there are num_many.
+     */
+    bool takes_many;
+    bool one_by_one; /* the system refuses recvmmsg() */
+    unsigned short_score, num_many, many_next;
+    struct mrd_udp_arrival many[MRD_UDP_RX_MANY];
     /* `arrival` and `peek` describe the datagram that the next recvmsg() will return. */
     bool peeked;
     uint32_t drop_ppm;
@@ -217,8 +227,8 @@ struct mrd_udp_rx {
     uint8_t heads[MRD_PLAN_SEGMENTS_MAX][MRD_HEAD_PEEK_BYTES];
     uint8_t *staging;
     struct {
-        /* Receives without a peek; peeks; receives into planned places. */
-        uint64_t plain, peeks, straight;
+        /* Datagrams received without a peek; calls for several; peeks; receives into planned places. */
+        uint64_t plain, many, peeks, straight;
     } count;
 };
 

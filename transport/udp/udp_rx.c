@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Receiving: short datagrams by one recvmsg() into the staging buffer, long ones after a peek at
- * their header.
+ * their header; where most are short and several wait, some by each recvmmsg().
  *
  * The peek (MSG_PEEK) costs one cheap system call a superpacket. With the header the engine can
  * plan where the payloads belong, and recvmsg() then scatters them straight into the users'
@@ -21,7 +21,15 @@ enum {
      * see set_lean().
      */
     SINGLE_RUN_MIN = 64,
-    SMALL_RUN_MAX = 8,  /* after so many short datagrams in a row, peeking stops */
+    SMALL_RUN_MAX = 8, /* after so many short datagrams in a row, peeking stops */
+    /*
+     * Of several datagrams received by one call, what each short one saves, and how many bytes of a long
+     * one cost a unit of that, as they are copied; how much it must be for that to begin, and at most.
+     */
+    SHORT_SAVES = 10,
+    LONG_COSTS = 2048,
+    MANY_BEGINS = 64 * SHORT_SAVES,
+    MANY_MOST = 2 * MANY_BEGINS,
     STAGING_ALIGN = 64, /* a cache line */
 };
 
@@ -160,6 +168,58 @@ static enum got receive_plain(struct mrd_udp *udp)
     rx->count.plain++;
     read_arrival(udp, &msg, (uint32_t)n);
     rx->arrival.bytes = stage(rx, (uint32_t)n);
+    return GOT_DATAGRAM;
+}
+
+static bool has_more_of_many(const struct mrd_udp_rx *rx)
+{
+    return rx->many_next < rx->num_many;
+}
+
+/* Receives up to as many datagrams as the staging buffer has room for. */
+static enum got receive_many(struct mrd_udp *udp)
+{
+    struct mrd_udp_rx *rx = &udp->rx;
+    unsigned most = (MRD_UDP_STAGING_BYTES - rx->staged) / MRD_UDP_DATAGRAM_ROOM;
+    union mrd_udp_sockaddr name[MRD_UDP_RX_MANY];
+    struct control control[MRD_UDP_RX_MANY];
+    struct iovec iov[MRD_UDP_RX_MANY];
+    struct mmsghdr msg[MRD_UDP_RX_MANY];
+    int n;
+
+    if (rx->one_by_one || most < 2)
+        return receive_plain(udp);
+    for (unsigned i = 0; i < most; i++) {
+        iov[i] = (struct iovec){rx->staging + rx->staged + i * MRD_UDP_DATAGRAM_ROOM,
+                                MRD_UDP_DATAGRAM_ROOM};
+        msg[i].msg_hdr = (struct msghdr){.msg_name = &name[i],
+                                         .msg_namelen = sizeof(name[i]),
+                                         .msg_iov = &iov[i],
+                                         .msg_iovlen = 1,
+                                         .msg_control = control[i].bytes,
+                                         .msg_controllen = sizeof(control[i].bytes)};
+    }
+    do
+        n = recvmmsg(rx->fd, msg, most, MSG_DONTWAIT, NULL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES)) {
+        rx->one_by_one = true;
+        return receive_plain(udp);
+    }
+    if (n <= 0)
+        return GOT_NOTHING;
+    for (int i = 0; i < n; i++) {
+        read_arrival(udp, &msg[i].msg_hdr, msg[i].msg_len);
+        rx->arrival.bytes = iov[i].iov_base;
+        rx->many[i] = rx->arrival;
+    }
+    rx->staged += (uint32_t)(n - 1) * MRD_UDP_DATAGRAM_ROOM;
+    stage(rx, rx->arrival.total_len);
+    rx->arrival = rx->many[0];
+    rx->num_many = (unsigned)n;
+    rx->many_next = 1;
+    rx->count.plain += (unsigned)n;
+    rx->count.many++;
     return GOT_DATAGRAM;
 }
 
@@ -394,6 +454,21 @@ static void count_short_runs(struct mrd_udp_rx *rx)
     }
 }
 
+/* Does receiving several by each call save more, where several wait, than copying the long ones costs? */
+static void count_savings(struct mrd_udp_rx *rx)
+{
+    unsigned costs = rx->arrival.total_len / LONG_COSTS;
+
+    if (!costs)
+        rx->short_score += rx->short_score < MANY_MOST ? SHORT_SAVES : 0;
+    else
+        rx->short_score -= costs < rx->short_score ? costs : rx->short_score;
+    if (rx->short_score >= MANY_BEGINS)
+        rx->takes_many = true;
+    else if (!rx->short_score)
+        rx->takes_many = false;
+}
+
 /*
  * Receives the next datagram, by a plan if `may_plan`. A long datagram that could be planned for
  * stays queued, `peeked`, while packets reported before it wait for the engine: a plan must know
@@ -403,9 +478,15 @@ static enum got next_datagram(struct mrd_udp *udp, bool may_plan, mrd_plan_fn *p
 {
     struct mrd_udp_rx *rx = &udp->rx;
 
+    if (has_more_of_many(rx)) {
+        rx->arrival = rx->many[rx->many_next++];
+        return GOT_DATAGRAM;
+    }
     if (!rx->peeked) {
         if (rx->lean)
             return receive_lean(udp);
+        if (rx->takes_many)
+            return receive_many(udp);
         if (!plan || !rx->peeking)
             return receive_plain(udp);
         if (peek_datagram(udp) == GOT_NOTHING)
@@ -446,9 +527,9 @@ static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, uns
             return n;
         }
         /* Nothing was reported, as when all was dropped on purpose: staging is free again. */
-        if (n == 0 && !rx->lent)
+        if (n == 0 && !rx->lent && !has_more_of_many(rx))
             rx->staged = 0;
-        if (rx->staged + MRD_UDP_DATAGRAM_ROOM > MRD_UDP_STAGING_BYTES)
+        if (!has_more_of_many(rx) && rx->staged + MRD_UDP_DATAGRAM_ROOM > MRD_UDP_STAGING_BYTES)
             return n;
         if (next_datagram(udp, n == 0, plan, plan_arg) == GOT_NOTHING) {
             rx->quiet = true;
@@ -462,6 +543,7 @@ static unsigned rx_burst(struct mrd_udp *udp, struct mrd_rx_packet *packets, uns
         if (rx->peeked)
             return n;
         count_short_runs(rx);
+        count_savings(rx);
     }
     return n;
 }
@@ -483,6 +565,6 @@ void mrd_udp_rx_return(struct mrd_backend *b)
     rx->lent = false;
 
     /* Staging stays in use while it holds segments that the last burst had no room for. */
-    if (rx->peeked || rx->arrival.next == rx->arrival.segments)
+    if (!has_more_of_many(rx) && (rx->peeked || rx->arrival.next == rx->arrival.segments))
         rx->staged = 0;
 }
