@@ -27,16 +27,17 @@ enum {
     MRD_STATELESS_MAX = 64, /* answers to strangers waiting to be sent; more are dropped */
     /* Answers to strangers that may leave in a burst, at least; a table of more peers allows more. */
     MRD_ANSWERS_LEAST = 1024,
-    MRD_EVENTS_MAX = 256,  /* asynchronous events not yet taken; more are counted and dropped */
-    MRD_ACK_DUPS_MAX = 4,  /* duplicates reported by an ack */
-    MRD_QPN_FIRST = 16,    /* smaller numbers are reserved */
-    MRD_RNR_DOUBLINGS = 6, /* doublings of the RNR delay between attempts */
-    MRD_FAREWELL_ACKS = 4, /* acks from a closing context to each peer, on different paths */
-    MRD_RENEWALS_MAX = 8,  /* epochs that may end during one first contact */
-    MRD_REFUSED_MIN = 3,   /* reports that nobody listens at an address, before they count */
-    MRD_PROBES_MIN = 5,    /* unanswered probes before a peer counts as unreachable */
-    MRD_SOURCE_PROBES = 2, /* unanswered probes before another source address is tried */
-    MRD_PMTU_PROBES = 3,   /* of a size, all lost: it does not come through (RFC 8899, 5.1.2) */
+    MRD_ANSWERS_BATCH = 16, /* answers that leave by one system call where strangers ask a lot */
+    MRD_EVENTS_MAX = 256,   /* asynchronous events not yet taken; more are counted and dropped */
+    MRD_ACK_DUPS_MAX = 4,   /* duplicates reported by an ack */
+    MRD_QPN_FIRST = 16,     /* smaller numbers are reserved */
+    MRD_RNR_DOUBLINGS = 6,  /* doublings of the RNR delay between attempts */
+    MRD_FAREWELL_ACKS = 4,  /* acks from a closing context to each peer, on different paths */
+    MRD_RENEWALS_MAX = 8,   /* epochs that may end during one first contact */
+    MRD_REFUSED_MIN = 3,    /* reports that nobody listens at an address, before they count */
+    MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
+    MRD_SOURCE_PROBES = 2,  /* unanswered probes before another source address is tried */
+    MRD_PMTU_PROBES = 3,    /* of a size, all lost: it does not come through (RFC 8899, 5.1.2) */
     MRD_PMTU_LOSSES =
         4, /* packets above the base payload lost in a row: is the path smaller now? */
     MRD_PMTU_LOSSES_SRTTS = 4,
@@ -71,6 +72,9 @@ enum {
 
 /* Answers to strangers are as far apart as that, in the long run. */
 #define MRD_ANSWER_NS (20 * MRD_USEC)
+/* Where MRD_ANSWERS_BATCH came within such a time, the next ones wait for as many, for so long. */
+#define MRD_ANSWERS_NS      (1 * MRD_MSEC)
+#define MRD_ANSWERS_WAIT_NS (250 * MRD_USEC)
 /* A cookie holds for so long at least, and at most for twice as long. */
 #define MRD_COOKIE_NS (4 * MRD_SEC)
 /* When nothing came from a peer's address for so long, another one that it sends from may be its. */

@@ -67,6 +67,32 @@ static bool may_answer(struct mrd_engine *e, bool named)
     return true;
 }
 
+static void count(struct mrd_engine *e)
+{
+    struct mrd_answers *a = &e->answers;
+    uint64_t passed_ns = e->clock.now_ns - a->window_ns;
+
+    if (passed_ns >= MRD_ANSWERS_NS) {
+        a->before = passed_ns < 2 * MRD_ANSWERS_NS ? a->lately : 0;
+        a->lately = 0;
+        a->window_ns = e->clock.now_ns;
+    }
+    a->lately++;
+    if (a->head == a->tail)
+        a->since_ns = e->clock.now_ns;
+}
+
+uint64_t mrd_answer_due_ns(const struct mrd_engine *e)
+{
+    const struct mrd_answers *a = &e->answers;
+
+    if (a->head == a->tail)
+        return MRD_NEVER;
+    if (a->tail - a->head >= MRD_ANSWERS_BATCH || a->lately + a->before < MRD_ANSWERS_BATCH)
+        return 0;
+    return a->since_ns + MRD_ANSWERS_WAIT_NS;
+}
+
 /* Queue an answer to a packet; NULL: too many were given lately, and it gets none. */
 static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_packet *packet,
                                      const struct mrd_wire_head *asked, uint8_t type,
@@ -76,6 +102,7 @@ static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_p
 
     if (!may_answer(e, asked->dst_inc == own_inc))
         return NULL;
+    count(e);
     s = &e->answers.ring[e->answers.tail++ % MRD_STATELESS_MAX];
     memset(s, 0, sizeof(*s));
     s->to = address_of(asked, packet);

@@ -36,4 +36,10 @@ bool mrd_answer_is_proven(const struct mrd_engine *e, uint32_t replaced,
 void mrd_answer_busy(struct mrd_engine *e, uint32_t own_inc, const struct mrd_wire_head *head,
                      const struct mrd_rx_packet *packet);
 
+/*
+ * When the answers that wait are to leave; MRD_NEVER: none waits. At once, but where strangers ask a
+ * lot: then some together, by one system call.
+ */
+uint64_t mrd_answer_due_ns(const struct mrd_engine *e);
+
 #endif

@@ -2,6 +2,7 @@
 /*
  * The turn of a caller: it begins, the receive queue was empty, what is due; and news of the mover.
  */
+#include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/rx.h"
@@ -41,10 +42,13 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
 
 uint64_t mrd_engine_deadline(struct mrd_engine *e)
 {
-    if (!mrd_list_empty(&e->turns.ready) || e->answers.head != e->answers.tail ||
-        e->turns.wants_path || e->turns.wants_route)
+    uint64_t at_ns, answers_ns = mrd_answer_due_ns(e);
+
+    if (!mrd_list_empty(&e->turns.ready) || !answers_ns || e->turns.wants_path ||
+        e->turns.wants_route)
         return 0;
-    return mrd_timer_next_ns(e);
+    at_ns = mrd_timer_next_ns(e);
+    return answers_ns < at_ns ? answers_ns : at_ns;
 }
 
 void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns)

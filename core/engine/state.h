@@ -79,9 +79,12 @@ struct mrd_answer {
 /* Answers that wait to be sent. Owned by answer.c, which fills the ring; tx_emit.c empties it. */
 struct mrd_answers {
     /* [0]: to those who do not call us by our name, [1]: to those who do. */
-    uint64_t credit_ns[2];  /* how many may be given, in time: each takes MRD_ANSWER_NS of it */
-    uint64_t counted_ns[2]; /* when it was added to last */
-    uint32_t head, tail;    /* free-running; head: next to be sent */
+    uint64_t credit_ns[2];   /* how many may be given, in time: each takes MRD_ANSWER_NS of it */
+    uint64_t counted_ns[2];  /* when it was added to last */
+    uint32_t head, tail;     /* free-running; head: next to be sent */
+    uint64_t since_ns;       /* when the first one that waits was queued */
+    uint64_t window_ns;      /* of `lately`: when this window of MRD_ANSWERS_NS began */
+    uint32_t lately, before; /* answers in this window, and in the one before */
     struct mrd_answer ring[MRD_STATELESS_MAX];
 };
 

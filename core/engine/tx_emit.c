@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "core/engine/answer.h"
 #include "core/engine/message.h"
 #include "core/engine/tx.h"
 #include "core/sge.h"
@@ -541,6 +542,11 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
 
 void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
 {
+    uint16_t path;
+
+    if (e->answers.head == e->answers.tail || mrd_answer_due_ns(e) > e->clock.now_ns)
+        return;
+    path = (uint16_t)mrd_rng_below(&e->rng, e->config.paths); /* one: they leave by one call */
     while (o->num < o->max && e->answers.head != e->answers.tail) {
         const struct mrd_answer *s = &e->answers.ring[e->answers.head++ % MRD_STATELESS_MAX];
         struct mrd_tx_packet *p = &o->packets[o->num++];
@@ -552,7 +558,7 @@ void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
         p->from.port = 0;
         p->dscp = e->config.dscp;
         p->cookie = MRD_TX_COOKIE_NONE;
-        p->path = (uint16_t)mrd_rng_below(&e->rng, e->config.paths);
+        p->path = path;
         p->flags = MRD_TX_NOT_ECT; /* whether its way takes ECT is not known */
         p->num_iov = 0;
         p->head_len = (uint16_t)(end - p->head);

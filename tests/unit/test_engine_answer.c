@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a cookie is for, where answers leave from, and whose answers are counted together. */
+/* What a cookie is for, where and when answers leave, and whose answers are counted together. */
+#include "core/engine/answer.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, OURS = 3, INC = 4711, REPLACED = 5 };
@@ -110,12 +111,77 @@ static void mrd_answer_challenge__names_are_counted_apart(void **state)
     }
 }
 
+/* The packets that leave of what waits, which have one path. */
+static uint32_t leave(struct pair *p)
+{
+    static uint8_t head[MRD_STATELESS_MAX][MRD_TX_HEAD_BYTES];
+    struct mrd_tx_packet packets[MRD_STATELESS_MAX];
+    uint32_t n;
+
+    for (unsigned i = 0; i < MRD_STATELESS_MAX; i++)
+        packets[i] = (struct mrd_tx_packet){.head = head[i], .head_cap = MRD_TX_HEAD_BYTES};
+    n = mrd_engine_tx(p->end[AT].e, packets, MRD_STATELESS_MAX, p->now);
+    for (uint32_t i = 1; i < n; i++)
+        assert_int_equal(packets[i].path, packets[0].path);
+    return n;
+}
+
+/* Lets a stranger ask. */
+static void ask(struct pair *p)
+{
+    struct mrd_wire_head head = first_contact(p, INC, 0);
+    struct mrd_rx_packet packet = packet_to(p, OURS);
+
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_answer_challenge(p->end[AT].e, pair_inc(p, AT), REPLACED, &head, &packet);
+}
+
+/* Where many ask, answers wait for others, but not for long: then they leave by one path. */
+static void mrd_answer_due_ns__some_together(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_engine *e;
+    uint64_t since_ns;
+
+    (void)state;
+    pair_begin(p);
+    e = p->end[AT].e;
+    assert_int_equal(mrd_answer_due_ns(e), MRD_NEVER);
+    for (unsigned i = 1; i < MRD_ANSWERS_BATCH; i++) { /* few ask: at once */
+        ask(p);
+        assert_int_equal(mrd_answer_due_ns(e), 0);
+        assert_int_equal(mrd_engine_deadline(e), 0);
+        assert_int_equal(leave(p), 1);
+        p->now += MRD_ANSWERS_NS / 32;
+    }
+    ask(p); /* one more within the time */
+    since_ns = p->now;
+    assert_int_equal(mrd_answer_due_ns(e), since_ns + MRD_ANSWERS_WAIT_NS);
+    assert_int_equal(leave(p), 0);
+    assert_true(mrd_engine_deadline(e) <= since_ns + MRD_ANSWERS_WAIT_NS);
+    p->now++;
+    ask(p);
+    p->now = since_ns + MRD_ANSWERS_WAIT_NS;
+    mrd_engine_begin(e, p->now);
+    assert_int_equal(leave(p), 2); /* the time is over */
+    for (unsigned i = 0; i < MRD_ANSWERS_BATCH; i++) {
+        assert_int_equal(leave(p), 0);
+        ask(p);
+    }
+    assert_int_equal(leave(p), MRD_ANSWERS_BATCH); /* there are enough */
+    p->now += 2 * MRD_ANSWERS_NS;
+    ask(p);
+    assert_int_equal(leave(p), 1); /* nobody asked for a while */
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_answer_is_proven__as_challenged),
         cmocka_unit_test(mrd_answer_challenge__from_the_address_that_was_hit),
         cmocka_unit_test(mrd_answer_challenge__names_are_counted_apart),
+        cmocka_unit_test(mrd_answer_due_ns__some_together),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
