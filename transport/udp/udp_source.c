@@ -29,6 +29,8 @@
 #define SOURCE_IDLE_NS 30000000000u
 #define TURN_FORGET_NS 30000000000u /* other_source() was not asked for so long: from the start */
 
+enum { SLOTS_LOOKED_AT = 256 }; /* more than there are in a row while the table is half full */
+
 uint64_t mrd_udp_coarse_ns(void)
 {
     struct timespec ts;
@@ -44,7 +46,10 @@ void mrd_udp_sources_fini(struct mrd_udp_sources *sources)
 
 /* -------------------------------------------------------------------- the table */
 
-/* The slot of `to`, or the free one where it belongs, or its first if the table is full. */
+/*
+ * The slot of `to`, or the free one where it belongs, or its first: another destination has that then,
+ * and is asked for again.
+ */
 static struct mrd_udp_source *slot_of(const struct mrd_udp_sources *s, const struct mrd_addr *to)
 {
     uint64_t high, low;
@@ -59,7 +64,7 @@ static struct mrd_udp_source *slot_of(const struct mrd_udp_sources *s, const str
     low ^= high ^ to->scope;
     low ^= low >> 32;
     first = (uint32_t)(low * 0x9e3779b97f4a7c15u >> 32);
-    for (uint32_t i = 0; i < s->num_slots; i++) {
+    for (uint32_t i = 0; i < s->num_slots && i < SLOTS_LOOKED_AT; i++) {
         struct mrd_udp_source *slot = &s->slots[(first + i) & (s->num_slots - 1)];
 
         if (!slot->used || mrd_udp_addr_same_ip(&slot->to, to))
