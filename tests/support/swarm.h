@@ -33,6 +33,7 @@
 #include "tests/support/check.h"
 #include "tests/support/ledger.h"
 #include "tests/support/stranger.h"
+#include "transport/sim/sim_address.h"
 
 enum {
     SWARM_HOSTS_MAX = 32,
@@ -252,13 +253,19 @@ struct swarm_begun {
     uint64_t at_ns;
 };
 
-/* What a host's engine knew of a peer after the last turn. */
-struct swarm_view {
-    struct mrd_addr source; /* of its last packet to the peer */
+/* What a host sends to one address of another's. */
+struct swarm_way {
+    struct mrd_addr source; /* of its last packet */
     uint64_t moved_ns;      /* when that was last another one than before; 0: never */
     bool first_contact;     /* its last packet with data was one */
-    uint64_t last_ns;       /* when its last packet to the peer left */
+    uint64_t hello_ns;      /* when the last row of these began */
+    uint64_t last_ns;       /* when its last packet left */
     uint64_t quiet_ns;      /* when one last left after a silence longer than the peer's timeout */
+};
+
+/* What a host's engine knew of a peer after the last turn. */
+struct swarm_view {
+    struct swarm_way way[MRD_SIM_ADDRESSES_MAX]; /* to each of its addresses */
     uint32_t epoch, una, ack_serial, unanswered, unacked;
     uint32_t call_seq; /* mrd_calls.seq when it was last looked at */
     uint64_t stall_seen_ns;

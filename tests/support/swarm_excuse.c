@@ -104,17 +104,35 @@ bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b)
            (pair->moved_ns && pair->moved_ns == mrd_sim_now(s->sim));
 }
 
+/* When a host last sent from another address than before; 0: never. */
+static uint64_t moved_ns(const struct swarm_view *v)
+{
+    uint64_t ns = 0;
+
+    for (uint32_t id = 0; id < MRD_SIM_ADDRESSES_MAX; id++)
+        ns = max_ns(ns, v->way[id].moved_ns);
+    return ns;
+}
+
 bool swarm_has_moved(struct swarm *s, const struct swarm_message *m)
 {
     uint32_t from = s->qp[m->from_qp].host, to = s->qp[m->to_qp].host;
-    const struct swarm_view *v = &s->view[from][to], *back = &s->view[to][from];
-    bool moved = v->moved_ns > m->posted_ns || back->moved_ns > m->posted_ns ||
-                 ((v->moved_ns || back->moved_ns) && v->quiet_ns >= m->posted_ns);
+    const struct swarm_view *v = &s->view[from][to];
+    uint64_t back_ns = moved_ns(&s->view[to][from]);
+    bool moved = false;
 
-    if (!moved || !v->first_contact || !(s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM)))
+    if (!(s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM)))
         return false;
-    pair_of(s, from, to)->moved_ns = mrd_sim_now(s->sim);
-    return true;
+    for (uint32_t id = 0; id < MRD_SIM_ADDRESSES_MAX; id++) {
+        const struct swarm_way *w = &v->way[id];
+
+        moved |= w->first_contact && (w->moved_ns > m->posted_ns || w->moved_ns > w->hello_ns ||
+                                      back_ns > m->posted_ns ||
+                                      ((w->moved_ns || back_ns) && w->quiet_ns >= m->posted_ns));
+    }
+    if (moved)
+        pair_of(s, from, to)->moved_ns = mrd_sim_now(s->sim);
+    return moved;
 }
 
 bool swarm_may_abort(const struct swarm *s, uint32_t host)

@@ -274,19 +274,23 @@ static void digest(struct swarm *s, const struct mrd_sim_datagram *d)
 static void note_source(struct swarm *s, const struct mrd_sim_datagram *d,
                         const struct mrd_wire_head *head)
 {
-    struct swarm_view *v = &s->view[d->from][d->to];
     struct mrd_addr from, to;
+    struct swarm_way *w;
 
     mrd_sim_tapped(s->sim, &from, &to);
+    w = &s->view[d->from][d->to].way[mrd_sim_address_id(&to)];
     from.port = 1; /* that of the path */
-    if (v->source.port && memcmp(&v->source, &from, sizeof(from)) != 0)
-        v->moved_ns = mrd_sim_now(s->sim);
-    v->source = from;
-    if (v->last_ns && mrd_sim_now(s->sim) - v->last_ns > swarm_timeout_ns(s, d->to))
-        v->quiet_ns = mrd_sim_now(s->sim);
-    v->last_ns = mrd_sim_now(s->sim);
-    if (head->type == MRD_WIRE_DATA)
-        v->first_contact = head->flags & MRD_WIRE_FIRST_CONTACT;
+    if (w->source.port && memcmp(&w->source, &from, sizeof(from)) != 0)
+        w->moved_ns = mrd_sim_now(s->sim);
+    w->source = from;
+    if (w->last_ns && mrd_sim_now(s->sim) - w->last_ns > swarm_timeout_ns(s, d->to))
+        w->quiet_ns = mrd_sim_now(s->sim);
+    w->last_ns = mrd_sim_now(s->sim);
+    if (head->type != MRD_WIRE_DATA)
+        return;
+    if (head->flags & MRD_WIRE_FIRST_CONTACT && !w->first_contact)
+        w->hello_ns = mrd_sim_now(s->sim);
+    w->first_contact = head->flags & MRD_WIRE_FIRST_CONTACT;
 }
 
 enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
