@@ -135,9 +135,16 @@ struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct 
     struct mrd_peer *there = mrd_peer_find(peers, addr);
     uint64_t hash = mrd_hash_mix(own_inc);
 
-    if (!own_inc || !inc ||
-        (there && there->pair.own_inc == own_inc && mrd_peer_speaks_as(there, inc)))
+    if (!inc ||
+        (there && (!own_inc || there->pair.own_inc == own_inc) && mrd_peer_speaks_as(there, inc)))
         return there;
+    if (!own_inc) {
+        struct mrd_peer *peer = mrd_peer_first(peers, addr);
+
+        while (peer && !mrd_peer_speaks_as(peer, inc))
+            peer = mrd_peer_next(peer);
+        return peer ? peer : there;
+    }
     for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, hash); n; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_own);
 

@@ -255,8 +255,10 @@ struct mrd_pair {
 /* Where a peer is whose address changes. Owned by address.c. */
 struct mrd_peer_place {
     uint32_t stamp;     /* newest that came from mrd_peer.addr; 0: none */
+    uint32_t inc;       /* the life that it is of: another one has another clock */
     uint64_t heard_ns;  /* when a packet came from mrd_peer.addr last */
-    uint64_t tried_ns;  /* when another address, the peer's or ours, was last tried; 0: never */
+    uint64_t asked_ns;  /* when the peer was last asked whether it is elsewhere; 0: never */
+    uint64_t tried_ns;  /* when another address of ours was last tried; 0: never */
     uint8_t own_ip[16]; /* our address that the peer's packets come to; 0: it is not known */
 };
 
@@ -370,7 +372,8 @@ uint64_t mrd_peer_hash_host(const struct mrd_addr *addr);
 bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
 /*
  * The peer that speaks as `inc` to us, whom it knows as `own_inc`: at that address if there is one,
- * else wherever it was when it was last heard. If there is none, the peer at that address.
+ * else wherever it was when it was last heard. If there is none, the peer at that address. `own_inc`
+ * 0: it says no name, and is looked for at that address only.
  */
 struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
                                     uint32_t own_inc, uint32_t inc);

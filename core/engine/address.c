@@ -7,13 +7,15 @@
 #include "core/seq.h"
 
 /*
- * Did the packet leave after all that came from where the peer was? A late copy of a proof would take
- * it back. Stamps wrap: after a long silence there, longer than cookies hold, nothing is as old.
+ * Did the packet leave after all of its life that came from where the peer was? A late copy of a
+ * proof would take it back. Stamps wrap: after a long silence there, longer than cookies hold, nothing
+ * is as old.
  */
 static bool is_newest(const struct mrd_engine *e, const struct mrd_peer *peer,
                       const struct mrd_wire_head *head)
 {
-    return !peer->place.stamp || mrd_seq_before(peer->place.stamp, head->stamp) ||
+    return !peer->place.stamp || peer->place.inc != head->src_inc ||
+           mrd_seq_before(peer->place.stamp, head->stamp) ||
            e->clock.now_ns - peer->place.heard_ns > 2 * MRD_COOKIE_NS + MRD_PACKET_LIFE_NS;
 }
 
@@ -55,6 +57,7 @@ static void note(const struct mrd_engine *e, struct mrd_peer *peer,
     struct mrd_peer_place *place = &peer->place;
 
     place->stamp = head->stamp;
+    place->inc = head->src_inc;
     if (!place->tried_ns || e->clock.now_ns - place->tried_ns >= source_pause_ns(e))
         mrd_address_of_ours(peer, &packet->to);
     else if (!mrd_address_is_unknown(packet->to.ip))
@@ -82,9 +85,9 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
         return;
     }
     if (now_ns - place->heard_ns < MRD_MOVED_NS ||
-        (place->tried_ns && now_ns - place->tried_ns < MRD_MOVED_NS))
+        (place->asked_ns && now_ns - place->asked_ns < MRD_MOVED_NS))
         return;
-    place->tried_ns = now_ns;
+    place->asked_ns = now_ns;
     mrd_answer_challenge(e, peer->pair.own_inc, 0, head, packet);
 }
 

@@ -121,10 +121,11 @@ static void mrd_peer_find_pair__by_both_names(void **state)
         assert_ptr_equal(find_pair(&f, host, OWN, INC + 1), answers);
         assert_ptr_equal(find_pair(&f, host, OWN, INC + 2), buried);
         assert_ptr_equal(find_pair(&f, host, OWN, INC + 3), newest);
-        /* With one name, or a wrong one, it is whoever is there. */
+        /* By its own name alone it is found at its address. Else it is whoever is there. */
         assert_ptr_equal(find_pair(&f, host, OWN, INC + 4), host == 1 ? newest : NULL);
         assert_ptr_equal(find_pair(&f, host, OWN + 1, INC), host == 1 ? newest : NULL);
-        assert_ptr_equal(find_pair(&f, host, 0, INC), host == 1 ? newest : NULL);
+        assert_ptr_equal(find_pair(&f, host, 0, INC), host == 1 ? speaks : NULL);
+        assert_ptr_equal(find_pair(&f, host, 0, INC + 4), host == 1 ? newest : NULL);
         assert_ptr_equal(find_pair(&f, host, OWN, 0), host == 1 ? newest : NULL);
     }
     mrd_peer_rx_end(&f.peers, speaks, MRD_SPACE_NONE);

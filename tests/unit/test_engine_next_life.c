@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What an entry keeps of an earlier life at its address, or of another question, says nothing of where a peer is now. */
+#include "core/engine/address.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, NEXT_LIFE = 4711, STAMP = 900000000 };
+
+static struct pair pair;
+
+static void pass(struct pair *p, uint64_t ns)
+{
+    p->now += ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_engine_drained(p->end[AT].e, p->now);
+}
+
+static struct mrd_peer *identify_from(struct pair *p, const struct mrd_wire_head *head,
+                                      uint8_t host, uint8_t ours)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.from.ip[15] = host;
+    packet.to.ip[15] = ours;
+    return mrd_contact_identify(p->end[AT].e, head, &packet);
+}
+
+/* By what the peer's entry calls us; `inc`: the peer's life. */
+static struct mrd_wire_head head_of(struct pair *p, uint32_t inc, uint32_t epoch, uint32_t stamp)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    head.src_inc = inc;
+    head.epoch = epoch;
+    head.stamp = stamp;
+    return head;
+}
+
+static uint64_t cookie(struct pair *p)
+{
+    struct mrd_answers *a = &p->end[AT].e->answers;
+
+    assert_int_not_equal(a->head, a->tail);
+    a->head = a->tail;
+    return a->ring[(a->tail - 1) % MRD_STATELESS_MAX].head.cookie;
+}
+
+/* First contact by name with the cookie that is asked for. */
+static struct mrd_peer *contact(struct pair *p, uint32_t inc, uint32_t epoch, uint32_t stamp)
+{
+    struct mrd_wire_head head = head_of(p, inc, epoch, stamp);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.dst_inc = 0;
+    assert_null(identify_from(p, &head, 0, FIRST));
+    head.dst_inc = pair_inc(p, AT);
+    head.flags |= MRD_WIRE_COOKIE;
+    head.cookie = cookie(p);
+    return identify_from(p, &head, 0, FIRST);
+}
+
+/*
+ * One life, then another one at its address within 10 s whose clock is behind: another host that takes
+ * the address over, or a clock that began anew. Returns the entry.
+ */
+static struct mrd_peer *two_lives(struct pair *p, uint32_t second_stamp)
+{
+    struct mrd_peer *peer, *next;
+
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    pass(p, MRD_SEC);
+    peer = contact(p, 1234, 5, STAMP);
+    assert_non_null(peer);
+    assert_int_equal(peer->local.ip[15], FIRST);
+    pass(p, 2 * MRD_SEC);
+    next = contact(p, NEXT_LIFE, 9, second_stamp);
+    assert_ptr_equal(next, peer);
+    assert_int_equal(peer->space.inc, NEXT_LIFE);
+    return peer;
+}
+
+/* The next life, whose clock is behind, reaches us at another address of ours. */
+static void mrd_address_came__own_follows_the_next_life(void **state)
+{
+    struct pair *p = &pair;
+    uint32_t stamp = STAMP - 800000000; /* 12.8 s behind */
+    struct mrd_peer *peer = two_lives(p, stamp);
+
+    (void)state;
+    for (unsigned i = 1; i <= 80; i++) {
+        struct mrd_wire_head head;
+
+        pass(p, 100 * MRD_MSEC);
+        head = head_of(p, NEXT_LIFE, 9, stamp + i * (uint32_t)(100 * MRD_MSEC / MRD_WIRE_STAMP_NS));
+        assert_ptr_equal(identify_from(p, &head, 0, SECOND), peer);
+    }
+    assert_int_equal(peer->local.ip[15], SECOND);
+    pair_end(p);
+}
+
+/* The next life moves, and proves it. */
+static void mrd_address_came__the_next_life_moves(void **state)
+{
+    struct pair *p = &pair;
+    uint32_t stamp = STAMP - 800000000;
+    struct mrd_peer *peer = two_lives(p, stamp);
+
+    (void)state;
+    for (unsigned i = 1; i <= 80 && peer->addr.ip[15] != ELSEWHERE; i++) {
+        struct mrd_wire_head head;
+
+        pass(p, 101 * MRD_MSEC);
+        head = head_of(p, NEXT_LIFE, 9, stamp + i * (uint32_t)(101 * MRD_MSEC / MRD_WIRE_STAMP_NS));
+        (void)identify_from(p, &head, ELSEWHERE, FIRST);
+        head.cookie = cookie(p);
+        head.flags |= MRD_WIRE_COOKIE;
+        head.stamp += 1000;
+        (void)identify_from(p, &head, ELSEWHERE, FIRST);
+        p->end[AT].e->answers.head = p->end[AT].e->answers.tail;
+    }
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    pair_end(p);
+}
+
+/* Both ends' addresses change: the proof of the one comes to the other. */
+static void mrd_address_came__own_follows_the_proof(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    pass(p, MRD_SEC);
+    peer = contact(p, 1234, 5, STAMP);
+    pass(p, 200 * MRD_MSEC);
+    head = head_of(p, 1234, 5, STAMP + 1000);
+    assert_ptr_equal(identify_from(p, &head, ELSEWHERE, SECOND), peer);
+    head.cookie = cookie(p);
+    head.flags |= MRD_WIRE_COOKIE;
+    for (unsigned i = 0; i < 9; i++) { /* 0.9 s of packets that all hit the new one */
+        head.stamp += 1000;
+        assert_ptr_equal(identify_from(p, &head, ELSEWHERE, SECOND), peer);
+        assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+        pass(p, 100 * MRD_MSEC);
+    }
+    assert_int_equal(peer->local.ip[15], SECOND);
+    pair_end(p);
+}
+
+/* Two peers at one address who say no name of ours: the next packets of their first contacts are of the same spaces. */
+static void mrd_contact_identify__two_that_are_trusted(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head a, b;
+    struct mrd_peer *pa, *pb, *again;
+    uint32_t life;
+
+    (void)state;
+    pair_begin(p);
+    pass(p, MRD_SEC);
+    a = head_of(p, 1234, 5, STAMP);
+    a.flags = MRD_WIRE_FIRST_CONTACT;
+    a.dst_inc = 0;
+    b = a;
+    b.src_inc = NEXT_LIFE;
+    pa = identify_from(p, &a, 0, FIRST);
+    pb = identify_from(p, &b, 0, SECOND);
+    assert_non_null(pa);
+    assert_non_null(pb);
+    assert_ptr_not_equal(pa, pb);
+    life = pa->space.life + pb->space.life;
+    a.psn = b.psn = 1;
+    again = identify_from(p, &a, 0, FIRST);
+    assert_ptr_equal(again, pa);
+    again = identify_from(p, &b, 0, SECOND);
+    assert_ptr_equal(again, pb);
+    assert_int_equal(pa->space.life + pb->space.life, life); /* no space began again */
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_address_came__own_follows_the_next_life),
+        cmocka_unit_test(mrd_address_came__the_next_life_moves),
+        cmocka_unit_test(mrd_address_came__own_follows_the_proof),
+        cmocka_unit_test(mrd_contact_identify__two_that_are_trusted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
