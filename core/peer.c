@@ -154,6 +154,21 @@ struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct 
     return there;
 }
 
+struct mrd_peer *mrd_peer_namesake(const struct mrd_peers *peers, const struct mrd_peer *peer,
+                                   uint32_t inc)
+{
+    uint64_t hash = mrd_hash_mix(peer->pair.own_inc);
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, hash); n; n = n->next) {
+        struct mrd_peer *other = mrd_container_of(n, struct mrd_peer, by_own);
+
+        if (other != peer && other->pair.own_inc == peer->pair.own_inc &&
+            mrd_peer_speaks_as(other, inc))
+            return other;
+    }
+    return NULL;
+}
+
 struct mrd_peer *mrd_peer_find_asked(const struct mrd_peers *peers, uint32_t own_inc,
                                      uint32_t epoch)
 {

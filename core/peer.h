@@ -377,6 +377,9 @@ bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
  */
 struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
                                     uint32_t own_inc, uint32_t inc);
+/* Another entry that speaks as `inc` to whom it knows by the name that `peer` does; NULL: none. */
+struct mrd_peer *mrd_peer_namesake(const struct mrd_peers *peers, const struct mrd_peer *peer,
+                                   uint32_t inc);
 struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id);
 /* Adds a peer that is not known yet; NULL: the table is full. */
 struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr);

@@ -427,6 +427,28 @@ static bool was_heard_since(const struct mrd_engine *e, const struct mrd_peer *p
     return e->clock.now_ns - peer->heard_ns < (uint64_t)age * MRD_WIRE_STAMP_NS;
 }
 
+/*
+ * The send half will be bound to that name. If another entry is of it, its packets would be taken for
+ * one or the other entry's: a space that is over goes with the name. false: there is more than that.
+ */
+static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
+{
+    struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
+    struct mrd_peer before = *peer;
+
+    if (!other)
+        return true;
+    if (other->tx || other->space.state != MRD_SPACE_TOMB || before.space.state == MRD_SPACE_KNOWN)
+        return false;
+    peer->space = other->space;
+    peer->place = other->place;
+    peer->heard_ns = other->heard_ns;
+    other->space = before.space;
+    other->place = before.place;
+    other->heard_ns = before.heard_ns;
+    return true;
+}
+
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_rx_packet *packet)
@@ -446,6 +468,10 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     }
     if (tx->contact.has_cookie && tx->contact.cookie == head->cookie)
         return; /* the same as before, and answered already */
+    if (!tx->contact.inc && !take_name(e, peer, head->src_inc)) {
+        mrd_half_peer_restarted(e, peer, false);
+        return;
+    }
     /* Data goes in an epoch of its own, with a first contact of its own. */
     if (tx->contact.hello && renew_epoch(e, peer, head->src_inc))
         tx->contact.knew_inc = true;

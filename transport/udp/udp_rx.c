@@ -202,8 +202,8 @@ static enum got receive_many(struct mrd_udp *udp)
     do
         n = recvmmsg(rx->fd, msg, most, MSG_DONTWAIT, NULL);
     while (n < 0 && errno == EINTR);
-    if (n < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES)) {
-        rx->one_by_one = true;
+    if (n < 0 && errno != EAGAIN) {
+        rx->one_by_one = errno == ENOSYS || errno == EPERM || errno == EACCES;
         return receive_plain(udp);
     }
     if (n <= 0)

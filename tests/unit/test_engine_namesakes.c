@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Two entries at one address, of two names of the peer. Our question from one of them is answered by the name of the other: each name
+ * is of one entry, or what was executed by it is executed again.
+ */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, FIRST = 1, SECOND = 2, NAME_1 = 1168, NAME_2 = 1154 };
+
+static struct pair pair;
+static uint32_t stamp = 1000;
+
+static struct mrd_wire_head head_of(struct pair *p, uint32_t inc, uint32_t epoch, uint32_t psn)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    head.src_inc = inc;
+    head.epoch = epoch;
+    head.psn = psn;
+    head.stamp = stamp++;
+    return head;
+}
+
+static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head, uint8_t ours)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.to.ip[15] = ours;
+    return mrd_contact_identify(p->end[AT].e, head, &packet);
+}
+
+/* The first contact that was taken, with its cookie. */
+static struct mrd_wire_head contact(struct pair *p, uint32_t inc, uint32_t epoch, uint8_t ours)
+{
+    struct mrd_answers *a = &p->end[AT].e->answers;
+    struct mrd_wire_head head = head_of(p, inc, epoch, 0);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.dst_inc = 0;
+    assert_null(identify(p, &head, ours));
+    assert_int_not_equal(a->head, a->tail);
+    head.dst_inc = a->ring[a->head % MRD_STATELESS_MAX].head.src_inc;
+    head.cookie = a->ring[a->head % MRD_STATELESS_MAX].head.cookie;
+    a->head = a->tail;
+    head.flags |= MRD_WIRE_COOKIE;
+    return head;
+}
+
+static bool executed(struct pair *p, const struct mrd_wire_head *head, uint8_t ours)
+{
+    struct mrd_peer *peer = identify(p, head, ours);
+
+    if (!peer || mrd_rcv_check(&peer->rx->rcv, head->psn) != MRD_RCV_NEW)
+        return false;
+    mrd_rcv_add(&peer->rx->rcv, head->psn, false);
+    return true;
+}
+
+/*
+ * The peer calls us at two addresses, by two names. Both spaces are over (an outage). We ask from the entry that is found; meanwhile the
+ * peer's other name may begin a new space, in its own entry. Our question left from that address of ours (the other one fails, or the
+ * mover chose), so it is answered by that name.
+ */
+enum then { THE_SAME_AGAIN, THE_NEXT, THE_ONE_BEFORE };
+
+static void two_entries_for_one_name(enum then then)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head first, second, again, challenge;
+    struct mrd_rx_packet packet;
+    struct mrd_peer *asks, *one, *two;
+    struct mrd_engine *e;
+    uint32_t name;
+    uint8_t ours;
+
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    e = p->end[AT].e;
+    first = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &first, FIRST));
+    one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    second = contact(p, NAME_2, 6, SECOND);
+    assert_true(executed(p, &second, SECOND));
+    two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
+    assert_ptr_not_equal(one, two);
+    p->now += MRD_SEC;
+    mrd_engine_begin(e, p->now);
+    mrd_half_end_rx(e, one, MRD_SPACE_TOMB);
+    mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
+    asks = mrd_half_open_peer(e, &one->addr); /* as a post does */
+    mrd_half_open_tx(e, asks);
+    assert_int_equal(asks->tx->contact.inc, 0);
+    name = asks == one ? NAME_2 : NAME_1;
+    ours = asks == one ? SECOND : FIRST;
+    if (then != THE_ONE_BEFORE) {
+        again = contact(p, name, 9, ours);
+        assert_true(executed(p, &again, ours));
+        assert_int_equal((asks == one ? two : one)->space.epoch, 9);
+    }
+    challenge = hand_head(p, AT, MRD_WIRE_CHALLENGE);
+    challenge.dst_inc = asks->pair.own_inc;
+    challenge.src_inc = name;
+    challenge.epoch = asks->tx->contact.epoch;
+    challenge.cookie = 1;
+    challenge.echo_stamp = mrd_wire_stamp(p->now);
+    packet = (struct mrd_rx_packet){.from = one->addr, .to = p->end[AT].addr};
+    packet.to.ip[15] = ours;
+    mrd_contact_challenge(e, &challenge, &packet);
+    if (then == THE_SAME_AGAIN) {
+        assert_false(executed(p, &again, ours)); /* its ack was lost */
+    } else if (then == THE_ONE_BEFORE) {
+        assert_non_null(asks->tx); /* it goes on, by that name */
+        assert_int_equal(asks->tx->contact.inc, name);
+        assert_false(executed(p, &first, FIRST));
+        assert_false(executed(p, &second, SECOND));
+        again = contact(p, name, 9, ours);
+        assert_true(executed(p, &again, ours));
+        assert_int_equal(asks->space.epoch, 9);
+    } else {
+        struct mrd_wire_head next = head_of(p, name, 9, 1);
+
+        next.dst_inc = asks->pair.own_inc;
+        assert_true(executed(p, &next, ours)); /* not reset */
+    }
+    pair_end(p);
+}
+
+static void namesakes__execute_once(void **state)
+{
+    (void)state;
+    two_entries_for_one_name(THE_SAME_AGAIN);
+}
+
+static void namesakes__the_space_goes_on(void **state)
+{
+    (void)state;
+    two_entries_for_one_name(THE_NEXT);
+}
+
+/* Its own space is over, too: what came in there stays known as executed. */
+static void namesakes__what_is_over_goes_with_the_name(void **state)
+{
+    (void)state;
+    two_entries_for_one_name(THE_ONE_BEFORE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(namesakes__execute_once),
+        cmocka_unit_test(namesakes__the_space_goes_on),
+        cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
