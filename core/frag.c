@@ -104,9 +104,10 @@ static struct mrd_frag *find(struct mrd_frags *frags, const struct mrd_allocator
     return f;
 }
 
-const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
-                             uint32_t sender, const struct mrd_wire_head *head, const uint8_t *data,
-                             uint32_t bytes, uint64_t now_ns, uint32_t *len, bool *fits)
+const struct mrd_frag *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
+                                     uint32_t sender, const struct mrd_wire_head *head,
+                                     const uint8_t *data, uint32_t bytes, uint64_t now_ns,
+                                     bool *fits)
 {
     uint32_t offset = head->whole_offset, total = head->whole_len;
     struct mrd_frag *f;
@@ -127,6 +128,8 @@ const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator
         if (f->came[unit / 64] & 1ull << unit % 64)
             continue;
         f->came[unit / 64] |= 1ull << unit % 64;
+        if (unit == 0)
+            f->head_stamp = head->stamp;
         memcpy(f->bytes + at, data + (at - offset), n);
         f->got += n;
     }
@@ -134,6 +137,5 @@ const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator
         return NULL;
     f->got = 0;
     f->was_whole = true;
-    *len = total;
-    return f->bytes;
+    return f;
 }

@@ -27,6 +27,7 @@ struct mrd_frag {
     uint32_t sender, epoch, psn; /* one packet; its transmissions are alike */
     uint32_t total, got;         /* bytes; got 0: free */
     uint32_t stamp;              /* of the last piece */
+    uint32_t head_stamp;         /* of the piece that the packet's header came in */
     bool was_whole;              /* free: more pieces of that transmission may follow */
     uint64_t fed_ns;             /* when a piece came last */
     uint64_t came[MRD_FRAG_WHOLE_BYTES / MRD_FRAG_UNIT / 64 + 1]; /* a bit for each unit */
@@ -39,14 +40,16 @@ struct mrd_frags {
 
 void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocator);
 /*
- * A fragment came, and its payload check holds. Returns the whole packet of *len bytes when that was
- * the last missing one, valid until the next call; else NULL. *fits: it may belong to a packet.
+ * A fragment came, and its payload check holds. Returns the whole packet, `bytes` of `total` bytes,
+ * when that was the last missing one, valid until the next call; else NULL. *fits: it may belong to a
+ * packet.
  * What follows of the same transmission then is dropped.
  * `sender`: a number of its own, which may have more than one packet put together while it has no more
  * than it leaves room for.
  */
-const uint8_t *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
-                             uint32_t sender, const struct mrd_wire_head *head, const uint8_t *data,
-                             uint32_t bytes, uint64_t now_ns, uint32_t *len, bool *fits);
+const struct mrd_frag *mrd_frags_add(struct mrd_frags *frags, const struct mrd_allocator *allocator,
+                                     uint32_t sender, const struct mrd_wire_head *head,
+                                     const uint8_t *data, uint32_t bytes, uint64_t now_ns,
+                                     bool *fits);
 
 #endif

@@ -209,6 +209,7 @@ static void rx_fragment(struct mrd_engine *e, const struct mrd_rx_in *piece)
 {
     const struct mrd_wire_head *head = &piece->head;
     struct mrd_rx_in in = {.whole = *piece->packet};
+    const struct mrd_frag *whole;
     uint32_t sender;
     bool fits;
 
@@ -219,21 +220,26 @@ static void rx_fragment(struct mrd_engine *e, const struct mrd_rx_in *piece)
     sender = fragment_sender(e, head, piece->packet);
     if (!sender)
         return;
-    in.whole.data = mrd_frags_add(&e->frags, &e->allocator, sender, head, piece->payload,
-                                  piece->payload_len, e->clock.now_ns, &in.whole.len, &fits);
+    whole = mrd_frags_add(&e->frags, &e->allocator, sender, head, piece->payload,
+                          piece->payload_len, e->clock.now_ns, &fits);
     e->stats.rx_fragments += fits;
     e->stats.rx_drop_length += !fits;
+    if (!whole)
+        return;
+    in.whole.data = whole->bytes;
+    in.whole.len = whole->total;
     in.packet = &in.whole;
-    if (!in.whole.data || !decode(e, &in))
+    if (!decode(e, &in))
         return;
     if (in.head.type != MRD_WIRE_DATA || in.head.psn != head->psn) {
         e->stats.rx_drop_malformed++;
         return;
     }
-    /* Of an earlier transmission, like its stamp: what the sender held then it may hold now. */
-    if (in.head.stamp != head->stamp)
-        in.head.flags &= (uint8_t)~MRD_WIRE_FORGOTTEN;
-    in.head.stamp = head->stamp; /* of the last piece: the round trip is of that */
+    /*
+     * The round trip is of the last piece. But that the sender holds no space of ours it may have said
+     * in an earlier transmission.
+     */
+    in.head.stamp = in.head.flags & MRD_WIRE_FORGOTTEN ? whole->head_stamp : head->stamp;
     in.head.path_id = head->path_id;
     rx_data(e, &in);
 }

@@ -47,17 +47,15 @@ static bool add_sent(uint32_t psn, uint32_t stamp, uint32_t total, uint32_t offs
     const uint32_t peer = 1 + psn; /* each is another one's */
     struct mrd_wire_head head = {
         .psn = psn, .stamp = stamp, .whole_len = total, .whole_offset = offset};
-    const uint8_t *whole;
-    uint32_t len = 0;
+    const struct mrd_frag *whole;
     bool fits;
 
-    whole =
-        mrd_frags_add(&frags, &alloc.ops, peer, &head, packet + offset, bytes, now_ns, &len, &fits);
+    whole = mrd_frags_add(&frags, &alloc.ops, peer, &head, packet + offset, bytes, now_ns, &fits);
     assert_true(fits);
     if (!whole)
         return false;
-    assert_int_equal(len, total);
-    assert_memory_equal(whole, packet, total);
+    assert_int_equal(whole->total, total);
+    assert_memory_equal(whole->bytes, packet, total);
     return true;
 }
 
@@ -100,7 +98,6 @@ static void mrd_frags_add__of_one_packet_each(void **state)
     enum { PEER = 7, OTHER = 8 };
     struct mrd_wire_head head = {.epoch = 2, .psn = 3, .stamp = 4};
     struct mrd_wire_head heads[3];
-    uint32_t len;
     bool fits;
 
     (void)state;
@@ -112,16 +109,15 @@ static void mrd_frags_add__of_one_packet_each(void **state)
     heads[2].whole_len++;
     for (unsigned i = 0; i < 4; i++) {
         mrd_frags_fini(&frags, &alloc.ops);
-        assert_null(
-            mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet, 64, now_ns, &len, &fits));
+        assert_null(mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet, 64, now_ns, &fits));
         head.whole_offset = 64;
         head.stamp++;
         heads[i % 3].whole_offset = 64;
         assert_null(mrd_frags_add(&frags, &alloc.ops, i < 3 ? PEER : OTHER,
-                                  i < 3 ? &heads[i] : &head, packet + 64, 64, now_ns, &len, &fits));
+                                  i < 3 ? &heads[i] : &head, packet + 64, 64, now_ns, &fits));
         assert_true(fits);
         assert_non_null(
-            mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet + 64, 64, now_ns, &len, &fits));
+            mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet + 64, 64, now_ns, &fits));
         head.whole_offset = 0;
     }
 }
@@ -183,20 +179,19 @@ static void mrd_frags_add__leftovers(void **state)
 static void mrd_frags_add__leaves_room(void **state)
 {
     struct mrd_wire_head head = {.whole_len = 128};
-    uint32_t len;
     bool fits;
 
     (void)state;
     for (; head.psn < MRD_FRAGS; head.psn++)
-        assert_null(mrd_frags_add(&frags, &alloc.ops, 1, &head, packet, 64, now_ns, &len, &fits));
+        assert_null(mrd_frags_add(&frags, &alloc.ops, 1, &head, packet, 64, now_ns, &fits));
     head.whole_offset = 64;
     for (head.psn = 0; head.psn < MRD_FRAGS; head.psn++)
-        assert_int_equal(mrd_frags_add(&frags, &alloc.ops, 1, &head, packet + 64, 64, now_ns, &len,
-                                       &fits) != NULL,
-                         head.psn < MRD_FRAGS / 2);
-    assert_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet + 64, 64, now_ns, &len, &fits));
+        assert_int_equal(
+            mrd_frags_add(&frags, &alloc.ops, 1, &head, packet + 64, 64, now_ns, &fits) != NULL,
+            head.psn < MRD_FRAGS / 2);
+    assert_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet + 64, 64, now_ns, &fits));
     head.whole_offset = 0;
-    assert_non_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet, 64, now_ns, &len, &fits));
+    assert_non_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet, 64, now_ns, &fits));
 }
 
 /* What no packet can be made of is refused, and takes no memory. */
@@ -221,11 +216,10 @@ static void mrd_frags_add__refuses_nonsense(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_wire_head head = {.whole_len = table[i].total, .whole_offset = table[i].offset};
-        uint32_t len;
         bool fits = true;
 
-        assert_null(mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet, table[i].bytes, now_ns,
-                                  &len, &fits));
+        assert_null(
+            mrd_frags_add(&frags, &alloc.ops, PEER, &head, packet, table[i].bytes, now_ns, &fits));
         assert_false(fits);
     }
     assert_null(frags.frag[0]);

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer that forgot us says so in a packet that comes in pieces. */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, FAR = 1 };
+
+static struct pair pair;
+
+/*
+ * FAR gives AT up, as after an outage, and sends again. AT answers what it got. `cut`: what FAR sent first is
+ * lost and its own route takes less by then, so all goes again in pieces. Returns the status of the answer.
+ */
+static enum mrd_wc_status answer_after_an_outage(bool cut)
+{
+    struct pair *p = &pair;
+    struct mrd_wc wc;
+    struct mrd_engine *far;
+    struct mrd_peer *peer;
+    uint64_t until;
+
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    far = p->end[FAR].e;
+    for (unsigned i = 0; i < 2; i++) {
+        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, 64);
+        pair_settle(p, p->now + MRD_MSEC);
+        assert_int_equal(pair_poll(p, i, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    }
+    pair_settle(p, p->now + 100 * MRD_MSEC);
+    p->now += 500 * MRD_MSEC;
+    mrd_engine_begin(far, p->now);
+    peer = mrd_peer_find(&far->peers, &p->end[AT].addr);
+    mrd_half_peer_unreachable(far, peer);
+    pair_post(p, FAR, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    pair_turn(p, FAR); /* hello */
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, AT); /* its challenge */
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, FAR); /* the data */
+    if (cut) {
+        p->end[AT].num_inbox = 0;
+        mrd_half_too_big(far, peer, PAIR_PAYLOAD / 2);
+    }
+    until = p->now + 500 * MRD_MSEC;
+    for (int got = 0; !got && p->now < until; got = pair_poll(p, FAR, &wc))
+        pair_settle(p, p->now + 100 * MRD_USEC);
+    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    assert_int_equal(p->end[AT].e->stats.rx_fragments != 0, cut);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, 64); /* the answer */
+    pair_settle(p, p->now + 100 * MRD_MSEC);
+    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    pair_settle(p, p->now + 20 * MRD_SEC);
+    pair_end(p);
+    return wc.status;
+}
+
+static void forgotten__in_one_packet(void **state)
+{
+    (void)state;
+    assert_int_equal(answer_after_an_outage(false), MRD_WC_SUCCESS);
+}
+
+static void forgotten__in_pieces(void **state)
+{
+    (void)state;
+    assert_int_equal(answer_after_an_outage(true), MRD_WC_SUCCESS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(forgotten__in_one_packet),
+        cmocka_unit_test(forgotten__in_pieces),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
