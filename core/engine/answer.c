@@ -67,6 +67,7 @@ static bool may_answer(struct mrd_engine *e, bool named)
     return true;
 }
 
+/* Counts one more answer in this window of MRD_ANSWERS_NS, and notes since when answers wait. */
 static void count(struct mrd_engine *e)
 {
     struct mrd_answers *a = &e->answers;

@@ -434,18 +434,20 @@ static bool was_heard_since(const struct mrd_engine *e, const struct mrd_peer *p
 static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
     struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
-    struct mrd_peer before = *peer;
+    struct mrd_peer_space space = peer->space;
+    struct mrd_peer_place place = peer->place;
+    uint64_t heard_ns = peer->heard_ns;
 
     if (!other)
         return true;
-    if (other->tx || other->space.state != MRD_SPACE_TOMB || before.space.state == MRD_SPACE_KNOWN)
+    if (other->tx || other->space.state != MRD_SPACE_TOMB || space.state == MRD_SPACE_KNOWN)
         return false;
     peer->space = other->space;
     peer->place = other->place;
     peer->heard_ns = other->heard_ns;
-    other->space = before.space;
-    other->place = before.place;
-    other->heard_ns = before.heard_ns;
+    other->space = space;
+    other->place = place;
+    other->heard_ns = heard_ns;
     return true;
 }
 
