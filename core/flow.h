@@ -35,7 +35,7 @@ struct mrd_flow_tx {
     struct mrd_hash_node by_key;
     struct mrd_node peer_node;
     struct mrd_peer *peer; /* NULL: the space ended; the mover still reads the messages' buffers */
-    uint32_t qpn, remote_qpn, peer_id;
+    uint32_t qpn, remote_qpn;
     uint32_t msn_next, rsn_next; /* numbers of the next message posted */
     /*
      * The remote queue pair is gone or in error. It refused broken_msn first: messages from there

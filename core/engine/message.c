@@ -113,28 +113,53 @@ static void settle(struct mrd_flow_tx *flow, struct mrd_msg *msg)
 }
 
 /*
- * Complete what is settled and no longer read by the mover, in the order posted. What was posted
- * before the space ended goes first.
+ * Complete what is settled and no longer read by the mover, in the order posted. Returns false if
+ * something is left.
  */
+static bool complete_settled(struct mrd_engine *e, struct mrd_flow_tx *flow)
+{
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&flow->msgs))) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, order.node);
+
+        if (!msg->order.settled || msg->reading)
+            return false;
+        complete(e, msg);
+    }
+    if (!flow->peer)
+        mrd_list_remove(&flow->qp_node);
+    mrd_tx_flow_rest(e, flow);
+    return true;
+}
+
+/*
+ * What the mover still reads of a space that ended was posted before all that goes on, and completes
+ * first. All flows to a queue pair of that number wait, whatever peer they are of: the handle may
+ * have another entry by now, at another address.
+ */
+static void complete_in_turn(struct mrd_engine *e, struct mrd_qp_impl *qp, uint32_t remote_qpn)
+{
+    struct mrd_flow_tx *flow;
+
+    while ((flow = mrd_tx_flow_first(&qp->ended, &qp->ended, remote_qpn)))
+        if (!complete_settled(e, flow))
+            return;
+    for (const struct mrd_node *n = &qp->flows;
+         (flow = mrd_tx_flow_first(n, &qp->flows, remote_qpn)); n = &flow->qp_node)
+        if (!mrd_list_empty(&flow->msgs))
+            complete_settled(e, flow);
+}
+
 static void complete_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
-    struct mrd_flow_tx *next;
+    struct mrd_node *n = mrd_list_first(&flow->msgs);
+    struct mrd_qp_impl *qp = n ? mrd_container_of(n, struct mrd_msg, order.node)->qp : NULL;
 
-    for (; flow; flow = next) {
-        const struct mrd_qp_impl *qp = NULL;
-        struct mrd_node *n;
-
-        while ((n = mrd_list_first(&flow->msgs))) {
-            struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, order.node);
-
-            if (!msg->order.settled || msg->reading || mrd_tx_flow_is_behind(msg->qp, flow))
-                return;
-            qp = msg->qp;
-            complete(e, msg);
-        }
-        next = !flow->peer && qp ? mrd_tx_flow_behind(qp, flow) : NULL;
-        mrd_tx_flow_rest(e, flow);
-    }
+    if (qp && mrd_tx_flow_first(&qp->ended, &qp->ended, flow->remote_qpn))
+        complete_in_turn(e, qp, flow->remote_qpn);
+    else
+        complete_settled(e, flow);
 }
 
 /*
@@ -207,7 +232,7 @@ void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_list_remove(&flow->idle_node);
     mrd_list_remove(&flow->qp_node);
     if (qp)
-        mrd_tx_flow_end(qp, flow);
+        mrd_list_append(&qp->ended, &flow->qp_node);
     flow->peer = NULL;
     flow->closing = false;
     complete_flow(e, flow);

@@ -84,14 +84,9 @@ struct mrd_flow_tx *mrd_tx_flow_open(struct mrd_engine *e, struct mrd_peer *peer
  * in flight.
  */
 void mrd_tx_flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow);
-/*
- * Its space ended while the mover still reads buffers of its messages. Until these are complete,
- * those of a later flow to the same remote queue pair are not: they were posted later.
- */
-void mrd_tx_flow_end(struct mrd_qp_impl *qp, struct mrd_flow_tx *flow);
-bool mrd_tx_flow_is_behind(const struct mrd_qp_impl *qp, const struct mrd_flow_tx *flow);
-/* Such a flow is complete, and off the list. Returns the next one, whose turn it is, or NULL. */
-struct mrd_flow_tx *mrd_tx_flow_behind(const struct mrd_qp_impl *qp, struct mrd_flow_tx *flow);
+/* The first flow after that node of a queue pair's list that goes to a queue pair of that number. */
+struct mrd_flow_tx *mrd_tx_flow_first(const struct mrd_node *after, const struct mrd_node *list,
+                                      uint32_t remote_qpn);
 /* Its CLOSE was acked: the record goes, unless something was posted meanwhile. */
 void mrd_tx_flow_close_acked(struct mrd_engine *e, struct mrd_flow_tx *flow);
 /* The peer's flows that were idle for so long are to be closed. */

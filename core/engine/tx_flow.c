@@ -20,47 +20,22 @@ struct mrd_flow_tx *mrd_tx_flow_open(struct mrd_engine *e, struct mrd_peer *peer
     if (!flow)
         return NULL;
     mrd_flow_tx_init(flow, peer, qpn, remote_qpn);
-    flow->peer_id = peer->id;
     mrd_hash_add(&e->flows_tx.by_key, &flow->by_key, hash);
     mrd_list_append(&peer->flows_tx, &flow->peer_node);
     mrd_list_append(&qp->flows, &flow->qp_node);
     return flow;
 }
 
-/* The first flow on that list from the queue pair to the same remote one. */
-static struct mrd_flow_tx *first_like(const struct mrd_node *list, const struct mrd_flow_tx *flow)
+struct mrd_flow_tx *mrd_tx_flow_first(const struct mrd_node *after, const struct mrd_node *list,
+                                      uint32_t remote_qpn)
 {
-    for (struct mrd_node *n = list->next; n != list; n = n->next) {
-        struct mrd_flow_tx *other = mrd_container_of(n, struct mrd_flow_tx, qp_node);
+    for (struct mrd_node *n = after->next; n != list; n = n->next) {
+        struct mrd_flow_tx *flow = mrd_container_of(n, struct mrd_flow_tx, qp_node);
 
-        if (other->peer_id == flow->peer_id && other->remote_qpn == flow->remote_qpn)
-            return other;
+        if (flow->remote_qpn == remote_qpn)
+            return flow;
     }
     return NULL;
-}
-
-void mrd_tx_flow_end(struct mrd_qp_impl *qp, struct mrd_flow_tx *flow)
-{
-    mrd_list_append(&qp->ended, &flow->qp_node);
-}
-
-bool mrd_tx_flow_is_behind(const struct mrd_qp_impl *qp, const struct mrd_flow_tx *flow)
-{
-    const struct mrd_flow_tx *first;
-
-    if (mrd_list_empty(&qp->ended))
-        return false;
-    first = first_like(&qp->ended, flow);
-    return first && first != flow;
-}
-
-struct mrd_flow_tx *mrd_tx_flow_behind(const struct mrd_qp_impl *qp, struct mrd_flow_tx *flow)
-{
-    struct mrd_flow_tx *next;
-
-    mrd_list_remove(&flow->qp_node);
-    next = first_like(&qp->ended, flow);
-    return next ? next : first_like(&qp->flows, flow);
 }
 
 static void release(struct mrd_engine *e, struct mrd_flow_tx *flow)

@@ -187,6 +187,40 @@ static void mrd_msg_end_read__later_flows_wait(void **state)
     end_ordered(p, kept);
 }
 
+/*
+ * Its space ended while the mover read, and the handle has another entry: the peer had moved, was given
+ * up, and is back where the handle says.
+ */
+static void mrd_msg_end_read__another_entry(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *peer = peer_of(p);
+    struct mrd_msg *first = &hand_qp(p, AT)->msgs[1], *last;
+    struct mrd_addr elsewhere = peer->addr;
+
+    (void)state;
+    first->reading = 1;
+    elsewhere.ip[15] ^= 8;
+    mrd_peer_move(&e->peers, peer, &elsewhere);
+    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    peer->given_up = true;
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    p->now += MRD_MSEC; /* later than the other end opened */
+    last = post_write(p, 3);
+    assert_ptr_not_equal(last->peer, peer);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(last->state, MRD_MSG_DONE);
+    expect_nothing(p);
+    mrd_msg_end_read(e, first);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
+    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
+    assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 503);
+    assert_int_equal(e->flows_tx.pool.used, 1);
+    end_ordered(p, kept);
+}
+
 /* What never left is over at once; what the target may half hold is over when it was told. */
 static void mrd_msg_cancel__tells_where_it_matters(void **state)
 {
@@ -485,6 +519,7 @@ int main(void)
         cmocka_unit_test(mrd_msg_abandon__statuses),
         cmocka_unit_test(mrd_msg_end_read__after_the_end_of_its_flow),
         cmocka_unit_test(mrd_msg_end_read__later_flows_wait),
+        cmocka_unit_test(mrd_msg_end_read__another_entry),
         cmocka_unit_test(mrd_msg_cancel__tells_where_it_matters),
         cmocka_unit_test(mrd_msg_cancel__waits_for_its_packet),
         cmocka_unit_test(mrd_msg_record_acked__unsignaled),
