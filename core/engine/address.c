@@ -91,6 +91,19 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
     mrd_answer_challenge(e, peer->pair.own_inc, 0, head, packet);
 }
 
+/* What we send it from there has the epoch that it knows us by, which no answer tells. */
+void mrd_address_sought(struct mrd_engine *e, struct mrd_peer *peer,
+                        const struct mrd_rx_packet *packet)
+{
+    const struct mrd_peer_place *place = &peer->place;
+
+    if (e->clock.now_ns - place->heard_ns < MRD_MOVED_NS || mrd_address_is_unknown(packet->to.ip) ||
+        !memcmp(place->own_ip, packet->to.ip, sizeof(place->own_ip)))
+        return;
+    mrd_address_of_ours(peer, &packet->to);
+    mrd_half_ask(e, peer);
+}
+
 void mrd_address_prove(struct mrd_engine *e, struct mrd_peer *peer, uint64_t cookie)
 {
     struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);

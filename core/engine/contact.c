@@ -275,6 +275,8 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
             mrd_answer_reset(e, peer, head, packet);
             return NULL;
         }
+        if (known && !named)
+            mrd_address_sought(e, peer, packet);
         if (!known || !named)
             peer = admit(e, peer, own_inc, head, packet, &addr);
         else
@@ -451,6 +453,21 @@ static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
     return true;
 }
 
+/*
+ * The peer answers as the one that another entry is of. While that entry is elsewhere, this one asks on:
+ * the peer shows it where it is now, see mrd_address_sought(). Once it is here as well, it is found by
+ * whoever posts to the address. What was posted to this entry ends: its numbers are of this one.
+ */
+static void leave_to_namesake(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
+{
+    const struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
+
+    if (memcmp(&other->addr, &peer->addr, sizeof(other->addr)) != 0)
+        return;
+    peer->given_up = true;
+    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+}
+
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_rx_packet *packet)
@@ -471,7 +488,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     if (tx->contact.has_cookie && tx->contact.cookie == head->cookie)
         return; /* the same as before, and answered already */
     if (!tx->contact.inc && !take_name(e, peer, head->src_inc)) {
-        mrd_half_peer_restarted(e, peer, false);
+        leave_to_namesake(e, peer, head->src_inc);
         return;
     }
     /* Data goes in an epoch of its own, with a first contact of its own. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two entries at one address, of two names of the peer. Our question from one of them is answered by the name of the other: each name
- * is of one entry, or what was executed by it is executed again.
+ * Two entries at one address, of two names of the peer. Our question from one of them is answered by
+ * the name of the other: each name is of one entry, or what was executed by it is executed again.
  */
 #include "tests/unit/engine_hand.h"
 
@@ -56,19 +56,35 @@ static bool executed(struct pair *p, const struct mrd_wire_head *head, uint8_t o
     return true;
 }
 
+/* What answers our question: the challenge for it, by that name, to that address of ours. */
+static void challenged(struct pair *p, const struct mrd_peer *asks, uint32_t name, uint8_t ours)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_CHALLENGE);
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.to.ip[15] = ours;
+    head.dst_inc = asks->pair.own_inc;
+    head.src_inc = name;
+    head.epoch = asks->tx->contact.epoch;
+    head.cookie = 1;
+    head.echo_stamp = mrd_wire_stamp(p->now);
+    mrd_contact_challenge(p->end[AT].e, &head, &packet);
+}
+
 /*
- * The peer calls us at two addresses, by two names. Both spaces are over (an outage). We ask from the entry that is found; meanwhile the
- * peer's other name may begin a new space, in its own entry. Our question left from that address of ours (the other one fails, or the
- * mover chose), so it is answered by that name.
+ * The peer calls us at two addresses, by two names. Both spaces are over (an outage). We ask from the
+ * entry that is found; meanwhile the peer's other name may begin a new space, in its own entry. Our
+ * question left from that address of ours (the other one fails, or the mover chose), so it is answered
+ * by that name.
  */
-enum then { THE_SAME_AGAIN, THE_NEXT, THE_ONE_BEFORE };
+enum then { THE_SAME_AGAIN, THE_NEXT, THE_ONE_BEFORE, FROM_ELSEWHERE };
 
 static void two_entries_for_one_name(enum then then)
 {
     struct pair *p = &pair;
-    struct mrd_wire_head first, second, again, challenge;
-    struct mrd_rx_packet packet;
-    struct mrd_peer *asks, *one, *two;
+    struct mrd_wire_head first, second, again;
+    struct mrd_peer *asks, *other, *one, *two;
+    struct mrd_addr here, elsewhere;
     struct mrd_engine *e;
     uint32_t name;
     uint8_t ours;
@@ -91,6 +107,9 @@ static void two_entries_for_one_name(enum then then)
     asks = mrd_half_open_peer(e, &one->addr); /* as a post does */
     mrd_half_open_tx(e, asks);
     assert_int_equal(asks->tx->contact.inc, 0);
+    other = asks == one ? two : one;
+    here = elsewhere = asks->addr;
+    elsewhere.ip[15] ^= 8;
     name = asks == one ? NAME_2 : NAME_1;
     ours = asks == one ? SECOND : FIRST;
     if (then == THE_ONE_BEFORE) {
@@ -98,17 +117,11 @@ static void two_entries_for_one_name(enum then then)
     } else {
         again = contact(p, name, 9, ours);
         assert_true(executed(p, &again, ours));
-        assert_int_equal((asks == one ? two : one)->space.epoch, 9);
+        assert_int_equal(other->space.epoch, 9);
     }
-    challenge = hand_head(p, AT, MRD_WIRE_CHALLENGE);
-    challenge.dst_inc = asks->pair.own_inc;
-    challenge.src_inc = name;
-    challenge.epoch = asks->tx->contact.epoch;
-    challenge.cookie = 1;
-    challenge.echo_stamp = mrd_wire_stamp(p->now);
-    packet = (struct mrd_rx_packet){.from = one->addr, .to = p->end[AT].addr};
-    packet.to.ip[15] = ours;
-    mrd_contact_challenge(e, &challenge, &packet);
+    if (then == FROM_ELSEWHERE)
+        mrd_peer_move(&e->peers, other, &elsewhere);
+    challenged(p, asks, name, ours);
     if (then == THE_SAME_AGAIN) {
         assert_false(executed(p, &again, ours)); /* its ack was lost */
     } else if (then == THE_ONE_BEFORE) {
@@ -118,6 +131,14 @@ static void two_entries_for_one_name(enum then then)
         again = contact(p, name, 9, ours);
         assert_true(executed(p, &again, ours));
         assert_int_equal(asks->space.epoch, 9);
+    } else if (then == FROM_ELSEWHERE) {
+        assert_non_null(asks->tx); /* it asks on, until the other entry is here as well */
+        assert_int_equal(asks->tx->contact.inc, 0);
+        mrd_peer_move(&e->peers, other, &here);
+        challenged(p, asks, name, ours);
+        assert_null(asks->tx);
+        assert_ptr_equal(mrd_half_open_peer(e, &here), other);
+        assert_int_equal(e->stats.peers_restarted, 0);
     } else {
         struct mrd_wire_head next = head_of(p, name, 9, 1);
 
@@ -146,12 +167,55 @@ static void namesakes__what_is_over_goes_with_the_name(void **state)
     two_entries_for_one_name(THE_ONE_BEFORE);
 }
 
+/* Work that goes to where the other entry's peer is: to that entry, once it is there. */
+static void namesakes__from_elsewhere(void **state)
+{
+    (void)state;
+    two_entries_for_one_name(FROM_ELSEWHERE);
+}
+
+/*
+ * A peer asks at another address of ours who is there, although we hold a space of it, and was silent
+ * until now: it hears from us from that address.
+ */
+static void namesakes__sought(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    e = p->end[AT].e;
+    head = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &head, FIRST));
+    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    (void)contact(p, NAME_1, 6, SECOND); /* it was heard at the other one just now */
+    assert_null(peer->tx);
+    p->now += MRD_SEC;
+    mrd_engine_begin(e, p->now);
+    (void)contact(p, NAME_1, 7, FIRST); /* it would hear us there */
+    assert_null(peer->tx);
+    assert_int_equal(peer->local.ip[15], FIRST);
+    (void)contact(p, NAME_1, 8, SECOND);
+    assert_non_null(peer->tx);
+    assert_true(peer->tx->probes.silence_due);
+    assert_int_equal(peer->tx->contact.inc, NAME_1);
+    assert_int_equal(peer->local.ip[15], SECOND);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(namesakes__execute_once),
         cmocka_unit_test(namesakes__the_space_goes_on),
         cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
+        cmocka_unit_test(namesakes__from_elsewhere),
+        cmocka_unit_test(namesakes__sought),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
