@@ -19,6 +19,21 @@ static bool is_newest(const struct mrd_engine *e, const struct mrd_peer *peer,
            e->clock.now_ns - peer->place.heard_ns > 2 * MRD_COOKIE_NS + MRD_PACKET_LIFE_NS;
 }
 
+/*
+ * The peer is at the address of others now. Those that ask there, and got no answer yet, would be answered
+ * by it: it would take their name for us for another life of ours, and give this one up.
+ */
+static void take_place(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    struct mrd_peer *other, *next;
+
+    for (other = mrd_peer_first(&e->peers, &peer->addr); other; other = next) {
+        next = mrd_peer_next(other);
+        if (other != peer && other->tx && other->tx->contact.hello && !other->tx->contact.inc)
+            mrd_half_give_way(e, other, peer);
+    }
+}
+
 static void move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_addr *addr)
 {
     mrd_peer_move(&e->peers, peer, addr);
@@ -29,6 +44,7 @@ static void move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_a
     if (peer->rx)
         peer->rx->rcv.now = true;
     mrd_tx_ready(e, peer);
+    take_place(e, peer);
 }
 
 void mrd_address_of_ours(struct mrd_peer *peer, const struct mrd_addr *to)

@@ -455,17 +455,14 @@ static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 
 /*
  * The peer answers as the one that another entry is of. While that entry is elsewhere, this one asks on:
- * the peer shows it where it is now, see mrd_address_sought(). Once it is here as well, it is found by
- * whoever posts to the address. What was posted to this entry ends: its numbers are of this one.
+ * the peer shows it where it is now, see mrd_address_sought().
  */
 static void leave_to_namesake(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
-    const struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
+    struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
 
-    if (memcmp(&other->addr, &peer->addr, sizeof(other->addr)) != 0)
-        return;
-    peer->given_up = true;
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    if (!memcmp(&other->addr, &peer->addr, sizeof(other->addr)))
+        mrd_half_give_way(e, peer, other);
 }
 
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */

@@ -90,6 +90,11 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
  * watch, with an event.
  */
 void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer);
+/*
+ * At their address `to` speaks with the peer: it is found there from now on, and a watch goes on by it.
+ * Work that was posted to the entry `peer` ends: its numbers are of that one.
+ */
+void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to);
 /* The peer closed: what it did not ack by now it never will. */
 void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer);
 /*

@@ -539,6 +539,19 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
+void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
+{
+    bool watched = peer->watch.on;
+
+    peer->watch.on = false;
+    peer->given_up = true;
+    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    if (!watched || to->watch.on)
+        return;
+    to->watch = (struct mrd_peer_watch){.on = true};
+    mrd_half_ask(e, to);
+}
+
 void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (peer->watch.on)

@@ -223,6 +223,40 @@ static void mrd_address_doubt__too_many(void **state)
     pair_end(p);
 }
 
+/*
+ * It moves to an address where another entry asks who is there. That one would be answered by the peer,
+ * by a second name for us: its work ends, its watch goes on. One that was answered is of its own.
+ */
+static void mrd_address_came__takes_the_place_of_a_question(void **state)
+{
+    (void)state;
+    for (unsigned answered = 0; answered < 2; answered++) {
+        struct pair *p = &pair;
+        struct mrd_peer *peer = begin(p), *asks;
+        struct mrd_engine *e = p->end[AT].e;
+        struct mrd_addr there = peer->addr;
+        struct mrd_wire_head head;
+
+        there.ip[15] = ELSEWHERE;
+        asks = mrd_half_open_peer(e, &there);
+        mrd_half_open_tx(e, asks)->contact.hello = true;
+        asks->tx->contact.inc = answered;
+        asks->watch.on = true;
+        head = proof(p, peer, STAMP + 1);
+        came(p, peer, &head, ELSEWHERE);
+        assert_memory_equal(&peer->addr, &there, sizeof(there));
+        assert_int_equal(asks->tx != NULL, answered);
+        assert_int_equal(asks->watch.on, answered);
+        assert_int_equal(peer->watch.on, !answered);
+        if (!answered) {
+            assert_true(peer->tx->probes.silence_due);
+            assert_ptr_equal(mrd_half_open_peer(e, &there), peer);
+        }
+        assert_int_equal(e->stats.peers_restarted, 0);
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +267,7 @@ int main(void)
         cmocka_unit_test(mrd_address_doubt__once_in_a_while),
         cmocka_unit_test(mrd_address_doubt__not_early),
         cmocka_unit_test(mrd_address_doubt__too_many),
+        cmocka_unit_test(mrd_address_came__takes_the_place_of_a_question),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
