@@ -377,6 +377,11 @@ bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
  */
 struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
                                     uint32_t own_inc, uint32_t inc);
+/*
+ * A sum over all incarnations other than `inc` that know us by that name, whether they speak to us or we
+ * to them, wherever they are; 0: there are none.
+ */
+uint32_t mrd_peer_others(const struct mrd_peers *peers, uint32_t own_inc, uint32_t inc);
 /* Another entry that speaks as `inc` to whom it knows by the name that `peer` does; NULL: none. */
 struct mrd_peer *mrd_peer_namesake(const struct mrd_peers *peers, const struct mrd_peer *peer,
                                    uint32_t inc);

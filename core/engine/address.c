@@ -133,10 +133,14 @@ void mrd_address_prove(struct mrd_engine *e, struct mrd_peer *peer, uint64_t coo
 void mrd_address_doubt(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_tx_probes *probes = &peer->tx->probes;
+    const struct mrd_tx_contact *contact = &peer->tx->contact;
     uint64_t present_ns = mrd_clock_present_ns(&e->clock);
     uint64_t pause_ns = source_pause_ns(e);
     struct mrd_turns *turns = &e->turns;
 
+    /* What a first contact says after the challenge holds for the address that was asked. */
+    if (contact->has_cookie && !contact->acked_once)
+        return;
     if (probes->unanswered < MRD_SOURCE_PROBES || present_ns < probes->patience_ns + pause_ns ||
         (peer->place.tried_ns && e->clock.now_ns - peer->place.tried_ns < pause_ns) ||
         turns->wants_source == MRD_ROUTES_WANTED)

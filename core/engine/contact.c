@@ -131,7 +131,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
     bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
                    !mrd_peer_resting(&e->peers, addr);
     bool trusted = (e->config.trusting && !pressed) || head->src_inc == own_inc;
-    uint32_t other = 0;
+    uint32_t others = mrd_peer_others(&e->peers, own_inc, head->src_inc), other = 0;
 
     if (mrd_peer_has_name(&e->peers, head->src_inc) && head->src_inc != own_inc) {
         e->stats.rx_drop_incarnation++; /* as ourselves to another one, who sends it back */
@@ -146,9 +146,9 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
     else if (peer && peer->tx && peer->tx->contact.inc != head->src_inc)
         other = peer->tx->contact.inc;
     if ((!trusted || other) &&
-        !(head->dst_inc == own_inc && mrd_answer_is_proven(e, other, head, packet))) {
+        !(head->dst_inc == own_inc && mrd_answer_is_proven(e, others, head, packet))) {
         e->stats.rx_drop_challenged++;
-        mrd_answer_challenge(e, own_inc, other, head, packet);
+        mrd_answer_challenge(e, own_inc, others, head, packet);
         return NULL;
     }
     if (!peer && has_share(e, addr))

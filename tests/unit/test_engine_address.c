@@ -207,6 +207,25 @@ static void mrd_address_doubt__not_early(void **state)
     pair_end(p);
 }
 
+/* Not after a challenge: what it asks for holds for the source that was asked, until the first ack. */
+static void mrd_address_doubt__not_in_a_first_contact(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin_doubt(p);
+
+    (void)state;
+    peer->tx->contact.has_cookie = true;
+    peer->tx->contact.acked_once = false;
+    assert_false(doubted(p, peer));
+    assert_int_equal(peer->local.ip[15], 1);
+    peer->tx->contact.has_cookie = false; /* it knows us, and asks for none */
+    assert_true(doubted(p, peer));
+    peer->tx->contact.has_cookie = peer->tx->contact.acked_once = true;
+    pass(p, MRD_SOURCE_MAX_NS);
+    assert_true(doubted(p, peer));
+    pair_end(p);
+}
+
 /* So many wait for another source that it must ask again later. */
 static void mrd_address_doubt__too_many(void **state)
 {
@@ -266,6 +285,7 @@ int main(void)
         cmocka_unit_test(mrd_address_came__after_a_long_silence),
         cmocka_unit_test(mrd_address_doubt__once_in_a_while),
         cmocka_unit_test(mrd_address_doubt__not_early),
+        cmocka_unit_test(mrd_address_doubt__not_in_a_first_contact),
         cmocka_unit_test(mrd_address_doubt__too_many),
         cmocka_unit_test(mrd_address_came__takes_the_place_of_a_question),
     };

@@ -3,6 +3,7 @@
  * Two entries at one address, of two names of the peer. Our question from one of them is answered by
  * the name of the other: each name is of one entry, or what was executed by it is executed again.
  */
+#include "core/engine/address.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, NAME_1 = 1168, NAME_2 = 1154 };
@@ -208,6 +209,42 @@ static void namesakes__sought(void **state)
     pair_end(p);
 }
 
+/*
+ * A life ends, the next one takes its place, and reaches us at another address of ours from then on. A
+ * late copy of the first one's contact, cookie and all, comes to where that life reached us.
+ */
+static void namesakes__late_contact_of_the_life_before(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head first, second, third;
+    struct mrd_peer *peer;
+    struct mrd_addr to;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+    e = p->end[AT].e;
+    to = p->end[AT].addr;
+    first = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &first, FIRST));
+    second = contact(p, NAME_2, 6, FIRST);
+    assert_true(executed(p, &second, FIRST));
+    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    assert_int_equal(peer->space.inc, NAME_2);
+    to.ip[15] = SECOND;
+    mrd_address_of_ours(peer, &to);
+    assert_false(executed(p, &first, FIRST));
+    assert_int_equal(peer->space.inc, NAME_2);
+    e->answers.head = e->answers.tail; /* it was asked again */
+    /* Somebody else who is there has a cookie of now. */
+    third = contact(p, NAME_1 + 1, 7, FIRST);
+    assert_true(executed(p, &third, FIRST));
+    assert_int_equal(e->stats.peers, 2);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +253,7 @@ int main(void)
         cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
         cmocka_unit_test(namesakes__from_elsewhere),
         cmocka_unit_test(namesakes__sought),
+        cmocka_unit_test(namesakes__late_contact_of_the_life_before),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
