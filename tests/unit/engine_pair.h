@@ -130,6 +130,14 @@ static inline void pair_begin(struct pair *p)
     pair_open(p);
 }
 
+/* As contexts of real movers are: they challenge first contacts. */
+static inline void pair_begin_wary(struct pair *p)
+{
+    pair_config(p);
+    p->config.trusting = false;
+    pair_open(p);
+}
+
 /* Everything is given back, and no figure differs from what it is derived from. */
 static inline void pair_end(struct pair *p)
 {

@@ -56,9 +56,7 @@ static struct mrd_peer *begin_with_tombstone(struct pair *p)
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     peer = hand_rx_peer(p, AT);
     mrd_peer_name(&e->peers, peer, (struct mrd_pair){.own_inc = 77, .epoch_base = 7});

@@ -175,9 +175,7 @@ static void mrd_contact_identify__to_oneself(void **state)
     struct mrd_peer *peer;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     peer = mrd_half_open_peer(e, &p->end[AT].addr);
     mrd_half_open_tx(e, peer);
@@ -304,9 +302,7 @@ static void mrd_contact_identify__unknown(void **state)
     struct mrd_engine *e;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     head = first_contact(p);
     head.stamp = 1234;
@@ -332,9 +328,7 @@ static void mrd_contact_identify__the_cookie_runs_out(void **state)
     struct mrd_wire_head head, again;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     p->now = p->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
     mrd_engine_begin(p->end[AT].e, p->now);
     head = first_contact(p);
@@ -502,9 +496,7 @@ static void mrd_answer_challenge__limited_in_rate(void **state)
     uint32_t answered = 0;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     head = first_contact(p);
     for (uint32_t i = 0; i < 3 * MRD_ANSWERS_LEAST; i++, head.reply++) {

@@ -24,9 +24,7 @@ static struct mrd_peer *begin(struct pair *p)
 /* The same, but while both ends may just have opened: an empty packet goes first. */
 static struct mrd_peer *begin_young(struct pair *p)
 {
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     return send_some(p);
 }
 

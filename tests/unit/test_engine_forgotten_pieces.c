@@ -18,9 +18,7 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     struct mrd_peer *peer;
     uint64_t until;
 
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     far = p->end[FAR].e;
     for (unsigned i = 0; i < 2; i++) {
         pair_post(p, i, MRD_WR_RDMA_WRITE, 0, 64);

@@ -47,9 +47,7 @@ static void fragments__one_prefix_is_one_host(void **state)
     struct mrd_addr honest = {.ip = {0x20, 1, 0xd, 0xb8, 9}, .port = 1000};
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     for (unsigned i = 0; i < 4 * MRD_FRAGS; i++) {
         struct mrd_addr one = {.ip = {0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i}, .port = 1000};
 

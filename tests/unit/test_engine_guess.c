@@ -16,9 +16,7 @@ static struct mrd_peer *acquainted(struct pair *p)
 {
     struct mrd_wc wc;
 
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     for (unsigned i = 0; i < 2; i++) {
         pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
         pair_settle(p, p->now + MRD_MSEC);
@@ -219,9 +217,7 @@ static void guess__of_the_first_answer(void **state)
     struct mrd_wire_head head;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(p, AT);
     head = hand_head(p, AT, MRD_WIRE_CHALLENGE);

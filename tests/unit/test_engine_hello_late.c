@@ -23,9 +23,7 @@ static void mrd_contact_challenge__at_the_end_of_first_contact(void **state)
     struct mrd_wc wc;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     p->now += 10 * MRD_SEC; /* both were up long before */
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     begun_ns = p->now + MRD_MSEC;

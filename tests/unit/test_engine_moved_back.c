@@ -42,9 +42,7 @@ static void mrd_address_came__copy_of_a_proof(void **state)
     struct mrd_wire_head head;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     round_trips(p, 0, 1); /* the challenge */
     p->now += PAIR_HOP_NS;

@@ -52,9 +52,7 @@ static void mrd_address_came__after_first_contact(void **state)
     struct pair *p = &pair;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     pair_settle(p, p->now + MRD_SEC);
     pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, LEN);
@@ -79,9 +77,7 @@ static void mrd_contact_challenge__late_copy(void **state)
     struct pair_frame copy;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     p->now += PAIR_HOP_NS;
     (void)pair_turn(p, 0);

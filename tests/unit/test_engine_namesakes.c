@@ -90,9 +90,7 @@ static void two_entries_for_one_name(enum then then)
     uint32_t name;
     uint8_t ours;
 
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     first = contact(p, NAME_1, 5, FIRST);
     assert_true(executed(p, &first, FIRST));
@@ -187,9 +185,7 @@ static void namesakes__sought(void **state)
     struct mrd_engine *e;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     head = contact(p, NAME_1, 5, FIRST);
     assert_true(executed(p, &head, FIRST));
@@ -222,9 +218,7 @@ static void namesakes__late_contact_of_the_life_before(void **state)
     struct mrd_engine *e;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     e = p->end[AT].e;
     to = p->end[AT].addr;
     first = contact(p, NAME_1, 5, FIRST);

@@ -66,9 +66,7 @@ static struct mrd_peer *two_lives(struct pair *p, uint32_t second_stamp)
 {
     struct mrd_peer *peer, *next;
 
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     pass(p, MRD_SEC);
     peer = contact(p, 1234, 5, STAMP);
     assert_non_null(peer);
@@ -131,9 +129,7 @@ static void mrd_address_came__own_follows_the_proof(void **state)
     struct mrd_peer *peer;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     pass(p, MRD_SEC);
     peer = contact(p, 1234, 5, STAMP);
     pass(p, 200 * MRD_MSEC);

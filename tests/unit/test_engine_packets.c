@@ -101,9 +101,7 @@ static void mrd_engine_tx__headers_fit_in_96_bytes(void **state)
     uint64_t end_ns;
 
     (void)state;
-    pair_config(p);
-    p->config.trusting = false;
-    pair_open(p);
+    pair_begin_wary(p);
     p->now += MRD_MSEC; /* an epoch must not be older than the challenger */
     pair_post(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
     pair_post_recv(p, 0, 0, PAIR_MEMORY);
