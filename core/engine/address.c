@@ -138,8 +138,9 @@ void mrd_address_doubt(struct mrd_engine *e, struct mrd_peer *peer)
     uint64_t pause_ns = source_pause_ns(e);
     struct mrd_turns *turns = &e->turns;
 
-    /* What a first contact says after the challenge holds for the address that was asked. */
-    if (contact->has_cookie && !contact->acked_once)
+    /* The cookie of a first contact is for the source that was challenged. */
+    if (contact->has_cookie && !contact->acked_once &&
+        e->clock.now_ns - contact->epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS)
         return;
     if (probes->unanswered < MRD_SOURCE_PROBES || present_ns < probes->patience_ns + pause_ns ||
         (peer->place.tried_ns && e->clock.now_ns - peer->place.tried_ns < pause_ns) ||

@@ -207,7 +207,10 @@ static void mrd_address_doubt__not_early(void **state)
     pair_end(p);
 }
 
-/* Not after a challenge: what it asks for holds for the source that was asked, until the first ack. */
+/*
+ * Not while a first contact repeats its cookie, which is for the source that was asked. Later the peer
+ * may have taken it, and only its acks do not arrive.
+ */
 static void mrd_address_doubt__not_in_a_first_contact(void **state)
 {
     struct pair *p = &pair;
@@ -216,8 +219,13 @@ static void mrd_address_doubt__not_in_a_first_contact(void **state)
     (void)state;
     peer->tx->contact.has_cookie = true;
     peer->tx->contact.acked_once = false;
+    peer->tx->contact.epoch_ns = p->now - MRD_FIRST_CONTACT_LIFE_NS;
     assert_false(doubted(p, peer));
     assert_int_equal(peer->local.ip[15], 1);
+    peer->tx->contact.epoch_ns--;
+    assert_true(doubted(p, peer));
+    pass(p, MRD_SOURCE_MAX_NS);
+    peer->tx->contact.epoch_ns = p->now;
     peer->tx->contact.has_cookie = false; /* it knows us, and asks for none */
     assert_true(doubted(p, peer));
     peer->tx->contact.has_cookie = peer->tx->contact.acked_once = true;
