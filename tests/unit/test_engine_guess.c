@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "core/engine/address.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, ROOM = 4 };
@@ -112,6 +113,38 @@ static void guess__without_our_name(void **state)
             assert_int_equal(answers->ring[answers->head++ % MRD_STATELESS_MAX].head.type,
                              fc ? MRD_WIRE_CHALLENGE : MRD_WIRE_RESET);
         }
+    pair_settle(p, p->now + MRD_MSEC);
+    pair_end(p);
+}
+
+/* Does the peer, heard at one address of ours, hear from us from another one then? */
+static bool sought_acts(struct pair *p, const struct mrd_wire_head *head)
+{
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    struct mrd_rx_packet packet = from_peer(p);
+
+    mrd_address_of_ours(peer, &packet.to);
+    packet.to.ip[15] ^= 8;
+    assert_null(mrd_contact_identify(e, head, &packet));
+    e->answers.head = e->answers.tail;
+    return !memcmp(peer->local.ip, packet.to.ip, sizeof(packet.to.ip));
+}
+
+static void guess__of_who_seeks_us(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+
+    (void)state;
+    acquainted(p);
+    p->now += MRD_SEC;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    head = hand_head(p, AT, MRD_WIRE_DATA);
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.dst_inc = 0;
+    head.epoch = mrd_peer_find(&p->end[AT].e->peers, &p->end[1 - AT].addr)->space.epoch + 1;
+    assert_int_equal(count_bits(p, &head, (struct known){{&head.src_inc}, 1}, sought_acts), 32);
     pair_settle(p, p->now + MRD_MSEC);
     pair_end(p);
 }
@@ -436,6 +469,7 @@ int main(void)
         cmocka_unit_test(guess__of_data),
         cmocka_unit_test(guess__of_a_space),
         cmocka_unit_test(guess__without_our_name),
+        cmocka_unit_test(guess__of_who_seeks_us),
         cmocka_unit_test(guess__of_a_new_peer),
         cmocka_unit_test(guess__of_a_reset),
         cmocka_unit_test(guess__of_an_ack),
