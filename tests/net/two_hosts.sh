@@ -23,6 +23,20 @@ take_down()
     done
 }
 
+# carries ADDRESS LINK: a waits until b answers for the address by that link. A new link loses the first packets; a lost
+# question who has the address is asked again after 1 s only, which to a client is a link that is down.
+carries()
+{
+    local try
+
+    for ((try = 0; try < 100; try++)); do
+        ip netns exec "$a" bash -c "echo >/dev/udp/$1/9" 2>/dev/null || true
+        ! ip -n "$a" neigh show "$1" dev "$2" | grep -q REACHABLE || return 0
+        sleep 0.05
+    done
+    fail "$1 does not answer by $2"
+}
+
 # Two hosts with two links, each with IPv4 and IPv6: 10.1.0.1 - 10.1.0.2 and 10.2.0.1 - 10.2.0.2, fd01::1 - fd01::2 and so
 # on. b also has 10.9.0.9 and fd09::9, which are on no link.
 set_up()
@@ -47,6 +61,10 @@ set_up()
     done
     ip -n "$b" addr add 10.9.0.9/32 dev lo
     ip -n "$b" addr add fd09::9/128 dev lo
+    for i in 1 2; do
+        carries 10.$i.0.2 l$i
+        carries fd0$i::2 l$i
+    done
 }
 
 # start_server: talk serve at b.
