@@ -483,8 +483,8 @@ void swarm_check_given_up(struct swarm *s, uint32_t from, uint32_t to, uint64_t 
 /* Called with each packet that leaves a host; after each turn of a host's loop. */
 mrd_sim_tap swarm_judge_packet;
 void swarm_judge_turn(void *s, uint32_t host);
-/* Call when the host's context has closed. */
-void swarm_judge_closed(struct swarm *s, uint32_t host);
+/* Call when the host's context has closed; `kept` packets did not leave: their source is gone. */
+void swarm_judge_closed(struct swarm *s, uint32_t host, uint64_t kept);
 struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool which);
 
 void swarm_poll_host(struct swarm *s, uint32_t host);

@@ -87,12 +87,12 @@ static void judge_ack(struct swarm *s, const struct mrd_sim_datagram *d,
     s->told[d->from][d->to].farewells += ack.live_epoch == UINT32_MAX;
 }
 
-void swarm_judge_closed(struct swarm *s, uint32_t host)
+void swarm_judge_closed(struct swarm *s, uint32_t host, uint64_t kept)
 {
     for (uint32_t to = 0; to < s->config.sim.hosts; to++) {
         uint32_t farewells = s->told[host][to].farewells;
 
-        swarm_check(s, farewells == 0 || farewells >= MRD_FAREWELL_ACKS,
+        swarm_check(s, farewells == 0 || farewells + kept >= MRD_FAREWELL_ACKS,
                     "host %u closed, and acked what it has from host %u %u times", host, to,
                     farewells);
         s->told[host][to].farewells = 0;
