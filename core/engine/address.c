@@ -118,6 +118,7 @@ void mrd_address_sought(struct mrd_engine *e, struct mrd_peer *peer,
         return;
     mrd_address_of_ours(peer, &packet->to);
     mrd_half_ask(e, peer);
+    peer->tx->contact.proves = true;
 }
 
 void mrd_address_prove(struct mrd_engine *e, struct mrd_peer *peer, uint64_t cookie)

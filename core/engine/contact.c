@@ -506,7 +506,8 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         break;
     }
     /* From here on the epoch is younger than the challenger, and what was held back may go. */
-    tx->contact.hello = tx->probes.silence_due = false;
+    tx->contact.hello = false;
+    tx->probes.silence_due = tx->contact.proves;
     e->stats.rx_challenges++;
     tx->contact.inc = head->src_inc;
     tx->contact.cookie = head->cookie;

@@ -206,6 +206,39 @@ static void namesakes__sought(void **state)
 }
 
 /*
+ * The space is over: our question has no name to go by, and is asked for a cookie. The peer hears from us
+ * with the cookie, although we have nothing for it.
+ */
+static void namesakes__sought_after_the_space(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_peer *peer;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin_wary(p);
+    e = p->end[AT].e;
+    head = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &head, FIRST));
+    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
+    p->now += MRD_SEC;
+    mrd_engine_begin(e, p->now);
+    (void)contact(p, NAME_1, 6, SECOND);
+    assert_true(peer->tx->contact.hello);
+    (void)pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+    challenged(p, peer, NAME_1, SECOND);
+    (void)pair_tx(p, AT);
+    assert_int_equal(p->end[1 - AT].num_inbox, 1);
+    head = pair_head(&p->end[1 - AT].inbox[0]);
+    assert_int_equal(head.flags & MRD_WIRE_COOKIE, MRD_WIRE_COOKIE);
+    assert_int_equal(head.cookie, 1);
+    pair_end(p);
+}
+
+/*
  * A life ends, the next one takes its place, and reaches us at another address of ours from then on. A
  * late copy of the first one's contact, cookie and all, comes to where that life reached us.
  */
@@ -247,6 +280,7 @@ int main(void)
         cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
         cmocka_unit_test(namesakes__from_elsewhere),
         cmocka_unit_test(namesakes__sought),
+        cmocka_unit_test(namesakes__sought_after_the_space),
         cmocka_unit_test(namesakes__late_contact_of_the_life_before),
     };
 
