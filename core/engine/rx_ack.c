@@ -319,7 +319,9 @@ static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
     tx->contact.acked_once = true;
     tx->contact.hello = false;
     tx->contact.has_cookie = tx->contact.proves = false;
-    tx->active_ns = e->clock.now_ns;
+    /* Copies of old acks would keep a half that is not used, and that the peer forgets. */
+    if (tx->sent.una != tx->sent.next)
+        tx->active_ns = e->clock.now_ns;
     peer->heard_ns = e->clock.now_ns;
     return tx;
 }

@@ -2,6 +2,7 @@
 /* How long a peer and its space are remembered. */
 #include <errno.h>
 
+#include "core/engine/contact.h"
 #include "tests/unit/engine_pair.h"
 
 enum { BYTES = 64 };
@@ -157,6 +158,35 @@ static void mrd_half_open_tx__is_bound_to_no_tombstone(void **state)
     pair_end(p);
 }
 
+/* Copies of an old ack come again and again: the half is not used for that. */
+static void mrd_half_open_tx__after_old_acks(void **state)
+{
+    struct pair *p = &pair;
+    struct pair_frame ack;
+    struct mrd_wc wc;
+    uint32_t epoch;
+
+    (void)state;
+    pair_begin(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_turn(p, 0);
+    pair_turn(p, 1);
+    p->now += MRD_MSEC;
+    pair_turn(p, 1);
+    assert_true(p->end[0].num_inbox > 0);
+    ack = p->end[0].inbox[0];
+    assert_int_equal(pair_head(&ack).type, MRD_WIRE_ACK);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    epoch = pair_peer(p, 0)->tx->contact.epoch;
+    for (uint64_t end_ns = p->now + MRD_SEND_IDLE_LIFE_NS; p->now < end_ns; p->now += MRD_SEC)
+        pair_rx_one(p, 0, &ack);
+    mrd_engine_begin(p->end[0].e, p->now);
+    assert_int_not_equal(mrd_half_open_tx(p->end[0].e, pair_peer(p, 0))->contact.epoch, epoch);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +194,7 @@ int main(void)
         cmocka_unit_test(mrd_contact_identify__silence_expires_a_space),
         cmocka_unit_test(mrd_half_open_peer__a_peer_with_work_keeps_its_place),
         cmocka_unit_test(mrd_half_open_tx__is_bound_to_no_tombstone),
+        cmocka_unit_test(mrd_half_open_tx__after_old_acks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
