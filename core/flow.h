@@ -91,9 +91,10 @@ struct mrd_flow_rx {
     uint32_t num_gone, *peer_gone;
 };
 
-static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t remote_qpn)
+/* `peer`: by what the peer is told from others. */
+static inline uint64_t mrd_flow_hash(uint32_t peer, uint32_t qpn, uint32_t remote_qpn)
 {
-    return mrd_hash_mix(mrd_hash_mix((uint64_t)peer_id << 32 | qpn) + remote_qpn);
+    return mrd_hash_mix(mrd_hash_mix((uint64_t)peer << 32 | qpn) + remote_qpn);
 }
 
 void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,

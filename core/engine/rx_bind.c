@@ -10,6 +10,9 @@
 /* Pending records, and records of responses, kept for messages that are next in order. */
 enum { PENDS_FOR_NEXT = 32, RESPONSES_FOR_NEXT = 32 };
 
+/* More epochs than a context begins while a packet of the first one is on its way. */
+enum { EPOCHS_BETWEEN = 1 << 16 };
+
 /* ---------------------------------------------------------------------------------------- flows */
 
 /* A peer alone may have max_flows; all peers together have at most twice as many. */
@@ -18,6 +21,35 @@ static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
     uint32_t used = e->flows_rx.pool.used, most = 2 * e->config.max_flows;
 
     return used < most && peer->uses.flows < most - used;
+}
+
+/*
+ * A peer that speaks to two of our addresses by one name has an entry for each, and may have given one of
+ * them up: its queue pair goes on by the other, in a later epoch. What is still on its way to the first
+ * would be delivered after what was posted later, so that space ends. false: the entry is the first one.
+ */
+static bool is_latest(struct mrd_engine *e, const struct mrd_peer *peer,
+                      const struct mrd_qp_impl *qp, uint32_t src_qpn)
+{
+    uint64_t hash = mrd_flow_hash(peer->space.inc, qp->pub.qp_num, src_qpn);
+    struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx.by_key, hash);
+
+    while (n) {
+        const struct mrd_flow_rx *flow = mrd_container_of(n, const struct mrd_flow_rx, by_key);
+        struct mrd_peer *other = flow->peer;
+
+        n = n->next;
+        if (other == peer || flow->qp != qp || flow->remote_qpn != src_qpn ||
+            other->space.inc != peer->space.inc)
+            continue;
+        if (other->space.epoch - peer->space.epoch < EPOCHS_BETWEEN)
+            return false;
+        if (peer->space.epoch - other->space.epoch >= EPOCHS_BETWEEN)
+            continue; /* two peers, by chance of one name */
+        mrd_half_end_rx(e, other, MRD_SPACE_TOMB);
+        n = mrd_hash_first(&e->flows_rx.by_key, hash);
+    }
+    return true;
 }
 
 /*
@@ -33,6 +65,8 @@ static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer
         mrd_half_reclaim(e);
     if (part->op != MRD_OP_ABORT && !may_make(e, peer))
         return NULL;
+    if (!is_latest(e, peer, qp, part->src_qpn))
+        return NULL;
     flow = mrd_table_alloc(&e->flows_rx);
     if (!flow)
         return NULL;
@@ -40,7 +74,7 @@ static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer
     mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
                      (uint16_t)(part->rsn - part->rsn_behind), &peer->uses.gone);
     mrd_hash_add(&e->flows_rx.by_key, &flow->by_key,
-                 mrd_flow_hash(peer->id, qp->pub.qp_num, part->src_qpn));
+                 mrd_flow_hash(peer->space.inc, qp->pub.qp_num, part->src_qpn));
     mrd_list_append(&peer->flows_rx, &flow->peer_node);
     return flow;
 }

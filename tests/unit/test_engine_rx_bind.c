@@ -88,6 +88,55 @@ static void mrd_rx_open_flow__numbers_in_full(void **state)
     pair_end(p);
 }
 
+/* One more entry of the same peer: it speaks to another address of ours, by the same name. */
+static struct mrd_peer *beside(struct bind_test *t, uint32_t later)
+{
+    struct mrd_engine *e = t->p->end[AT].e;
+    struct mrd_addr addr = pair_addr_of(7);
+    struct mrd_peer *peer = mrd_half_open_peer(e, &addr);
+
+    mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
+    peer->space.inc = t->peer->space.inc;
+    peer->space.epoch = t->peer->space.epoch + later;
+    return peer;
+}
+
+/*
+ * The sender's queue pair goes on by the later of two epochs: a late packet of the other one delivers
+ * nothing, whichever has a flow first. Two that have one name by chance, and another queue pair of the
+ * same peer, go on beside.
+ */
+static void mrd_rx_open_flow__by_two_entries(void **state)
+{
+    static const struct {
+        uint32_t later;
+        uint16_t qpn;
+        bool ends;
+    } rows[] = {
+        {1, 0, true}, {65535, 0, true}, {65536, 0, false}, {1u << 31, 0, false}, {1, 1, false}};
+    struct pair *p = &pair;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (unsigned first = 0; first < 2; first++) {
+            struct bind_test t = begin(p);
+            struct mrd_peer *entry[2] = {t.peer, beside(&t, rows[i].later)};
+            struct mrd_wire_part part[2] = {ordered(&t, 0, 0, 0), ordered(&t, 0, 0, 0)};
+            struct mrd_engine *e = p->end[AT].e;
+            struct mrd_flow_rx *flow;
+            uint32_t msn, rsn;
+
+            part[1].src_qpn += rows[i].qpn;
+            assert_non_null(
+                mrd_rx_open_flow(e, entry[first], hand_qp(p, AT), &part[first], &msn, &rsn));
+            flow = mrd_rx_open_flow(e, entry[!first], hand_qp(p, AT), &part[!first], &msn, &rsn);
+            assert_int_equal(flow != NULL, !rows[i].ends || first == 0);
+            assert_int_equal(entry[0]->space.state == MRD_SPACE_TOMB, rows[i].ends && first == 0);
+            assert_int_equal(entry[1]->space.state, MRD_SPACE_KNOWN);
+            pair_end(p);
+        }
+}
+
 /* The sender owes nothing older: what never came will not, and the receive kept for it is free. */
 static void mrd_rx_open_flow__catches_up_with_its_sender(void **state)
 {
@@ -354,6 +403,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_rx_open_flow__numbers_in_full),
+        cmocka_unit_test(mrd_rx_open_flow__by_two_entries),
         cmocka_unit_test(mrd_rx_open_flow__catches_up_with_its_sender),
         cmocka_unit_test(mrd_rx_open_flow__shares_of_records),
         cmocka_unit_test(mrd_rx_check_target__keys),
