@@ -102,7 +102,7 @@ struct mrd_tx_contact {
     uint8_t refused;
     bool busy;           /* the peer had no room for us */
     bool has_cookie;     /* packets carry `cookie`, a challenge's */
-    bool proves;         /* the next empty packet shall, to show where we are */
+    bool proves;         /* the next empty packet does, to show where we are */
     uint64_t refused_ns; /* the first of the reports */
     uint64_t cookie;
 };

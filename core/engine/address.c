@@ -34,7 +34,7 @@ static void take_place(struct mrd_engine *e, struct mrd_peer *peer)
     }
 }
 
-static void move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_addr *addr)
+void mrd_address_move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_addr *addr)
 {
     mrd_peer_move(&e->peers, peer, addr);
     peer->route_asked = false; /* another route, perhaps */
@@ -96,7 +96,7 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
         return;
     }
     if (newest && mrd_answer_is_proven(e, 0, head, packet)) {
-        move(e, peer, &addr);
+        mrd_address_move(e, peer, &addr);
         note(e, peer, head, packet);
         return;
     }
@@ -105,20 +105,6 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
         return;
     place->asked_ns = now_ns;
     mrd_answer_challenge(e, peer->pair.own_inc, 0, head, packet);
-}
-
-/* What we send it from there has the epoch that it knows us by, which no answer tells. */
-void mrd_address_sought(struct mrd_engine *e, struct mrd_peer *peer,
-                        const struct mrd_rx_packet *packet)
-{
-    const struct mrd_peer_place *place = &peer->place;
-
-    if (e->clock.now_ns - place->heard_ns < MRD_MOVED_NS || mrd_address_is_unknown(packet->to.ip) ||
-        !memcmp(place->own_ip, packet->to.ip, sizeof(place->own_ip)))
-        return;
-    mrd_address_of_ours(peer, &packet->to);
-    mrd_half_ask(e, peer);
-    peer->tx->contact.proves = true;
 }
 
 void mrd_address_prove(struct mrd_engine *e, struct mrd_peer *peer, uint64_t cookie)

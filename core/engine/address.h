@@ -28,12 +28,8 @@ void mrd_address_of_ours(struct mrd_peer *peer, const struct mrd_addr *to);
  */
 void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head,
                       const struct mrd_rx_packet *packet);
-/*
- * A peer that we hold a space of asks who is at an address of ours, in the words of one that does not
- * know us. If it was silent, it may look for us at another address than that one.
- */
-void mrd_address_sought(struct mrd_engine *e, struct mrd_peer *peer,
-                        const struct mrd_rx_packet *packet);
+/* The peer showed that it is at that address now. Others that ask there, unanswered, give way to it. */
+void mrd_address_move(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_addr *addr);
 /*
  * A challenge came from a peer that knows us: it asks whether we are where our packets come from.
  * The next empty packet shows it.

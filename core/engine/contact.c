@@ -275,8 +275,6 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
             mrd_answer_reset(e, peer, head, packet);
             return NULL;
         }
-        if (known && !named)
-            mrd_address_sought(e, peer, packet);
         if (!known || !named)
             peer = admit(e, peer, own_inc, head, packet, &addr);
         else
@@ -453,15 +451,14 @@ static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
     return true;
 }
 
-/*
- * The peer answers as the one that another entry is of. While that entry is elsewhere, this one asks on:
- * the peer shows it where it is now, see mrd_address_sought().
- */
+/* The peer answers here as the one that another entry is of, wherever it was when that heard of it. */
 static void leave_to_namesake(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
     struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
 
-    if (!memcmp(&other->addr, &peer->addr, sizeof(other->addr)))
+    if (memcmp(&other->addr, &peer->addr, sizeof(other->addr)) != 0)
+        mrd_address_move(e, other, &peer->addr);
+    if (peer->tx)
         mrd_half_give_way(e, peer, other);
 }
 
@@ -506,8 +503,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         break;
     }
     /* From here on the epoch is younger than the challenger, and what was held back may go. */
-    tx->contact.hello = false;
-    tx->probes.silence_due = tx->contact.proves;
+    tx->contact.hello = tx->probes.silence_due = false;
     e->stats.rx_challenges++;
     tx->contact.inc = head->src_inc;
     tx->contact.cookie = head->cookie;

@@ -78,7 +78,7 @@ static void challenged(struct pair *p, const struct mrd_peer *asks, uint32_t nam
  * question left from that address of ours (the other one fails, or the mover chose), so it is answered
  * by that name.
  */
-enum then { THE_SAME_AGAIN, THE_NEXT, THE_ONE_BEFORE, FROM_ELSEWHERE };
+enum then { THE_SAME_AGAIN, THE_NEXT, THE_ONE_BEFORE, FROM_HERE, FROM_ELSEWHERE };
 
 static void two_entries_for_one_name(enum then then)
 {
@@ -130,11 +130,8 @@ static void two_entries_for_one_name(enum then then)
         again = contact(p, name, 9, ours);
         assert_true(executed(p, &again, ours));
         assert_int_equal(asks->space.epoch, 9);
-    } else if (then == FROM_ELSEWHERE) {
-        assert_non_null(asks->tx); /* it asks on, until the other entry is here as well */
-        assert_int_equal(asks->tx->contact.inc, 0);
-        mrd_peer_move(&e->peers, other, &here);
-        challenged(p, asks, name, ours);
+    } else if (then == FROM_HERE || then == FROM_ELSEWHERE) {
+        assert_memory_equal(&other->addr, &here, sizeof(here));
         assert_null(asks->tx);
         assert_ptr_equal(mrd_half_open_peer(e, &here), other);
         assert_int_equal(e->stats.peers_restarted, 0);
@@ -166,76 +163,12 @@ static void namesakes__what_is_over_goes_with_the_name(void **state)
     two_entries_for_one_name(THE_ONE_BEFORE);
 }
 
-/* Work that goes to where the other entry's peer is: to that entry, once it is there. */
+/* What is posted to the address from now on goes to the entry of the name, wherever that was. */
 static void namesakes__from_elsewhere(void **state)
 {
     (void)state;
+    two_entries_for_one_name(FROM_HERE);
     two_entries_for_one_name(FROM_ELSEWHERE);
-}
-
-/*
- * A peer asks at another address of ours who is there, although we hold a space of it, and was silent
- * until now: it hears from us from that address.
- */
-static void namesakes__sought(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-    struct mrd_engine *e;
-
-    (void)state;
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    head = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &head, FIRST));
-    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    (void)contact(p, NAME_1, 6, SECOND); /* it was heard at the other one just now */
-    assert_null(peer->tx);
-    p->now += MRD_SEC;
-    mrd_engine_begin(e, p->now);
-    (void)contact(p, NAME_1, 7, FIRST); /* it would hear us there */
-    assert_null(peer->tx);
-    assert_int_equal(peer->local.ip[15], FIRST);
-    (void)contact(p, NAME_1, 8, SECOND);
-    assert_non_null(peer->tx);
-    assert_true(peer->tx->probes.silence_due);
-    assert_int_equal(peer->tx->contact.inc, NAME_1);
-    assert_int_equal(peer->local.ip[15], SECOND);
-    pair_end(p);
-}
-
-/*
- * The space is over: our question has no name to go by, and is asked for a cookie. The peer hears from us
- * with the cookie, although we have nothing for it.
- */
-static void namesakes__sought_after_the_space(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-    struct mrd_engine *e;
-
-    (void)state;
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    head = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &head, FIRST));
-    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
-    p->now += MRD_SEC;
-    mrd_engine_begin(e, p->now);
-    (void)contact(p, NAME_1, 6, SECOND);
-    assert_true(peer->tx->contact.hello);
-    (void)pair_tx(p, AT);
-    p->end[1 - AT].num_inbox = 0;
-    challenged(p, peer, NAME_1, SECOND);
-    (void)pair_tx(p, AT);
-    assert_int_equal(p->end[1 - AT].num_inbox, 1);
-    head = pair_head(&p->end[1 - AT].inbox[0]);
-    assert_int_equal(head.flags & MRD_WIRE_COOKIE, MRD_WIRE_COOKIE);
-    assert_int_equal(head.cookie, 1);
-    pair_end(p);
 }
 
 /*
@@ -279,8 +212,6 @@ int main(void)
         cmocka_unit_test(namesakes__the_space_goes_on),
         cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
         cmocka_unit_test(namesakes__from_elsewhere),
-        cmocka_unit_test(namesakes__sought),
-        cmocka_unit_test(namesakes__sought_after_the_space),
         cmocka_unit_test(namesakes__late_contact_of_the_life_before),
     };
 
