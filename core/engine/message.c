@@ -231,11 +231,15 @@ void mrd_msg_end_flow(struct mrd_engine *e, struct mrd_flow_tx *flow)
     mrd_list_remove(&flow->peer_node);
     mrd_list_remove(&flow->idle_node);
     mrd_list_remove(&flow->qp_node);
-    if (qp)
-        mrd_list_append(&qp->ended, &flow->qp_node);
     flow->peer = NULL;
     flow->closing = false;
-    complete_flow(e, flow);
+    /* Nothing has to wait for what completes at once. */
+    if (!qp || mrd_tx_flow_first(&qp->ended, &qp->ended, flow->remote_qpn) ||
+        !complete_settled(e, flow)) {
+        if (qp)
+            mrd_list_append(&qp->ended, &flow->qp_node);
+        complete_flow(e, flow);
+    }
     if (qp)
         mrd_msg_reap_qp(e, qp);
 }
