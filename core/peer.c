@@ -154,22 +154,16 @@ struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct 
     return there;
 }
 
-uint32_t mrd_peer_others(const struct mrd_peers *peers, uint32_t own_inc, uint32_t inc)
+uint32_t mrd_peer_lives(const struct mrd_peers *peers, uint32_t own_inc, uint32_t other)
 {
     uint64_t hash = mrd_hash_mix(own_inc);
-    uint32_t sum = 0;
+    uint32_t sum = other ? (uint32_t)mrd_hash_mix(other) : 0;
 
     for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, hash); n; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, by_own);
-        uint32_t speaks = peer->space.state != MRD_SPACE_NONE ? peer->space.inc : inc;
-        uint32_t hears = peer->tx && peer->tx->contact.inc ? peer->tx->contact.inc : inc;
 
-        if (peer->pair.own_inc != own_inc)
-            continue;
-        if (speaks != inc)
-            sum += (uint32_t)mrd_hash_mix(speaks);
-        if (hears != inc && hears != speaks)
-            sum += (uint32_t)mrd_hash_mix(hears);
+        if (peer->pair.own_inc == own_inc && peer->space.replaced)
+            sum += (uint32_t)mrd_hash_mix((uint64_t)peer->space.replaced << 32);
     }
     return sum;
 }

@@ -217,6 +217,7 @@ enum mrd_space_state { MRD_SPACE_NONE = 0, MRD_SPACE_KNOWN, MRD_SPACE_TOMB };
 struct mrd_peer_space {
     uint8_t state;        /* enum mrd_space_state */
     uint8_t life;         /* number of receive halves so far, modulo 256 */
+    uint32_t replaced;    /* mrd_lives' when a life last took another one's place here; 0: never */
     uint32_t inc, epoch;  /* of the peer as sender */
     uint64_t patience_ns; /* how long the peer waits for our acks before it gives up */
 };
@@ -378,10 +379,10 @@ bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
 struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
                                     uint32_t own_inc, uint32_t inc);
 /*
- * A sum over all incarnations other than `inc` that know us by that name, whether they speak to us or we
- * to them, wherever they are; 0: there are none.
+ * What changes, and does not come back, with each life that takes another one's place among those that
+ * know us by that name, and with the life `other` whose place is to be taken, 0: none. 0: nobody took any.
  */
-uint32_t mrd_peer_others(const struct mrd_peers *peers, uint32_t own_inc, uint32_t inc);
+uint32_t mrd_peer_lives(const struct mrd_peers *peers, uint32_t own_inc, uint32_t other);
 /* Another entry that speaks as `inc` to whom it knows by the name that `peer` does; NULL: none. */
 struct mrd_peer *mrd_peer_namesake(const struct mrd_peers *peers, const struct mrd_peer *peer,
                                    uint32_t inc);

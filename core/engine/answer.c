@@ -45,7 +45,7 @@ struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_add
 
 /*
  * Many may be answered at once, but not for long: whoever forges addresses must not keep us busy.
- * Those who call us by our name were told it at their address: they are not held up by the others.
+ * Those who call us by our name were told it at their address: they are not held up by the lives.
  */
 static bool may_answer(struct mrd_engine *e, bool named)
 {
@@ -144,17 +144,17 @@ void mrd_answer_reset(struct mrd_engine *e, const struct mrd_peer *peer,
  * present interval of MRD_COOKIE_NS, or `ago` intervals before.
  */
 static uint64_t cookie_for(const struct mrd_engine *e, const struct mrd_wire_head *head,
-                           const struct mrd_rx_packet *packet, uint32_t others, uint64_t ago)
+                           const struct mrd_rx_packet *packet, uint32_t lives, uint64_t ago)
 {
     struct {
         struct mrd_addr addr;
         uint64_t own_ip, interval;
-        uint32_t src_inc, incarnation, others, zero;
+        uint32_t src_inc, incarnation, lives, zero;
     } c = {.addr = address_of(head, packet),
            .interval = e->clock.now_ns / MRD_COOKIE_NS - ago,
            .src_inc = head->src_inc,
            .incarnation = e->config.incarnation,
-           .others = others};
+           .lives = lives};
     uint64_t ip[2];
 
     memcpy(ip, packet->to.ip, sizeof(ip));
@@ -162,15 +162,15 @@ static uint64_t cookie_for(const struct mrd_engine *e, const struct mrd_wire_hea
     return mrd_secret_of(&e->secret, MRD_SECRET_COOKIE, &c, sizeof(c));
 }
 
-bool mrd_answer_is_proven(const struct mrd_engine *e, uint32_t others,
+bool mrd_answer_is_proven(const struct mrd_engine *e, uint32_t lives,
                           const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
 {
     return head->flags & MRD_WIRE_COOKIE &&
-           (head->cookie == cookie_for(e, head, packet, others, 0) ||
-            head->cookie == cookie_for(e, head, packet, others, 1));
+           (head->cookie == cookie_for(e, head, packet, lives, 0) ||
+            head->cookie == cookie_for(e, head, packet, lives, 1));
 }
 
-void mrd_answer_challenge(struct mrd_engine *e, uint32_t own_inc, uint32_t others,
+void mrd_answer_challenge(struct mrd_engine *e, uint32_t own_inc, uint32_t lives,
                           const struct mrd_wire_head *head, const struct mrd_rx_packet *packet)
 {
     struct mrd_answer *s = add_answer(e, packet, head, MRD_WIRE_CHALLENGE, own_inc);
@@ -178,7 +178,7 @@ void mrd_answer_challenge(struct mrd_engine *e, uint32_t own_inc, uint32_t other
 
     if (!s)
         return;
-    s->head.cookie = cookie_for(e, head, packet, others, 0);
+    s->head.cookie = cookie_for(e, head, packet, lives, 0);
     s->head.echo_stamp = head->stamp;
     s->head.up_usec = up_usec < UINT32_MAX ? (uint32_t)up_usec : UINT32_MAX;
 }

@@ -22,12 +22,12 @@ void mrd_answer_reset(struct mrd_engine *e, const struct mrd_peer *peer,
                       const struct mrd_wire_head *head, const struct mrd_rx_packet *packet);
 /*
  * Nothing was executed: the sender is to show that it receives at its address. `own_inc`: what it
- * is to call us. `others`: mrd_peer_others() of it; 0 where it is asked for its address only.
+ * is to call us. `lives`: mrd_peer_lives() of it; 0 where it is asked for its address only.
  */
-void mrd_answer_challenge(struct mrd_engine *e, uint32_t own_inc, uint32_t others,
+void mrd_answer_challenge(struct mrd_engine *e, uint32_t own_inc, uint32_t lives,
                           const struct mrd_wire_head *head, const struct mrd_rx_packet *packet);
 /* Does the packet echo the cookie of such a challenge, which was sent lately? */
-bool mrd_answer_is_proven(const struct mrd_engine *e, uint32_t others,
+bool mrd_answer_is_proven(const struct mrd_engine *e, uint32_t lives,
                           const struct mrd_wire_head *head, const struct mrd_rx_packet *packet);
 /*
  * There is no room for a peer that showed that it is there. All its packets of this epoch remain

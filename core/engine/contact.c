@@ -131,7 +131,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
     bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
                    !mrd_peer_resting(&e->peers, addr);
     bool trusted = (e->config.trusting && !pressed) || head->src_inc == own_inc;
-    uint32_t others = mrd_peer_others(&e->peers, own_inc, head->src_inc), other = 0;
+    uint32_t lives, other = 0;
 
     if (mrd_peer_has_name(&e->peers, head->src_inc) && head->src_inc != own_inc) {
         e->stats.rx_drop_incarnation++; /* as ourselves to another one, who sends it back */
@@ -145,10 +145,11 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         other = peer->space.inc;
     else if (peer && peer->tx && peer->tx->contact.inc != head->src_inc)
         other = peer->tx->contact.inc;
+    lives = mrd_peer_lives(&e->peers, own_inc, other);
     if ((!trusted || other) &&
-        !(head->dst_inc == own_inc && mrd_answer_is_proven(e, others, head, packet))) {
+        !(head->dst_inc == own_inc && mrd_answer_is_proven(e, lives, head, packet))) {
         e->stats.rx_drop_challenged++;
-        mrd_answer_challenge(e, own_inc, others, head, packet);
+        mrd_answer_challenge(e, own_inc, lives, head, packet);
         return NULL;
     }
     if (!peer && has_share(e, addr))
@@ -163,6 +164,8 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     }
+    if (other)
+        peer->space.replaced = ++e->lives.replaced;
     return peer;
 }
 

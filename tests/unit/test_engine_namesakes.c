@@ -30,20 +30,27 @@ static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *hea
     return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 
+/* The packet was challenged: it has the name and the cookie that the answer tells. */
+static void take_cookie(struct pair *p, struct mrd_wire_head *head)
+{
+    struct mrd_answers *a = &p->end[AT].e->answers;
+
+    assert_int_not_equal(a->head, a->tail);
+    head->dst_inc = a->ring[a->head % MRD_STATELESS_MAX].head.src_inc;
+    head->cookie = a->ring[a->head % MRD_STATELESS_MAX].head.cookie;
+    a->head = a->tail;
+    head->flags |= MRD_WIRE_COOKIE;
+}
+
 /* The first contact that was taken, with its cookie. */
 static struct mrd_wire_head contact(struct pair *p, uint32_t inc, uint32_t epoch, uint8_t ours)
 {
-    struct mrd_answers *a = &p->end[AT].e->answers;
     struct mrd_wire_head head = head_of(p, inc, epoch, 0);
 
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.dst_inc = 0;
     assert_null(identify(p, &head, ours));
-    assert_int_not_equal(a->head, a->tail);
-    head.dst_inc = a->ring[a->head % MRD_STATELESS_MAX].head.src_inc;
-    head.cookie = a->ring[a->head % MRD_STATELESS_MAX].head.cookie;
-    a->head = a->tail;
-    head.flags |= MRD_WIRE_COOKIE;
+    take_cookie(p, &head);
     return head;
 }
 
@@ -205,6 +212,41 @@ static void namesakes__late_contact_of_the_life_before(void **state)
     pair_end(p);
 }
 
+/* Two names take each other's place in turn: no cookie of a turn before holds again. */
+static void namesakes__in_turn(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head first, second, again;
+
+    (void)state;
+    pair_begin_wary(p);
+    first = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &first, FIRST));
+    second = contact(p, NAME_2, 6, FIRST);
+    assert_true(executed(p, &second, FIRST));
+    again = contact(p, NAME_1, 7, FIRST);
+    assert_true(executed(p, &again, FIRST));
+    assert_false(executed(p, &second, FIRST)); /* a late copy */
+    pair_end(p);
+}
+
+/* First contacts at many addresses of ours at once, by as many names: one round trip serves all. */
+static void namesakes__at_once(void **state)
+{
+    enum { NAMES = 8 };
+    struct pair *p = &pair;
+    struct mrd_wire_head head[NAMES];
+
+    (void)state;
+    pair_begin_wary(p);
+    for (unsigned i = 0; i < NAMES; i++)
+        head[i] = contact(p, NAME_1 + i, 5, (uint8_t)(FIRST + i));
+    for (unsigned i = 0; i < NAMES; i++)
+        assert_true(executed(p, &head[i], (uint8_t)(FIRST + i)));
+    assert_int_equal(p->end[AT].e->stats.peers, NAMES);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +254,8 @@ int main(void)
         cmocka_unit_test(namesakes__the_space_goes_on),
         cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
         cmocka_unit_test(namesakes__from_elsewhere),
+        cmocka_unit_test(namesakes__in_turn),
+        cmocka_unit_test(namesakes__at_once),
         cmocka_unit_test(namesakes__late_contact_of_the_life_before),
     };
 
