@@ -20,8 +20,8 @@ static bool is_newest(const struct mrd_engine *e, const struct mrd_peer *peer,
 }
 
 /*
- * The peer is at the address of others now. Those that ask there, and got no answer yet, would be answered
- * by it: it would take their name for us for another life of ours, and give this one up.
+ * The peer is at the address of others now. Those that ask there by another name of ours, and got no answer
+ * yet, would be answered by it: it would take that name for another life of ours, and give this one up.
  */
 static void take_place(struct mrd_engine *e, struct mrd_peer *peer)
 {
@@ -29,7 +29,8 @@ static void take_place(struct mrd_engine *e, struct mrd_peer *peer)
 
     for (other = mrd_peer_first(&e->peers, &peer->addr); other; other = next) {
         next = mrd_peer_next(other);
-        if (other != peer && other->tx && other->tx->contact.hello && !other->tx->contact.inc)
+        if (other->pair.own_inc != peer->pair.own_inc && other->tx && other->tx->contact.hello &&
+            !other->tx->contact.inc)
             mrd_half_give_way(e, other, peer);
     }
 }

@@ -340,7 +340,10 @@ struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
 
     /* An id may come again after thousands of peers: then the name is another. */
-    return peer && peer->pair.own_inc == ah->own_inc ? peer : mrd_peer_find(&e->peers, &ah->addr);
+    if (!peer || peer->pair.own_inc != ah->own_inc)
+        return mrd_peer_find(&e->peers, &ah->addr);
+    /* One that gave way has no half: another entry speaks with the peer. */
+    return mrd_peer_has_half(peer) ? peer : mrd_peer_find(&e->peers, &peer->addr);
 }
 
 /*
@@ -541,14 +544,14 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
 
 void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
 {
-    bool watched = peer->watch.on;
+    struct mrd_peer_watch watch = peer->watch;
 
     peer->watch.on = false;
     peer->given_up = true;
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    if (!watched || to->watch.on)
+    if (!watch.on || to->watch.on)
         return;
-    to->watch = (struct mrd_peer_watch){.on = true};
+    to->watch = watch;
     mrd_half_ask(e, to);
 }
 

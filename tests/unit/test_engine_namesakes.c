@@ -247,6 +247,104 @@ static void namesakes__at_once(void **state)
     pair_end(p);
 }
 
+/* The peer proves that it is there now. */
+static void move_to(struct pair *p, struct mrd_peer *peer, const struct mrd_addr *there)
+{
+    struct mrd_wire_head proof = head_of(p, NAME_1, 5, 1);
+    struct mrd_rx_packet packet = {.from = *there, .to = p->end[AT].addr};
+
+    packet.to.ip[15] = FIRST;
+    proof.dst_inc = peer->pair.own_inc;
+    (void)mrd_contact_identify(p->end[AT].e, &proof, &packet);
+    take_cookie(p, &proof);
+    proof.stamp = stamp++;
+    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &proof, &packet), peer);
+    assert_memory_equal(&peer->addr, there, sizeof(*there));
+}
+
+static void elapse(struct pair *p, uint64_t ns)
+{
+    p->now += ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    (void)pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+}
+
+/*
+ * Two entries of one peer by one name of ours. One was elsewhere, and comes back to where the other asks:
+ * the peer knows us there by that name alone, and answers each by its own.
+ */
+static void namesakes__come_back(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head first, second;
+    struct mrd_peer *one, *two;
+    struct mrd_addr here, elsewhere;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin_wary(p);
+    e = p->end[AT].e;
+    first = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &first, FIRST));
+    one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    second = contact(p, NAME_2, 6, SECOND);
+    assert_true(executed(p, &second, SECOND));
+    two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
+    here = elsewhere = one->addr;
+    elsewhere.ip[15] ^= 8;
+    mrd_peer_move(&e->peers, one, &elsewhere);
+    mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
+    mrd_half_open_tx(e, two);
+    assert_true(two->tx->contact.hello);
+    elapse(p, MRD_SEC);
+    move_to(p, one, &here);
+    assert_non_null(two->tx);
+    challenged(p, two, NAME_2, SECOND);
+    assert_int_equal(two->tx->contact.inc, NAME_2);
+    pair_end(p);
+}
+
+/*
+ * Who asks at an address is watched by its handle, and another entry's peer moves there. The handle ends
+ * the watch; and who answered before was another process, of which the watch tells.
+ */
+static void namesakes__are_watched(void **state)
+{
+    (void)state;
+    for (unsigned answers = 0; answers < 2; answers++) {
+        struct pair *p = &pair;
+        struct mrd_peer *peer, *asks;
+        struct mrd_wire_head first;
+        struct mrd_addr there;
+        struct mrd_engine *e;
+        struct mrd_ah *ah;
+        int error;
+
+        pair_begin_wary(p);
+        e = p->end[AT].e;
+        first = contact(p, NAME_1, 5, FIRST);
+        assert_true(executed(p, &first, FIRST));
+        peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+        there = peer->addr;
+        there.ip[15] ^= 8;
+        ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, true, p->now), 0);
+        asks = mrd_peer_find(&e->peers, &there);
+        assert_true(asks->watch.on);
+        asks->watch.inc = answers ? NAME_2 : 0;
+        elapse(p, MRD_SEC);
+        move_to(p, peer, &there);
+        assert_false(asks->watch.on);
+        assert_true(peer->watch.on);
+        assert_int_equal(peer->watch.inc, answers ? NAME_2 : 0);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
+        assert_false(peer->watch.on);
+        assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -256,6 +354,8 @@ int main(void)
         cmocka_unit_test(namesakes__from_elsewhere),
         cmocka_unit_test(namesakes__in_turn),
         cmocka_unit_test(namesakes__at_once),
+        cmocka_unit_test(namesakes__come_back),
+        cmocka_unit_test(namesakes__are_watched),
         cmocka_unit_test(namesakes__late_contact_of_the_life_before),
     };
 
