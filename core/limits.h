@@ -34,6 +34,7 @@ enum {
     MRD_RNR_DOUBLINGS = 6,  /* doublings of the RNR delay between attempts */
     MRD_FAREWELL_ACKS = 4,  /* acks from a closing context to each peer, on different paths */
     MRD_RENEWALS_MAX = 8,   /* epochs that may end during one first contact */
+    MRD_NAMESAKES_MAX = 64, /* peers that call us by one name: one for each of our addresses */
     MRD_REFUSED_MIN = 3,    /* reports that nobody listens at an address, before they count */
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_SOURCE_PROBES = 2,  /* unanswered probes before another source address is tried */

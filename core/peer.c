@@ -154,6 +154,16 @@ struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct 
     return there;
 }
 
+uint32_t mrd_peers_named(const struct mrd_peers *peers, uint32_t own_inc)
+{
+    uint32_t num = 0;
+
+    for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, mrd_hash_mix(own_inc)); n;
+         n = n->next)
+        num += mrd_container_of(n, struct mrd_peer, by_own)->pair.own_inc == own_inc;
+    return num;
+}
+
 uint32_t mrd_peer_lives(const struct mrd_peers *peers, uint32_t own_inc, uint32_t other)
 {
     uint64_t hash = mrd_hash_mix(own_inc);

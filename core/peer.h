@@ -378,6 +378,8 @@ bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
  */
 struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct mrd_addr *addr,
                                     uint32_t own_inc, uint32_t inc);
+/* How many entries call us by that name. */
+uint32_t mrd_peers_named(const struct mrd_peers *peers, uint32_t own_inc);
 /*
  * What changes, and does not come back, with each life that takes another one's place among those that
  * know us by that name, and with the life `other` whose place is to be taken, 0: none. 0: nobody took any.

@@ -109,10 +109,14 @@ static bool has_share(const struct mrd_engine *e, const struct mrd_addr *addr)
     return room > e->peers.max / 8 || mrd_peers_of_host(&e->peers, addr) < room;
 }
 
-/* One more peer at the other's address, which calls us by the same name. NULL: there is no room. */
+/*
+ * One more peer at the other's address, which calls us by the same name. NULL: there is no room. All of a
+ * name are looked at for each first contact by it, so a host that speaks as many may not have many.
+ */
 static struct mrd_peer *add_beside(struct mrd_engine *e, const struct mrd_peer *other)
 {
-    struct mrd_peer *peer = mrd_half_add_peer(e, &other->addr);
+    bool many = mrd_peers_named(&e->peers, other->pair.own_inc) >= MRD_NAMESAKES_MAX;
+    struct mrd_peer *peer = many ? NULL : mrd_half_add_peer(e, &other->addr);
 
     if (peer)
         mrd_peer_name(&e->peers, peer, other->pair);

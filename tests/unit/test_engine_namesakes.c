@@ -247,6 +247,30 @@ static void namesakes__at_once(void **state)
     pair_end(p);
 }
 
+/* A host that speaks to us as very many has a bounded number of entries: all are looked at each time. */
+static void namesakes__are_bounded(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head head;
+    struct mrd_answers *a;
+
+    (void)state;
+    pair_config(p);
+    p->config.trusting = false;
+    p->config.max_peers = 4 * MRD_NAMESAKES_MAX;
+    pair_open(p);
+    a = &p->end[AT].e->answers;
+    for (unsigned i = 0; i < MRD_NAMESAKES_MAX; i++) {
+        head = contact(p, 5000 + i, 5, (uint8_t)(1 + i));
+        assert_true(executed(p, &head, (uint8_t)(1 + i)));
+    }
+    head = contact(p, NAME_1, 5, 200);
+    assert_false(executed(p, &head, 200));
+    assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].head.type, MRD_WIRE_BUSY);
+    assert_int_equal(p->end[AT].e->stats.peers, MRD_NAMESAKES_MAX);
+    pair_end(p);
+}
+
 /* The peer proves that it is there now. */
 static void move_to(struct pair *p, struct mrd_peer *peer, const struct mrd_addr *there)
 {
@@ -354,6 +378,7 @@ int main(void)
         cmocka_unit_test(namesakes__from_elsewhere),
         cmocka_unit_test(namesakes__in_turn),
         cmocka_unit_test(namesakes__at_once),
+        cmocka_unit_test(namesakes__are_bounded),
         cmocka_unit_test(namesakes__come_back),
         cmocka_unit_test(namesakes__are_watched),
         cmocka_unit_test(namesakes__late_contact_of_the_life_before),
