@@ -215,11 +215,14 @@ enum mrd_space_state { MRD_SPACE_NONE = 0, MRD_SPACE_KNOWN, MRD_SPACE_TOMB };
 
 /* The space of packets from a peer. */
 struct mrd_peer_space {
-    uint8_t state;        /* enum mrd_space_state */
-    uint8_t life;         /* number of receive halves so far, modulo 256 */
-    uint32_t replaced;    /* mrd_lives' when a life last took another one's place here; 0: never */
-    uint32_t inc, epoch;  /* of the peer as sender */
-    uint64_t patience_ns; /* how long the peer waits for our acks before it gives up */
+    uint8_t state;         /* enum mrd_space_state */
+    uint8_t life;          /* number of receive halves so far, modulo 256 */
+    bool doubted;          /* the peer may have given it up: see mrd_half_doubt() */
+    uint32_t replaced;     /* mrd_lives' when a life last took another one's place here; 0: never */
+    uint32_t inc, epoch;   /* of the peer as sender */
+    uint32_t beside_epoch; /* the latest by another entry that it was asked for; its own: none */
+    uint32_t doubt_psn;    /* of what it was asked by */
+    uint64_t patience_ns;  /* how long the peer waits for our acks before it gives up */
 };
 
 /* Records of shared pools in use for a peer. */

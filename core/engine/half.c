@@ -43,6 +43,27 @@ void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_tx_ready(e, peer);
 }
 
+/* Once this leaves, and is acked, the peer was there. */
+static void ask_in_doubt(struct mrd_peer *peer)
+{
+    peer->space.doubt_psn = peer->tx->sent.next;
+    peer->tx->probes.silence_due = true;
+}
+
+bool mrd_half_doubt(struct mrd_engine *e, struct mrd_peer *peer, uint32_t later_epoch)
+{
+    struct mrd_peer_space *space = &peer->space;
+
+    if (!mrd_seq_before(space->beside_epoch, later_epoch))
+        return false;
+    space->beside_epoch = later_epoch;
+    space->doubted = true;
+    mrd_half_open_tx(e, peer);
+    ask_in_doubt(peer);
+    mrd_tx_ready(e, peer);
+    return true;
+}
+
 /* --------------------------------------------------------------------------------------- expiry */
 
 /*
@@ -407,6 +428,8 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     mrd_half_begin_epoch(e, peer, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
+    if (peer->space.doubted)
+        ask_in_doubt(peer);
     begin_search(e, peer);
     e->cc_config = (struct mrd_cc_config){.link_bps = m->link_bps,
                                           .base_rtt_ns = m->base_rtt_ns,

@@ -11,7 +11,7 @@
 enum { PENDS_FOR_NEXT = 32, RESPONSES_FOR_NEXT = 32 };
 
 /* More epochs than a context begins while a packet of the first one is on its way. */
-enum { EPOCHS_BETWEEN = 1 << 16 };
+enum { EPOCHS_BETWEEN = (1 << 16) - 1 };
 
 /* ---------------------------------------------------------------------------------------- flows */
 
@@ -24,12 +24,13 @@ static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
 }
 
 /*
- * A peer that speaks to two of our addresses by one name has an entry for each, and may have given one of
- * them up: its queue pair goes on by the other, in a later epoch. What is still on its way to the first
- * would be delivered after what was posted later, so that space ends. false: the entry is the first one.
+ * A peer that speaks to two of our addresses by one name has an entry for each. It may have given one of
+ * them up, and its queue pair goes on by the other, in a later epoch: what is still on its way to the first
+ * would be delivered after what was posted later. So the first is asked whether it goes on, once for each
+ * later epoch. false: that is the entry itself, and it has to wait.
  */
-static bool is_latest(struct mrd_engine *e, const struct mrd_peer *peer,
-                      const struct mrd_qp_impl *qp, uint32_t src_qpn)
+static bool goes_on(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_qp_impl *qp,
+                    uint32_t src_qpn)
 {
     uint64_t hash = mrd_flow_hash(peer->space.inc, qp->pub.qp_num, src_qpn);
     struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx.by_key, hash);
@@ -37,19 +38,18 @@ static bool is_latest(struct mrd_engine *e, const struct mrd_peer *peer,
     while (n) {
         const struct mrd_flow_rx *flow = mrd_container_of(n, const struct mrd_flow_rx, by_key);
         struct mrd_peer *other = flow->peer;
+        uint32_t epoch = peer->space.epoch, other_epoch = other->space.epoch;
+        bool same =
+            flow->qp == qp && flow->remote_qpn == src_qpn && other->space.inc == peer->space.inc;
 
         n = n->next;
-        if (other == peer || flow->qp != qp || flow->remote_qpn != src_qpn ||
-            other->space.inc != peer->space.inc)
-            continue;
-        if (other->space.epoch - peer->space.epoch < EPOCHS_BETWEEN)
-            return false;
-        if (peer->space.epoch - other->space.epoch >= EPOCHS_BETWEEN)
-            continue; /* two peers, by chance of one name */
-        mrd_half_end_rx(e, other, MRD_SPACE_TOMB);
-        n = mrd_hash_first(&e->flows_rx.by_key, hash);
+        /* Neither: two peers, by chance of one name. */
+        if (same && other_epoch - epoch - 1 < EPOCHS_BETWEEN)
+            mrd_half_doubt(e, peer, other_epoch);
+        if (same && epoch - other_epoch - 1 < EPOCHS_BETWEEN && mrd_half_doubt(e, other, epoch))
+            n = mrd_hash_first(&e->flows_rx.by_key, hash); /* flows may have gone with its half */
     }
-    return true;
+    return !peer->space.doubted;
 }
 
 /*
@@ -65,7 +65,7 @@ static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer
         mrd_half_reclaim(e);
     if (part->op != MRD_OP_ABORT && !may_make(e, peer))
         return NULL;
-    if (!is_latest(e, peer, qp, part->src_qpn))
+    if (!goes_on(e, peer, qp, part->src_qpn))
         return NULL;
     flow = mrd_table_alloc(&e->flows_rx);
     if (!flow)

@@ -15,14 +15,20 @@ enum { BYTES = 100, LONG_BYTES = 1 << 20, MOVED = 5 };
 #define TIMEOUT_NS (300 * MSEC_NS)
 #define BUDGET_NS  (2 * TIMEOUT_NS)
 
-static struct sim_world *world(struct forge_tape *tape)
+static struct sim_world *ordered_world(struct forge_tape *tape, enum mrd_order order)
 {
     struct sim_world *w = forge_begin(tape, &(struct sim_options){.seed = test_seed(),
+                                                                  .order = order,
                                                                   .recv_bytes = LONG_BYTES,
                                                                   .peer_timeout_ns = TIMEOUT_NS});
 
     mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_FIRST);
     return w;
+}
+
+static struct sim_world *world(struct forge_tape *tape)
+{
+    return ordered_world(tape, MRD_ORDER_NONE);
 }
 
 /* From now on, until it restarts, the client sends to that address of the server. */
@@ -71,6 +77,50 @@ static void sim_two_handles__both_go_on(void **state)
     expect_nobody_restarted(w);
     assert_int_equal(peers_of(w, HOST_0), 2);
     assert_int_equal(peers_of(w, HOST_1), 2);
+    assert_true(sim_payload_equal(w, HOST_1));
+    forge_end(&tape);
+}
+
+/* From now on the server sends to whom it heard last, as one that answers does. */
+static void answer_it(struct sim_world *w)
+{
+    struct sim_node *node = &w->node[HOST_1];
+    const struct mrd_engine *e = mrd_context_engine(node->context);
+    const struct mrd_peer *last = NULL;
+    struct mrd_wc wc = {0};
+
+    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+        const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
+
+        if (!last || peer->heard_ns > last->heard_ns)
+            last = peer;
+    }
+    wc.peer_id = last->id;
+    assert_int_equal(mrd_destroy_ah(node->ah[HOST_0]), 0);
+    node->ah[HOST_0] = mrd_create_ah_from_wc(node->pd, &wc);
+    assert_non_null(node->ah[HOST_0]);
+}
+
+/*
+ * The server answers each name by its own entry, in order, from one queue pair to one. The client knows it
+ * at both addresses by one name, in two epochs: it asks once, and no message is lost for that.
+ */
+static void sim_two_handles__answers_in_order(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = ordered_world(&tape, MRD_ORDER_MSG);
+
+    (void)state;
+    for (uint32_t turn = 0; turn < 8; turn++) {
+        call_at(w, turn % 2);
+        expect_talk(w, HOST_0, HOST_1);
+        answer_it(w);
+        expect_talk(w, HOST_1, HOST_0);
+    }
+    expect_nobody_restarted(w);
+    assert_int_equal(peers_of(w, HOST_0), 2);
+    assert_int_equal(peers_of(w, HOST_1), 2);
+    assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));
     forge_end(&tape);
 }
@@ -250,6 +300,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_two_handles__both_go_on),
+        cmocka_unit_test(sim_two_handles__answers_in_order),
         cmocka_unit_test(sim_two_handles__after_the_server_spoke),
         cmocka_unit_test(sim_two_handles__restarted_client),
         cmocka_unit_test(sim_two_handles__restarted_after_it_moved),

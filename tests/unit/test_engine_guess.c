@@ -117,46 +117,6 @@ static void guess__without_our_name(void **state)
     pair_end(p);
 }
 
-/* Does the peer's queue pair seem to go on by another entry, of that name and epoch? */
-static bool goes_on(struct pair *p, const struct mrd_wire_head *head)
-{
-    struct mrd_engine *e = p->end[AT].e;
-    struct mrd_addr addr = pair_addr_of(7);
-    struct mrd_peer *entry[2] = {mrd_half_open_peer(e, &p->end[1 - AT].addr),
-                                 mrd_half_open_peer(e, &addr)};
-    struct mrd_wire_part part = hand_send(p, AT, BYTES);
-    struct mrd_flow_rx *flow = NULL;
-    uint32_t msn, rsn;
-
-    part.flags = MRD_PART_ORDERED;
-    for (unsigned i = 0; i < 2; i++) {
-        mrd_half_end_rx(e, entry[i], MRD_SPACE_NONE);
-        mrd_peer_rx_begin(&e->peers, entry[i], e->config.mover.tracker);
-    }
-    entry[0]->space.inc = pair_inc(p, 1 - AT);
-    entry[0]->space.epoch = 0x8000;
-    entry[1]->space.inc = head->src_inc;
-    entry[1]->space.epoch = head->epoch;
-    for (unsigned i = 0; i < 2; i++)
-        flow = mrd_rx_open_flow(e, entry[i], hand_qp(p, AT), &part, &msn, &rsn);
-    return !flow || entry[0]->space.state == MRD_SPACE_TOMB;
-}
-
-/* Epochs that are near each other are of one context. */
-static void guess__of_who_goes_on(void **state)
-{
-    struct pair *p = &pair;
-    struct mrd_wire_head head;
-
-    (void)state;
-    pair_begin_wary(p);
-    head = hand_head(p, AT, MRD_WIRE_DATA);
-    head.epoch = 0x8001;
-    assert_int_equal(count_bits(p, &head, (struct known){{&head.src_inc, &head.epoch}, 2}, goes_on),
-                     48);
-    pair_end(p);
-}
-
 static void guess__of_a_new_peer(void **state)
 {
     struct pair *p = &pair;
@@ -477,7 +437,6 @@ int main(void)
         cmocka_unit_test(guess__of_data),
         cmocka_unit_test(guess__of_a_space),
         cmocka_unit_test(guess__without_our_name),
-        cmocka_unit_test(guess__of_who_goes_on),
         cmocka_unit_test(guess__of_a_new_peer),
         cmocka_unit_test(guess__of_a_reset),
         cmocka_unit_test(guess__of_an_ack),
