@@ -215,13 +215,13 @@ enum mrd_space_state { MRD_SPACE_NONE = 0, MRD_SPACE_KNOWN, MRD_SPACE_TOMB };
 
 /* The space of packets from a peer. */
 struct mrd_peer_space {
-    uint8_t state;         /* enum mrd_space_state */
-    uint8_t life;          /* number of receive halves so far, modulo 256 */
-    bool doubted;          /* the peer may have given it up: see mrd_half_doubt() */
-    uint32_t replaced;     /* mrd_lives' when a life last took another one's place here; 0: never */
+    uint8_t state;     /* enum mrd_space_state */
+    uint8_t life;      /* number of receive halves so far, modulo 256 */
+    bool doubted;      /* the peer may have given it up: see mrd_half_doubt() */
+    uint32_t replaced; /* the number of the last life that took another one's place; 0: none did */
     uint32_t inc, epoch;   /* of the peer as sender */
-    uint32_t beside_epoch; /* the latest by another entry that it was asked for; its own: none */
-    uint32_t doubt_psn;    /* of what it was asked by */
+    uint32_t beside_epoch; /* of another entry: the latest for which it was asked; or its own */
+    uint32_t doubt_psn;    /* of the question: once it is acked, the space goes on */
     uint64_t patience_ns;  /* how long the peer waits for our acks before it gives up */
 };
 
@@ -384,8 +384,8 @@ struct mrd_peer *mrd_peer_find_pair(const struct mrd_peers *peers, const struct 
 /* How many entries call us by that name. */
 uint32_t mrd_peers_named(const struct mrd_peers *peers, uint32_t own_inc);
 /*
- * What changes, and does not come back, with each life that takes another one's place among those that
- * know us by that name, and with the life `other` whose place is to be taken, 0: none. 0: nobody took any.
+ * For cookies: a value that differs, and does not come back, after each life that takes another one's place
+ * among the entries that call us by that name. `other`: the life whose place is to be taken now; 0: none.
  */
 uint32_t mrd_peer_lives(const struct mrd_peers *peers, uint32_t own_inc, uint32_t other);
 /* Another entry that speaks as `inc` to whom it knows by the name that `peer` does; NULL: none. */

@@ -45,7 +45,7 @@ struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_add
 
 /*
  * Many may be answered at once, but not for long: whoever forges addresses must not keep us busy.
- * Those who call us by our name were told it at their address: they are not held up by the lives.
+ * Those who call us by our name were told it at their address: they are not held up by the others.
  */
 static bool may_answer(struct mrd_engine *e, bool named)
 {

@@ -98,7 +98,7 @@ struct mrd_events {
 /* Lives of halves, and of the context. Owned by half.c; closing by loop.c. */
 struct mrd_lives {
     uint32_t epoch_next;   /* of the next send half */
-    uint32_t replaced;     /* lives of peers whose place the next one took */
+    uint32_t replaced;     /* so many lives of peers took another one's place */
     uint64_t reclaimed_ns; /* when mrd_half_reclaim() last looked; 0: never */
     uint64_t keys_told_ns; /* when the user was told of a peer that guesses keys; 0: never */
     uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */

@@ -102,8 +102,8 @@ static void answer_it(struct sim_world *w)
 }
 
 /*
- * The server answers each name by its own entry, in order, from one queue pair to one. The client knows it
- * at both addresses by one name, in two epochs: it asks once, and no message is lost for that.
+ * The same in order, from one queue pair to one. What the server sends comes to the client by one name, in
+ * two epochs: the client may ask whether the earlier one goes on, and no message is lost for that.
  */
 static void sim_two_handles__answers_in_order(void **state)
 {

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 
-#include "core/engine/address.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, ROOM = 4 };
