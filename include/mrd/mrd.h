@@ -131,7 +131,9 @@ struct mrd_context_attr {
     const char *spray;            /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
     const char *cc;               /* "nscc" "dctcp" "swift" "none"; default: nscc */
     uint64_t link_bps;            /* rate of the link in bit/s; default: what the device says */
-    uint32_t max_peers;           /* peers known at a time; default: 16384 */
+    /* Peers known at a time; default: 16384. One IPv4 address, or IPv6 prefix of 64 bits, can be
+     * seven eighths of them, and of the rest as many as it leaves free. */
+    uint32_t max_peers;
     uint32_t max_flows; /* flows of ordered messages, and send queues with work; default: 4096 */
     /* A peer with work outstanding is unreachable after so long without an ack; default: 8 s. */
     uint64_t peer_timeout_ns;

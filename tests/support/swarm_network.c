@@ -125,12 +125,16 @@ static void draw_strangers(struct swarm_config *c, struct mrd_rng *rng)
         c->strangers.weight[kind] = 40;
         c->strangers.weight[STRANGER_ASK] += 4;
     }
-    /* A table that strangers could fill, with room for those that are what they say they are. */
+    /*
+     * A table that strangers could fill, with room for those that are what they say they are: some of the
+     * strangers sit on the machine of a host, which with them has no share of the last eighth.
+     */
     for (uint32_t host = 0; host < SWARM_HOSTS_MAX; host++) {
         uint32_t honest = c->networks & SWARM_TWO_ADDRESSES ? 4 * c->sim.hosts : c->sim.hosts;
+        uint32_t peers = honest + STRANGER_OWN;
 
         if ((c->host[host].max_peers > 0 || small) && !(c->networks & SWARM_ROAM))
-            c->host[host].max_peers = honest + STRANGER_OWN;
+            c->host[host].max_peers = peers + peers / 7;
     }
     /* Likewise: peers share these, and strangers that go on as peers are some. */
     c->pool[SWARM_POOL_REFUSALS] = c->pool[SWARM_POOL_PAGES] = 0;
