@@ -20,17 +20,27 @@ static bool is_newest(const struct mrd_engine *e, const struct mrd_peer *peer,
 }
 
 /*
- * The peer is at the address of others now. Those that ask there by another name of ours, and got no answer
- * yet, would be answered by it: it would take that name for another life of ours, and give this one up.
+ * Is it a first contact with the peer by another name of ours, which it did not take yet? Once it does where
+ * it also knows us by the other name, it takes that for another life of ours, and gives this one up.
  */
+static bool would_replace(const struct mrd_peer *other, const struct mrd_peer *peer)
+{
+    const struct mrd_tx_half *tx = other->tx;
+
+    if (!tx || tx->contact.acked_once || other->space.state != MRD_SPACE_NONE ||
+        other->pair.own_inc == peer->pair.own_inc)
+        return false;
+    return !tx->contact.inc || mrd_peer_speaks_as(peer, tx->contact.inc);
+}
+
+/* The peer is at the address of others now. */
 static void take_place(struct mrd_engine *e, struct mrd_peer *peer)
 {
     struct mrd_peer *other, *next;
 
     for (other = mrd_peer_first(&e->peers, &peer->addr); other; other = next) {
         next = mrd_peer_next(other);
-        if (other->pair.own_inc != peer->pair.own_inc && other->tx && other->tx->contact.hello &&
-            !other->tx->contact.inc)
+        if (would_replace(other, peer))
             mrd_half_give_way(e, other, peer);
     }
 }

@@ -251,13 +251,22 @@ static void mrd_address_doubt__too_many(void **state)
 }
 
 /*
- * It moves to an address where another entry asks who is there. That one would be answered by the peer,
- * by a second name for us: its work ends, its watch goes on. One that was answered is of its own.
+ * It moves to an address where another entry is in its first contact, by another name of ours. The peer would
+ * take that for another life of ours: its work ends, its watch goes on. One that the peer knows goes on, and so
+ * does one that speaks to another peer there.
  */
-static void mrd_address_came__takes_the_place_of_a_question(void **state)
+static void mrd_address_came__takes_the_place_of_a_first_contact(void **state)
 {
+    enum { HERS = 1, ANOTHERS };
+    static const struct {
+        uint8_t inc; /* of the peer, or another one, answered there; 0: none did */
+        bool acked, has_space, goes_on;
+    } rows[] = {
+        {0, false, false, false},       {HERS, false, false, false}, {HERS, true, false, true},
+        {ANOTHERS, false, false, true}, {HERS, false, true, true},
+    };
     (void)state;
-    for (unsigned answered = 0; answered < 2; answered++) {
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct pair *p = &pair;
         struct mrd_peer *peer = begin(p), *asks;
         struct mrd_engine *e = p->end[AT].e;
@@ -266,16 +275,21 @@ static void mrd_address_came__takes_the_place_of_a_question(void **state)
 
         there.ip[15] = ELSEWHERE;
         asks = mrd_half_open_peer(e, &there);
-        mrd_half_open_tx(e, asks)->contact.hello = true;
-        asks->tx->contact.inc = answered;
+        mrd_half_open_tx(e, asks)->contact.hello = !rows[i].inc;
+        asks->tx->contact.inc = rows[i].inc ? peer->space.inc + rows[i].inc - HERS : 0;
+        asks->tx->contact.acked_once = rows[i].acked;
+        if (rows[i].has_space) {
+            mrd_peer_rx_begin(&e->peers, asks, e->config.mover.tracker);
+            asks->space.inc = asks->tx->contact.inc;
+        }
         asks->watch.on = true;
         head = proof(p, peer, STAMP + 1);
         came(p, peer, &head, ELSEWHERE);
         assert_memory_equal(&peer->addr, &there, sizeof(there));
-        assert_int_equal(asks->tx != NULL, answered);
-        assert_int_equal(asks->watch.on, answered);
-        assert_int_equal(peer->watch.on, !answered);
-        if (!answered) {
+        assert_int_equal(asks->tx != NULL, rows[i].goes_on);
+        assert_int_equal(asks->watch.on, rows[i].goes_on);
+        assert_int_equal(peer->watch.on, !rows[i].goes_on);
+        if (!rows[i].goes_on) {
             assert_true(peer->tx->probes.silence_due);
             assert_ptr_equal(mrd_half_open_peer(e, &there), peer);
         }
@@ -295,7 +309,7 @@ int main(void)
         cmocka_unit_test(mrd_address_doubt__not_early),
         cmocka_unit_test(mrd_address_doubt__not_in_a_first_contact),
         cmocka_unit_test(mrd_address_doubt__too_many),
-        cmocka_unit_test(mrd_address_came__takes_the_place_of_a_question),
+        cmocka_unit_test(mrd_address_came__takes_the_place_of_a_first_contact),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
