@@ -54,6 +54,7 @@ struct mrd_flow_tx {
     bool closing;       /* a CLOSE is in flight */
     uint32_t close_msn; /* the CLOSE says: no message below this MSN is owed */
     bool qp_gone;       /* the queue pair was destroyed */
+    uint64_t start_ns;  /* nothing of it is sent earlier: see await_others() */
 };
 
 enum mrd_pend_state {
@@ -91,10 +92,9 @@ struct mrd_flow_rx {
     uint32_t num_gone, *peer_gone;
 };
 
-/* `peer`: by what the peer is told from others. */
-static inline uint64_t mrd_flow_hash(uint32_t peer, uint32_t qpn, uint32_t remote_qpn)
+static inline uint64_t mrd_flow_hash(uint32_t peer_id, uint32_t qpn, uint32_t remote_qpn)
 {
-    return mrd_hash_mix(mrd_hash_mix((uint64_t)peer << 32 | qpn) + remote_qpn);
+    return mrd_hash_mix(mrd_hash_mix((uint64_t)peer_id << 32 | qpn) + remote_qpn);
 }
 
 void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,

@@ -217,12 +217,9 @@ enum mrd_space_state { MRD_SPACE_NONE = 0, MRD_SPACE_KNOWN, MRD_SPACE_TOMB };
 struct mrd_peer_space {
     uint8_t state;     /* enum mrd_space_state */
     uint8_t life;      /* number of receive halves so far, modulo 256 */
-    bool doubted;      /* the peer may have given it up: see mrd_half_doubt() */
     uint32_t replaced; /* the number of the last life that took another one's place; 0: none did */
-    uint32_t inc, epoch;   /* of the peer as sender */
-    uint32_t beside_epoch; /* of another entry: the latest for which it was asked; or its own */
-    uint32_t doubt_psn;    /* of the question: once it is acked, the space goes on */
-    uint64_t patience_ns;  /* how long the peer waits for our acks before it gives up */
+    uint32_t inc, epoch;  /* of the peer as sender */
+    uint64_t patience_ns; /* how long the peer waits for our acks before it gives up */
 };
 
 /* Records of shared pools in use for a peer. */
@@ -258,10 +255,11 @@ struct mrd_pair {
 
 /* Where a peer is whose address changes. Owned by address.c. */
 struct mrd_peer_place {
-    uint32_t stamp;     /* newest that came from mrd_peer.addr; 0: none */
-    uint32_t inc;       /* the life that it is of: another one has another clock */
-    uint64_t heard_ns;  /* when a packet came from mrd_peer.addr last */
-    uint64_t asked_ns;  /* when the peer was last asked whether it is elsewhere; 0: never */
+    uint32_t stamp;    /* newest that came from mrd_peer.addr; 0: none */
+    uint32_t inc;      /* the life that it is of: another one has another clock */
+    uint64_t heard_ns; /* when a packet came from mrd_peer.addr last */
+    uint64_t
+        asked_ns; /* when it was last asked whether it is elsewhere, or showed that; 0: never */
     uint64_t tried_ns;  /* when another address of ours was last tried; 0: never */
     uint8_t own_ip[16]; /* our address that the peer's packets come to; 0: it is not known */
 };
@@ -286,12 +284,18 @@ struct mrd_peer {
     bool route_asked : 1;   /* the mover was asked what its route takes */
     struct mrd_ect ect;     /* owned by timer.c, tx_emit.c, rx_ack.c and rx.c */
     uint64_t heard_ns;
+    /*
+     * When a space was given up in which ordered messages had been sent: for a packet's life, copies of them
+     * may come to their target. 0: never. Owned by half.c.
+     */
+    uint64_t failed_ns;
     uint64_t guesses_ns;    /* when the refusals of its wrong keys so far are within the rate */
     struct mrd_tx_half *tx; /* NULL: nothing is sent to it */
     struct mrd_rx_half *rx; /* only if space.state is KNOWN */
     struct mrd_peer_space space;
     struct mrd_peer_uses uses;
     struct mrd_peer_watch watch;
+    uint32_t failed_inc; /* of the peer in that space */
     struct mrd_peer_count count;
     struct mrd_node msgs; /* all live messages to it, by mrd_msg.peer_node */
     struct mrd_node flows_tx, flows_rx;

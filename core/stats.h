@@ -63,7 +63,6 @@
     X(rx_drop_epoch,          "packets",  "of an older epoch of the peer")                       \
     X(rx_drop_space,          "packets",  "of a space that is not held; answered by a reset")    \
     X(rx_drop_challenged,     "packets",  "first contact answered by a challenge")               \
-    X(rx_drop_doubted,        "packets",  "of a space that its sender may have given up")        \
     X(rx_drop_unanswered,     "packets",  "of strangers, of whom too many were answered lately")     \
     X(rx_drop_table_full,     "packets",  "first contact with the peer table full")              \
     X(peers_moved,            "events",   "peers whose address changed")                         \

@@ -246,8 +246,7 @@ static void begin_space(struct mrd_engine *e, struct mrd_peer *peer,
     mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
     mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
     peer->space.inc = head->src_inc;
-    peer->space.epoch = peer->space.beside_epoch = head->epoch;
-    peer->space.doubted = false;
+    peer->space.epoch = head->epoch;
 }
 
 struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wire_head *head,
@@ -293,12 +292,6 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     }
     if (peer->space.state == MRD_SPACE_TOMB) {
         mrd_answer_reset(e, peer, head, packet);
-        return NULL;
-    }
-    if (peer->space.doubted) {
-        e->stats.rx_drop_doubted++;
-        if (!peer->tx)
-            mrd_half_ask(e, peer);
         return NULL;
     }
     peer->heard_ns = e->clock.now_ns;

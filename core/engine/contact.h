@@ -72,12 +72,6 @@ void mrd_half_sweep(struct mrd_engine *e);
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 /* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
 void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
-/*
- * The peer began a later epoch by another of our addresses. Until it acks a packet that leaves now, nothing
- * that comes in its space here is taken: it may have given that up. If it has, its answer ends the space.
- * Returns false if it was asked for that epoch, or a later one.
- */
-bool mrd_half_doubt(struct mrd_engine *e, struct mrd_peer *peer, uint32_t later_epoch);
 /* The peer of an address handle, wherever it is now, if it is awake; NULL: it is not. */
 struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah);
 /* The entry of an address handle; NULL: the table is full. */

@@ -43,27 +43,6 @@ void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_tx_ready(e, peer);
 }
 
-/* Once this leaves, and is acked, the peer was there. */
-static void ask_in_doubt(struct mrd_peer *peer)
-{
-    peer->space.doubt_psn = peer->tx->sent.next;
-    peer->tx->probes.silence_due = true;
-}
-
-bool mrd_half_doubt(struct mrd_engine *e, struct mrd_peer *peer, uint32_t later_epoch)
-{
-    struct mrd_peer_space *space = &peer->space;
-
-    if (!mrd_seq_before(space->beside_epoch, later_epoch))
-        return false;
-    space->beside_epoch = later_epoch;
-    space->doubted = true;
-    mrd_half_open_tx(e, peer);
-    ask_in_doubt(peer);
-    mrd_tx_ready(e, peer);
-    return true;
-}
-
 /* --------------------------------------------------------------------------------------- expiry */
 
 /*
@@ -101,9 +80,15 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
            e->clock.now_ns - tx->active_ns >= idle_ns;
 }
 
+/* Does what is posted next have to wait for copies of what failed? */
+static bool failed_lately(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    return peer->failed_ns && e->clock.now_ns < peer->failed_ns + MRD_PACKET_LIFE_NS;
+}
+
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    if (peer->watch.on)
+    if (peer->watch.on || failed_lately(e, peer))
         return false;
     if (peer->tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return false;
@@ -214,7 +199,7 @@ static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_half_expire_rx(e, peer);
     if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    if (!may_rest(peer))
+    if (!may_rest(peer) || failed_lately(e, peer))
         return;
     leave_lists(e, peer);
     mrd_peer_rest(&e->peers, peer);
@@ -382,6 +367,7 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
     const struct mrd_rest *rest = peer ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
+    uint64_t failed_ns = peer ? peer->failed_ns : 0;
 
     if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
         peer = NULL;
@@ -397,6 +383,9 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
         peer = mrd_half_open_peer(e, &to);
         if (!peer)
             return NULL;
+        /* Did ordered messages fail by another entry? */
+        if (peer->id != ah->peer_id && failed_ns && failed_ns + MRD_PACKET_LIFE_NS > ah->start_ns)
+            ah->start_ns = failed_ns + MRD_PACKET_LIFE_NS;
         ah->peer_id = peer->id;
         ah->own_inc = peer->pair.own_inc;
         peer->one_way = ah->one_way;
@@ -428,8 +417,6 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     mrd_half_begin_epoch(e, peer, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
-    if (peer->space.doubted)
-        ask_in_doubt(peer);
     begin_search(e, peer);
     e->cc_config = (struct mrd_cc_config){.link_bps = m->link_bps,
                                           .base_rtt_ns = m->base_rtt_ns,
@@ -545,6 +532,35 @@ void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space
     mrd_peer_rx_end(&e->peers, peer, state);
 }
 
+/*
+ * The space is given up, but the peer may take what was sent there. What was to wait for copies of an earlier
+ * space's messages waits for these, whoever the peer says that it is.
+ */
+static void note_failed(struct mrd_engine *e, struct mrd_peer *peer)
+{
+    uint32_t inc = peer->tx->contact.inc;
+    bool waits = failed_lately(e, peer) && peer->failed_inc != inc;
+    uint64_t at_ns = 0;
+
+    for (const struct mrd_node *n = peer->msgs.next; n != &peer->msgs; n = n->next) {
+        const struct mrd_msg *msg = mrd_container_of(n, const struct mrd_msg, peer_node);
+        uint64_t start_ns = msg->order.flow ? msg->order.flow->start_ns : 0;
+
+        if (msg->order.flow && msg->started) {
+            at_ns = e->clock.now_ns;
+        } else if (start_ns > e->clock.now_ns) {
+            waits = true;
+            at_ns = start_ns - MRD_PACKET_LIFE_NS > at_ns ? start_ns - MRD_PACKET_LIFE_NS : at_ns;
+        }
+    }
+    if (at_ns <= peer->failed_ns)
+        return;
+    peer->failed_ns = at_ns;
+    peer->failed_inc = waits ? ~inc : inc;
+    if (at_ns > e->lives.failed_ns)
+        e->lives.failed_ns = at_ns;
+}
+
 void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 {
     e->stats.peers_unreachable++;
@@ -552,6 +568,7 @@ void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
     peer->given_up = true;
     /* Both directions end. What the peer still sends into its space is answered by resets. */
     mrd_half_end_rx(e, peer, peer->space.state == MRD_SPACE_NONE ? MRD_SPACE_NONE : MRD_SPACE_TOMB);
+    note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
@@ -571,6 +588,7 @@ void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
 
     peer->watch.on = false;
     peer->given_up = true;
+    note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     if (!watch.on || to->watch.on)
         return;
@@ -583,6 +601,7 @@ void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->watch.on)
         mrd_half_tell(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
+    note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 

@@ -17,13 +17,49 @@ static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
                                  .qp_num = qp->pub.qp_num});
 }
 
-static int open_flow(struct mrd_engine *e, struct mrd_msg *msg)
+static uint64_t later(uint64_t a_ns, uint64_t b_ns)
 {
-    msg->order.flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
-    if (msg->order.flow)
-        return 0;
-    mrd_half_reclaim(e);
-    return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* When no copy of what failed by the other entries at that address can come any more. */
+static uint64_t over_ns(const struct mrd_engine *e, const struct mrd_peer *peer,
+                        const struct mrd_addr *addr)
+{
+    uint64_t failed_ns = 0;
+
+    for (const struct mrd_peer *p = mrd_peer_first(&e->peers, addr); p; p = mrd_peer_next(p))
+        if (p != peer)
+            failed_ns = later(failed_ns, p->failed_ns);
+    return failed_ns ? failed_ns + MRD_PACKET_LIFE_NS : 0;
+}
+
+/*
+ * What was posted before, by the handle or to its address, may have gone by other entries, and failed. Copies
+ * of it would be delivered after what goes now: that waits until none can come. For what went by the same
+ * entry see is_over().
+ */
+static void await_others(const struct mrd_engine *e, struct mrd_flow_tx *flow,
+                         struct mrd_ah_impl *ah)
+{
+    if (!e->lives.failed_ns || e->clock.now_ns - e->lives.failed_ns > MRD_PACKET_LIFE_NS)
+        return;
+    ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &ah->addr));
+    ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &flow->peer->addr));
+    flow->start_ns = later(flow->start_ns, ah->start_ns);
+}
+
+static int open_flow(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_ah_impl *ah)
+{
+    struct mrd_flow_tx *flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
+
+    msg->order.flow = flow;
+    if (!flow) {
+        mrd_half_reclaim(e);
+        return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
+    }
+    await_others(e, flow, ah);
+    return 0;
 }
 
 /* Is the request sound, and is there room for its completion? That is reserved then. */
@@ -83,7 +119,7 @@ static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const stru
     (*msg)->memory_seen = e->objects.mrs.removals; /* check_send() looked */
     (*msg)->post_seq = e->calls.msg_seq++;
     if (qp->pub.order != MRD_ORDER_NONE)
-        error = open_flow(e, *msg);
+        error = open_flow(e, *msg, (struct mrd_ah_impl *)(void *)wr->ud.ah);
     if (error) {
         mrd_qp_msg_free(qp, *msg);
         return error;

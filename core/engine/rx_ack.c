@@ -501,8 +501,6 @@ static void after_ack(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
         return;
-    if (peer->space.doubted && mrd_seq_before(peer->space.doubt_psn, peer->tx->sent.una))
-        peer->space.doubted = false;
     if (peer->ect.testing)
         judge_ect(e, peer);
     if (mrd_list_empty(&peer->suspect))

@@ -10,9 +10,6 @@
 /* Pending records, and records of responses, kept for messages that are next in order. */
 enum { PENDS_FOR_NEXT = 32, RESPONSES_FOR_NEXT = 32 };
 
-/* More epochs than a context begins while a packet of the first one is on its way. */
-enum { EPOCHS_BETWEEN = (1 << 16) - 1 };
-
 /* ---------------------------------------------------------------------------------------- flows */
 
 /* A peer alone may have max_flows; all peers together have at most twice as many. */
@@ -21,35 +18,6 @@ static bool may_make(const struct mrd_engine *e, const struct mrd_peer *peer)
     uint32_t used = e->flows_rx.pool.used, most = 2 * e->config.max_flows;
 
     return used < most && peer->uses.flows < most - used;
-}
-
-/*
- * A peer that speaks to two of our addresses by one name has an entry for each. It may have given one of
- * them up, and its queue pair goes on by the other, in a later epoch: what is still on its way to the first
- * would be delivered after what was posted later. So the first is asked whether it goes on, once for each
- * later epoch. false: that is the entry itself, and it has to wait.
- */
-static bool goes_on(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_qp_impl *qp,
-                    uint32_t src_qpn)
-{
-    uint64_t hash = mrd_flow_hash(peer->space.inc, qp->pub.qp_num, src_qpn);
-    struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx.by_key, hash);
-
-    while (n) {
-        const struct mrd_flow_rx *flow = mrd_container_of(n, const struct mrd_flow_rx, by_key);
-        struct mrd_peer *other = flow->peer;
-        uint32_t epoch = peer->space.epoch, other_epoch = other->space.epoch;
-        bool same =
-            flow->qp == qp && flow->remote_qpn == src_qpn && other->space.inc == peer->space.inc;
-
-        n = n->next;
-        /* Neither: two peers, by chance of one name. */
-        if (same && other_epoch - epoch - 1 < EPOCHS_BETWEEN)
-            mrd_half_doubt(e, peer, other_epoch);
-        if (same && epoch - other_epoch - 1 < EPOCHS_BETWEEN && mrd_half_doubt(e, other, epoch))
-            n = mrd_hash_first(&e->flows_rx.by_key, hash); /* flows may have gone with its half */
-    }
-    return !peer->space.doubted;
 }
 
 /*
@@ -65,8 +33,6 @@ static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer
         mrd_half_reclaim(e);
     if (part->op != MRD_OP_ABORT && !may_make(e, peer))
         return NULL;
-    if (!goes_on(e, peer, qp, part->src_qpn))
-        return NULL;
     flow = mrd_table_alloc(&e->flows_rx);
     if (!flow)
         return NULL;
@@ -74,7 +40,7 @@ static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer
     mrd_flow_rx_init(flow, peer, qp, part->src_qpn, (uint16_t)(part->msn - part->msn_behind),
                      (uint16_t)(part->rsn - part->rsn_behind), &peer->uses.gone);
     mrd_hash_add(&e->flows_rx.by_key, &flow->by_key,
-                 mrd_flow_hash(peer->space.inc, qp->pub.qp_num, part->src_qpn));
+                 mrd_flow_hash(peer->id, qp->pub.qp_num, part->src_qpn));
     mrd_list_append(&peer->flows_rx, &flow->peer_node);
     return flow;
 }

@@ -91,7 +91,7 @@ void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
 struct mrd_flow_rx *mrd_rx_find_flow(const struct mrd_engine *e, const struct mrd_peer *peer,
                                      const struct mrd_qp_impl *qp, uint32_t remote_qpn)
 {
-    uint64_t hash = mrd_flow_hash(peer->space.inc, qp->pub.qp_num, remote_qpn);
+    uint64_t hash = mrd_flow_hash(peer->id, qp->pub.qp_num, remote_qpn);
 
     for (struct mrd_hash_node *n = mrd_hash_first(&e->flows_rx.by_key, hash); n; n = n->next) {
         struct mrd_flow_rx *flow = mrd_container_of(n, struct mrd_flow_rx, by_key);

@@ -102,6 +102,7 @@ struct mrd_lives {
     uint64_t reclaimed_ns; /* when mrd_half_reclaim() last looked; 0: never */
     uint64_t keys_told_ns; /* when the user was told of a peer that guesses keys; 0: never */
     uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */
+    uint64_t failed_ns;    /* the latest mrd_peer.failed_ns */
     bool closing;          /* nothing follows but the last acks */
 };
 
@@ -203,6 +204,7 @@ struct mrd_ah_impl {
     bool one_way;
     /* The peer posted to last, wherever it is now: its id, and our name for ourselves to it. */
     uint32_t peer_id, own_inc;
+    uint64_t start_ns; /* ordered messages are not sent earlier: see await_others() */
 };
 
 /* The peer may have something to send: it gets a turn. */

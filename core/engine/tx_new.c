@@ -16,21 +16,41 @@ static uint32_t least(uint32_t a, uint32_t b)
     return a < b ? a : b;
 }
 
-/* Ordered: is the message within MRD_MSN_WINDOW of the oldest one that is not complete? */
-static bool flow_open(const struct mrd_msg *msg)
+/*
+ * Can no copy of what failed before come any more? What the peer took by the same name was of an earlier epoch,
+ * and is dropped. By another name it holds the space of that one, too.
+ */
+static bool is_over(const struct mrd_engine *e, const struct mrd_flow_tx *flow)
+{
+    const struct mrd_peer *peer = flow->peer;
+    uint32_t inc = peer->tx->contact.inc;
+
+    if (e->clock.now_ns < flow->start_ns)
+        return false;
+    return !peer->failed_ns || e->clock.now_ns >= peer->failed_ns + MRD_PACKET_LIFE_NS || !inc ||
+           !peer->failed_inc || peer->failed_inc == inc;
+}
+
+/*
+ * Ordered: is the message within MRD_MSN_WINDOW of the oldest one that is not complete, and all over that
+ * failed before it?
+ */
+static bool flow_open(const struct mrd_engine *e, const struct mrd_msg *msg)
 {
     const struct mrd_node *oldest;
 
     if (!msg->order.flow)
         return true;
+    if (!is_over(e, msg->order.flow))
+        return false;
     oldest = msg->order.flow->msgs.next;
     return msg->order.msn - mrd_container_of(oldest, struct mrd_msg, order.node)->order.msn <
            MRD_MSN_WINDOW;
 }
 
-static bool may_start(struct mrd_tx_half *tx, const struct mrd_msg *msg)
+static bool may_start(const struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
 {
-    if (!flow_open(msg))
+    if (!flow_open(e, msg))
         return false;
     return !msg->multi || msg->has_id || mrd_ids_available(&tx->ids);
 }
@@ -101,7 +121,7 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
             uint32_t head_bytes = mrd_msg_part_bytes(msg);
             uint32_t bytes = head_bytes + mrd_msg_payload(msg);
 
-            if (msg->multi || bytes > room || head_bytes > head_room || !flow_open(msg)) {
+            if (msg->multi || bytes > room || head_bytes > head_room || !flow_open(e, msg)) {
                 misses++;
                 break;
             }
@@ -138,7 +158,7 @@ static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx
             mrd_txq_rest(e, q);
             continue;
         }
-        if (may_start(tx, msg))
+        if (may_start(e, tx, msg))
             return msg;
         blocked = blocked ? blocked : n;
         mrd_list_remove(n);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whom a message is for, and which receive it takes. */
-#include "core/engine/contact.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64, POOL_MAX = 10000, FOR_NEXT = 32, QPN = 1000 };
@@ -87,109 +86,6 @@ static void mrd_rx_open_flow__numbers_in_full(void **state)
     assert_int_equal(rsn, 65537);
     assert_ptr_equal(mrd_rx_open_flow(e, t.peer, hand_qp(p, AT), &part, &msn, &rsn), flow);
     pair_end(p);
-}
-
-/* One more entry of the same peer: it speaks to another address of ours, by the same name. */
-static struct mrd_peer *beside(struct bind_test *t, uint32_t later)
-{
-    struct mrd_engine *e = t->p->end[AT].e;
-    struct mrd_addr addr = pair_addr_of(7);
-    struct mrd_peer *peer = mrd_half_open_peer(e, &addr);
-
-    mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
-    peer->space.inc = t->peer->space.inc;
-    peer->space.epoch = t->peer->space.epoch + later;
-    return peer;
-}
-
-/* Does a packet of that entry's space get through? */
-static bool is_taken(const struct bind_test *t, const struct mrd_peer *peer)
-{
-    struct mrd_wire_head head = hand_head(t->p, AT, MRD_WIRE_DATA);
-    struct mrd_rx_packet packet = {.from = peer->addr, .to = t->p->end[AT].addr};
-
-    head.reply = peer->addr.port;
-    head.src_inc = peer->space.inc;
-    head.dst_inc = peer->pair.own_inc;
-    head.epoch = peer->space.epoch;
-    return mrd_contact_identify(t->p->end[AT].e, &head, &packet) == peer;
-}
-
-/* The peer acks what was sent to that entry below the PSN. */
-static void acked(const struct bind_test *t, const struct mrd_peer *peer, uint32_t psn)
-{
-    struct mrd_wire_head head = hand_head(t->p, AT, MRD_WIRE_ACK);
-    struct mrd_wire_ack ack = {
-        .serial = psn + 1, .cum = psn, .psn_limit = psn + 256, .live_epoch = peer->space.epoch};
-    struct mrd_rx_packet packet = {.from = peer->addr, .to = t->p->end[AT].addr};
-    uint8_t data[256], *end;
-
-    head.reply = peer->addr.port;
-    head.src_inc = peer->space.inc;
-    head.dst_inc = peer->pair.own_inc;
-    head.epoch = peer->tx->contact.epoch;
-    head.psn = psn;
-    end = mrd_wire_put_ack(mrd_wire_put_head(data, &head), &ack);
-    mrd_wire_seal(data, end);
-    packet.data = data;
-    packet.len = (uint32_t)(end - data);
-    mrd_engine_rx(t->p->end[AT].e, &packet, 1, t->p->now);
-}
-
-/*
- * A queue pair's messages come in two epochs, whichever has a flow first: what comes in the earlier one
- * waits until the peer acks a question that leaves now. Two that have one name by chance, and another queue
- * pair of the same peer, do not wait.
- */
-static void mrd_rx_open_flow__by_two_entries(void **state)
-{
-    static const struct {
-        uint32_t later;
-        uint16_t qpn;
-        bool doubted;
-    } rows[] = {
-        {1, 0, true}, {65535, 0, true}, {65536, 0, false}, {1u << 31, 0, false}, {1, 1, false}};
-    struct pair *p = &pair;
-
-    (void)state;
-    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        for (unsigned first = 0; first < 2; first++) {
-            struct bind_test t = begin(p);
-            struct mrd_peer *entry[2] = {t.peer, beside(&t, rows[i].later)};
-            struct mrd_wire_part part[2] = {ordered(&t, 0, 0, 0), ordered(&t, 0, 0, 0)};
-            struct mrd_engine *e = p->end[AT].e;
-            struct mrd_flow_rx *flow;
-            uint32_t msn, rsn;
-
-            part[1].src_qpn += rows[i].qpn;
-            assert_non_null(
-                mrd_rx_open_flow(e, entry[first], hand_qp(p, AT), &part[first], &msn, &rsn));
-            flow = mrd_rx_open_flow(e, entry[!first], hand_qp(p, AT), &part[!first], &msn, &rsn);
-            assert_int_equal(flow != NULL, !rows[i].doubted || first == 0);
-            assert_int_equal(entry[0]->space.doubted, rows[i].doubted);
-            assert_int_equal(is_taken(&t, entry[0]), !rows[i].doubted);
-            assert_true(is_taken(&t, entry[1]));
-            if (!rows[i].doubted) {
-                pair_end(p);
-                continue;
-            }
-            assert_int_equal(e->stats.rx_drop_doubted, 1);
-            assert_true(entry[0]->tx->probes.silence_due);
-            /* Its half ends unanswered: the next packet asks again. */
-            mrd_half_end_tx(e, entry[0], MRD_WC_RETRY_EXC_ERR);
-            assert_false(is_taken(&t, entry[0]));
-            assert_true(entry[0]->tx->probes.silence_due);
-            /* An ack of before tells nothing; of the question: it goes on, beside the other. */
-            (void)pair_tx(p, AT);
-            p->end[1 - AT].num_inbox = 0;
-            acked(&t, entry[0], 0);
-            assert_true(entry[0]->space.doubted);
-            acked(&t, entry[0], entry[0]->tx->sent.next);
-            assert_false(entry[0]->space.doubted);
-            assert_non_null(mrd_rx_open_flow(e, entry[0], hand_qp(p, AT), &part[0], &msn, &rsn));
-            assert_true(is_taken(&t, entry[0]));
-            pair_end(p);
-        }
 }
 
 /* The sender owes nothing older: what never came will not, and the receive kept for it is free. */
@@ -458,7 +354,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_rx_open_flow__numbers_in_full),
-        cmocka_unit_test(mrd_rx_open_flow__by_two_entries),
         cmocka_unit_test(mrd_rx_open_flow__catches_up_with_its_sender),
         cmocka_unit_test(mrd_rx_open_flow__shares_of_records),
         cmocka_unit_test(mrd_rx_check_target__keys),

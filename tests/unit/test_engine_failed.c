@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ordered messages failed, and copies of them may be on their way: what is posted next by another entry, or to
+ * whom the peer says that it is by another name, would be delivered before them. It waits.
+ */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64, NAME = 77 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A pair whose queue pair at AT is of that order. */
+static struct mrd_qp *begin(struct pair *p, enum mrd_order order)
+{
+    pair_begin(p);
+    return hand_swap_qp(p, AT, order);
+}
+
+static void end(struct pair *p, struct mrd_qp *kept)
+{
+    hand_restore_qp(p, AT, kept);
+    pair_end(p);
+}
+
+static struct mrd_msg *last_of(const struct mrd_peer *peer)
+{
+    assert_false(mrd_list_empty(&peer->msgs));
+    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
+}
+
+/* The peer's name is known: what is posted goes. */
+static void answered(struct mrd_peer *peer, uint32_t inc)
+{
+    peer->tx->contact.hello = peer->tx->probes.silence_due = false;
+    peer->tx->contact.inc = inc;
+}
+
+/* Posts a message, which is of that entry, and returns it; if it may go, it was sent. */
+static struct mrd_msg *post(struct pair *p, const struct mrd_peer *peer)
+{
+    struct mrd_msg *msg;
+
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    msg = last_of(peer);
+    (void)pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+    return msg;
+}
+
+static bool is_sent_at(struct pair *p, const struct mrd_msg *msg, uint64_t now_ns)
+{
+    p->now = now_ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_tx_ready(p->end[AT].e, msg->peer);
+    (void)pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+    return msg->started;
+}
+
+/* One more entry of the peer, found by who posts to its address. */
+static struct mrd_peer *add_beside(struct pair *p, const struct mrd_peer *other)
+{
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *peer = mrd_half_add_peer(e, &p->end[1 - AT].addr);
+
+    mrd_peer_name(&e->peers, peer, other->pair);
+    mrd_half_open_tx(e, peer);
+    answered(peer, NAME);
+    return peer;
+}
+
+enum how { UNREACHABLE, TURNED_AWAY, GAVE_WAY, RESTARTED };
+
+static void lose(struct pair *p, struct mrd_peer *peer, struct mrd_peer *other, enum how how)
+{
+    struct mrd_engine *e = p->end[AT].e;
+
+    switch (how) {
+    case UNREACHABLE:
+        mrd_half_peer_unreachable(e, peer);
+        break;
+    case TURNED_AWAY:
+        mrd_half_turned_away(e, peer);
+        break;
+    case GAVE_WAY:
+        mrd_half_give_way(e, peer, other);
+        break;
+    case RESTARTED:
+        mrd_half_peer_restarted(e, peer, false);
+        break;
+    }
+    assert_null(peer->tx);
+}
+
+/* Whatever ended it, but that the peer holds its space no more; and only what is ordered, and was sent. */
+static void failed__by_another_entry(void **state)
+{
+    static const struct {
+        enum how how;
+        enum mrd_order order;
+        bool sent, waits;
+    } rows[] = {
+        {UNREACHABLE, MRD_ORDER_MSG, true, true},  {TURNED_AWAY, MRD_ORDER_MSG, true, true},
+        {GAVE_WAY, MRD_ORDER_MSG, true, true},     {UNREACHABLE, MRD_ORDER_DATA, true, true},
+        {RESTARTED, MRD_ORDER_MSG, true, false},   {UNREACHABLE, MRD_ORDER_MSG, false, false},
+        {UNREACHABLE, MRD_ORDER_NONE, true, false}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pair *p = &pair;
+        struct mrd_qp *kept = begin(p, rows[i].order);
+        struct mrd_peer *peer = hand_tx_peer(p, AT), *other;
+        uint64_t failed_ns = p->now + MRD_MSEC;
+        struct mrd_msg *msg;
+
+        answered(peer, NAME);
+        peer->tx->contact.hello = !rows[i].sent;
+        msg = post(p, peer);
+        assert_int_equal(msg->started, rows[i].sent);
+        other = add_beside(p, peer);
+        mrd_engine_begin(p->end[AT].e, p->now = failed_ns);
+        lose(p, peer, other, rows[i].how);
+        msg = post(p, other);
+        assert_int_equal(msg->started, !rows[i].waits);
+        if (rows[i].waits) {
+            assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+            assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        }
+        end(p, kept);
+    }
+}
+
+/* By the same entry it goes at once, unless the peer answers by another name than before. */
+static void failed__by_the_same_entry(void **state)
+{
+    (void)state;
+    for (uint32_t inc = NAME; inc < NAME + 2; inc++) {
+        struct pair *p = &pair;
+        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+        struct mrd_peer *peer = hand_tx_peer(p, AT);
+        uint64_t failed_ns = p->now;
+        struct mrd_msg *msg;
+
+        answered(peer, NAME);
+        post(p, peer);
+        mrd_half_peer_unreachable(p->end[AT].e, peer);
+        mrd_half_open_tx(p->end[AT].e, peer);
+        answered(peer, inc);
+        msg = post(p, peer);
+        assert_int_equal(msg->started, inc == NAME);
+        if (inc != NAME) {
+            assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+            assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        }
+        end(p, kept);
+    }
+}
+
+/* From now on it is posted by a new handle, which knows nothing of what was posted before. */
+static void renew_handle(struct pair *p)
+{
+    struct pair_end *end = &p->end[AT];
+    int error;
+
+    assert_int_equal(mrd_engine_destroy_ah(end->e, end->ah), 0);
+    end->ah = mrd_engine_create_ah(end->e, end->pd, &p->end[1 - AT].addr, 0, &error);
+    assert_non_null(end->ah);
+}
+
+/*
+ * What waits fails, too. What comes after it waits for the same: by the entry that it went by or by a third
+ * one, by the same handle or by a new one.
+ */
+static void failed__while_it_waits(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct pair *p = &pair;
+        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+        struct mrd_peer *first = hand_tx_peer(p, AT), *second, *third;
+        struct mrd_addr elsewhere = first->addr;
+        struct mrd_engine *e = p->end[AT].e;
+        uint64_t failed_ns = p->now;
+        struct mrd_msg *msg;
+
+        answered(first, NAME);
+        post(p, first);
+        second = add_beside(p, first);
+        mrd_half_peer_unreachable(e, first);
+        mrd_engine_begin(e, p->now += MRD_SEC);
+        assert_false(post(p, second)->started);
+        elsewhere.ip[15] ^= 8;
+        mrd_peer_move(&e->peers, first, &elsewhere);
+        third = i & 1 ? second : add_beside(p, first);
+        mrd_half_peer_unreachable(e, second);
+        if (third == second) {
+            mrd_half_open_tx(e, second);
+            answered(second, NAME);
+        }
+        if (i & 2)
+            renew_handle(p);
+        msg = post(p, third);
+        assert_false(msg->started);
+        assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+        assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        end(p, kept);
+    }
+}
+
+/* The peer was elsewhere, and the handle goes back to its own address. */
+static void failed__elsewhere(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+    struct mrd_peer *peer = hand_tx_peer(p, AT), *back;
+    struct mrd_addr elsewhere = peer->addr;
+    uint64_t failed_ns = p->now;
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_msg *msg;
+
+    (void)state;
+    answered(peer, NAME);
+    post(p, peer);
+    elsewhere.ip[15] ^= 8;
+    mrd_peer_move(&e->peers, peer, &elsewhere);
+    mrd_half_peer_unreachable(e, peer);
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    back = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    assert_ptr_not_equal(back, peer);
+    answered(back, NAME);
+    msg = last_of(back);
+    assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+    assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    end(p, kept);
+}
+
+/* The entry stays for as long, to tell; and neither rests nor is given to others. */
+static void failed__is_remembered(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+    struct mrd_peer *peer = hand_tx_peer(p, AT);
+    struct mrd_engine *e = p->end[AT].e;
+    uint32_t id = peer->id;
+
+    (void)state;
+    answered(peer, NAME);
+    post(p, peer);
+    mrd_half_peer_unreachable(e, peer);
+    for (unsigned i = 0; i < 2; i++) {
+        mrd_engine_begin(e, p->now += MRD_PACKET_LIFE_NS / 2);
+        e->peers.swept_ns = 0;
+        mrd_half_sweep(e);
+        assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i == 0);
+    }
+    end(p, kept);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(failed__by_another_entry), cmocka_unit_test(failed__by_the_same_entry),
+        cmocka_unit_test(failed__while_it_waits),   cmocka_unit_test(failed__elsewhere),
+        cmocka_unit_test(failed__is_remembered),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
