@@ -235,7 +235,8 @@ struct mrd_peer_uses {
 /* The user is to be told when the peer goes away, or comes back as another. Owned by half.c. */
 struct mrd_peer_watch {
     bool on;
-    uint32_t inc; /* incarnation that answered; 0: none did yet */
+    uint32_t inc;  /* incarnation that answered; 0: none did yet */
+    uint32_t from; /* id of the entry that was watched, and gave way to this one; 0: this one was */
 };
 
 struct mrd_peer_count {

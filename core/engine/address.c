@@ -108,6 +108,7 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
     }
     if (newest && mrd_answer_is_proven(e, 0, head, packet)) {
         mrd_address_move(e, peer, &addr);
+        place->asked_ns = now_ns;
         note(e, peer, head, packet);
         return;
     }

@@ -383,6 +383,14 @@ void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
     contact->busy = true;
 }
 
+/* How long ago the packet left that the challenge answers. */
+static uint64_t question_age_ns(const struct mrd_engine *e, const struct mrd_wire_head *head)
+{
+    uint32_t age = mrd_wire_stamp(e->clock.now_ns) - head->echo_stamp;
+
+    return (uint64_t)age * MRD_WIRE_STAMP_NS;
+}
+
 /*
  * Did our epoch begin before the challenger opened? The CHALLENGE says how long ago it opened when
  * it sent this, which was between the departure of the packet that it echoes and now. An epoch that
@@ -396,9 +404,8 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
                                     const struct mrd_wire_head *head)
 {
     uint64_t up_ns = head->up_usec * MRD_USEC;
-    uint32_t flight = mrd_wire_stamp(e->clock.now_ns) - head->echo_stamp;
     uint64_t age_ns = e->clock.now_ns - tx->contact.epoch_ns;
-    uint64_t flight_ns = (uint64_t)flight * MRD_WIRE_STAMP_NS;
+    uint64_t flight_ns = question_age_ns(e, head);
 
     if (tx->contact.knew_inc || tx->contact.epoch_ns == MRD_NEVER || age_ns < up_ns ||
         head->up_usec == UINT32_MAX)
@@ -429,9 +436,7 @@ static bool asks_where_we_are(const struct mrd_engine *e, const struct mrd_peer 
 static bool was_heard_since(const struct mrd_engine *e, const struct mrd_peer *peer,
                             const struct mrd_wire_head *head)
 {
-    uint32_t age = mrd_wire_stamp(e->clock.now_ns) - head->echo_stamp;
-
-    return e->clock.now_ns - peer->heard_ns < (uint64_t)age * MRD_WIRE_STAMP_NS;
+    return e->clock.now_ns - peer->heard_ns < question_age_ns(e, head);
 }
 
 /*
@@ -458,12 +463,18 @@ static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
     return true;
 }
 
-/* The peer answers here as the one that another entry is of, wherever it was when that heard of it. */
-static void leave_to_namesake(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
+/*
+ * The peer answers here as the one that another entry is of, wherever it was when that heard of it. But not if
+ * it has spoken from elsewhere since our question.
+ */
+static void leave_to_namesake(struct mrd_engine *e, struct mrd_peer *peer,
+                              const struct mrd_wire_head *head)
 {
-    struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, inc);
+    struct mrd_peer *other = mrd_peer_namesake(&e->peers, peer, head->src_inc);
+    uint64_t age_ns = question_age_ns(e, head);
 
-    if (memcmp(&other->addr, &peer->addr, sizeof(other->addr)) != 0)
+    if (memcmp(&other->addr, &peer->addr, sizeof(other->addr)) != 0 &&
+        (!other->place.asked_ns || e->clock.now_ns - other->place.asked_ns >= age_ns))
         mrd_address_move(e, other, &peer->addr);
     if (peer->tx)
         mrd_half_give_way(e, peer, other);
@@ -489,7 +500,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     if (tx->contact.has_cookie && tx->contact.cookie == head->cookie)
         return; /* the same as before, and answered already */
     if (!tx->contact.inc && !take_name(e, peer, head->src_inc)) {
-        leave_to_namesake(e, peer, head->src_inc);
+        leave_to_namesake(e, peer, head);
         return;
     }
     /* Data goes in an epoch of its own, with a first contact of its own. */

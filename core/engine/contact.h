@@ -91,8 +91,8 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
  */
 void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer);
 /*
- * At their address `to` speaks with the peer: it is found there from now on, and a watch goes on by it.
- * Work that was posted to the entry `peer` ends: its numbers are of that one.
+ * At their address `to` speaks with the peer: it is found there from now on. A watch goes on by it, and so
+ * does work that was posted to the entry `peer` while that only asked; what was sent ends.
  */
 void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to);
 /* The peer closed: what it did not ack by now it never will. */

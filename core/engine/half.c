@@ -582,16 +582,38 @@ void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool r
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
+/* While the entry only asked, nothing of its messages was sent. */
+static void hand_over(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
+{
+    struct mrd_node *n, *next;
+
+    if (!peer->tx->contact.hello || mrd_list_empty(&peer->msgs))
+        return;
+    mrd_half_open_tx(e, to);
+    for (n = peer->msgs.next; n != &peer->msgs; n = next) {
+        struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, peer_node);
+
+        next = n->next;
+        if (!mrd_msg_is_response(msg) &&
+            (msg->state == MRD_MSG_QUEUED || msg->state == MRD_MSG_HELD))
+            mrd_msg_move(e, msg, to);
+    }
+}
+
 void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
 {
     struct mrd_peer_watch watch = peer->watch;
 
+    hand_over(e, peer, to);
     peer->watch.on = false;
     peer->given_up = true;
     note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     if (!watch.on || to->watch.on)
         return;
+    if (!watch.from)
+        watch.from = peer->id;
+    e->lives.watch_moved = true;
     to->watch = watch;
     mrd_half_ask(e, to);
 }

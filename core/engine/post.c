@@ -124,9 +124,7 @@ static int make_message(struct mrd_engine *e, struct mrd_qp_impl *qp, const stru
         mrd_qp_msg_free(qp, *msg);
         return error;
     }
-    (*msg)->multi = mrd_msg_payload(*msg) > peer->tx->pmtu.payload;
-    if ((*msg)->multi)
-        (*msg)->wr.part_flags |= MRD_PART_MULTI;
+    mrd_msg_measure(*msg);
     mrd_list_append(&peer->msgs, &(*msg)->peer_node);
     return 0;
 }

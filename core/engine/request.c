@@ -2,6 +2,8 @@
 /* Reads and atomics at their requester; fences: what is held back until they are answered. */
 #include "core/engine/message.h"
 
+#include <assert.h>
+
 static struct mrd_msg *first_held(struct mrd_qp_impl *qp)
 {
     struct mrd_node *n = mrd_list_first(&qp->requests.held);
@@ -92,6 +94,44 @@ static struct mrd_flow_tx *unhold(struct mrd_engine *e, struct mrd_msg *msg)
     flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
     flow->num_held--;
     return flow;
+}
+
+bool mrd_msg_move(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_peer *to)
+{
+    bool held = msg->state == MRD_MSG_HELD, ordered = msg->wr.part_flags & MRD_PART_ORDERED;
+    struct mrd_peer *from = msg->peer;
+    struct mrd_flow_tx *flow = NULL;
+    struct mrd_txq *q = NULL;
+
+    assert(!msg->started && !mrd_msg_is_response(msg) && (held || msg->state == MRD_MSG_QUEUED));
+    if (msg->request.live && mrd_msg_find_request(e, to, msg->request.token))
+        return false;
+    mrd_tx_ready(e, to); /* drops the queue if it stays empty */
+    if (!held && !(q = mrd_txq_open(e, to, msg->qp->pub.qp_num, msg->wr.dst_qpn, false)))
+        return false;
+    if (ordered && !(flow = mrd_tx_flow_open(e, to, msg->qp, msg->wr.dst_qpn)))
+        return false;
+    if (!held)
+        mrd_txq_dequeue(e, msg);
+    else if (ordered)
+        mrd_tx_flow_open(e, from, msg->qp, msg->wr.dst_qpn)->num_held--;
+    from->uses.held -= held;
+    to->uses.held += held;
+    from->uses.requests -= msg->request.live;
+    to->uses.requests += msg->request.live;
+    mrd_list_remove(&msg->order.node);
+    mrd_list_remove(&msg->peer_node);
+    mrd_list_append(&to->msgs, &msg->peer_node);
+    msg->peer = to;
+    msg->peer_id = to->id;
+    mrd_msg_measure(msg);
+    if (held && flow)
+        flow->num_held++;
+    else if (flow)
+        number(flow, msg);
+    if (!held)
+        mrd_txq_enqueue(e, q, msg);
+    return true;
 }
 
 bool mrd_msg_begin(struct mrd_engine *e, struct mrd_msg *msg)

@@ -298,6 +298,99 @@ static void mrd_address_came__takes_the_place_of_a_first_contact(void **state)
     }
 }
 
+/* The peer's memory may be read, and what it answers is of a later epoch than the space begun by hand. */
+static void let_read(struct pair *p, struct mrd_peer *peer)
+{
+    struct pair_end *end = &p->end[1 - AT];
+    int error;
+
+    mrd_engine_dereg_mr(end->e, end->mr, p->now);
+    end->mr =
+        mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory),
+                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ,
+                          &(struct mrd_mover_mr){0}, &error);
+    assert_non_null(end->mr);
+    peer->space.epoch =
+        mrd_answer_pair(end->e, &p->end[AT].addr).epoch_base + end->e->lives.epoch_next - 1;
+}
+
+/* Posts to that address, while nobody answers there: a write, and one behind a fence that waits for a read. */
+static void post_to(struct pair *p, struct mrd_ah *ah, uint32_t len)
+{
+    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_READ, MRD_WR_RDMA_WRITE,
+                                                 MRD_WR_RDMA_WRITE};
+
+    for (unsigned i = 0; i < 3; i++) {
+        struct hand_wr w;
+
+        hand_wr(p, AT, opcodes[i], len, &w);
+        w.wr.ud.ah = ah;
+        w.wr.wr_id = i;
+        w.wr.send_flags |= i == 2 ? MRD_SEND_FENCE : 0;
+        assert_int_equal(hand_post(p, AT, &w.wr), 0);
+    }
+}
+
+/*
+ * While an entry only asks, nothing of its messages is sent: they go on by the peer that moves there, in order
+ * and behind fences as before. What was sent fails, and what finds a table full.
+ */
+static void mrd_address_came__work_goes_on(void **state)
+{
+    enum { LONG = 4 * PAIR_PAYLOAD, MESSAGES = 3 };
+    static const struct {
+        enum mrd_order order;
+        uint32_t len;
+        bool sent, full;
+    } rows[] = {{MRD_ORDER_NONE, 64, false, false},   {MRD_ORDER_MSG, 64, false, false},
+                {MRD_ORDER_NONE, LONG, false, false}, {MRD_ORDER_MSG, LONG, false, false},
+                {MRD_ORDER_MSG, 64, true, false},     {MRD_ORDER_MSG, 64, false, true}};
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        bool goes_on = !rows[i].sent && !rows[i].full;
+        struct pair *p = &pair;
+        struct mrd_peer *peer = begin(p), *asks;
+        struct mrd_engine *e = p->end[AT].e;
+        struct mrd_addr there = peer->addr;
+        struct mrd_qp *kept = hand_swap_qp(p, AT, rows[i].order);
+        struct mrd_wire_head head;
+        void *taken[32];
+        struct mrd_ah *ah;
+        struct mrd_wc wc;
+        int error;
+
+        there.ip[15] = ELSEWHERE;
+        asks = mrd_half_open_peer(e, &there);
+        mrd_half_open_tx(e, asks)->contact.hello = true;
+        ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
+        let_read(p, peer);
+        post_to(p, ah, rows[i].len);
+        assert_int_equal(asks->uses.held, 1);
+        asks->tx->contact.hello = !rows[i].sent;
+        head = proof(p, peer, STAMP + 1);
+        if (rows[i].full)
+            hand_exhaust(&e->flows_tx.pool, taken);
+        came(p, peer, &head, ELSEWHERE);
+        if (rows[i].full)
+            hand_refill(&e->flows_tx.pool, taken);
+        assert_int_equal(hand_length(&peer->msgs), goes_on ? MESSAGES : 0);
+        assert_int_equal(peer->uses.held + peer->uses.requests, goes_on ? 2 : 0);
+        assert_int_equal(asks->uses.held + asks->uses.requests, 0);
+        assert_null(asks->tx);
+        assert_true(mrd_list_empty(&asks->msgs) && mrd_list_empty(&asks->flows_tx));
+        for (unsigned m = 0; m < MESSAGES; m++) {
+            pair_settle(p, p->now + (goes_on ? 20 * MRD_MSEC : 0));
+            assert_int_equal(pair_poll(p, AT, &wc), 1);
+            assert_int_equal(wc.status, goes_on ? MRD_WC_SUCCESS : MRD_WC_RETRY_EXC_ERR);
+            assert_true(wc.wr_id == m || rows[i].order == MRD_ORDER_NONE);
+        }
+        assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
+        hand_restore_qp(p, AT, kept);
+        pair_end(p);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +403,7 @@ int main(void)
         cmocka_unit_test(mrd_address_doubt__not_in_a_first_contact),
         cmocka_unit_test(mrd_address_doubt__too_many),
         cmocka_unit_test(mrd_address_came__takes_the_place_of_a_first_contact),
+        cmocka_unit_test(mrd_address_came__work_goes_on),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -300,33 +300,37 @@ static void elapse(struct pair *p, uint64_t ns)
  */
 static void namesakes__come_back(void **state)
 {
-    struct pair *p = &pair;
-    struct mrd_wire_head first, second;
-    struct mrd_peer *one, *two;
-    struct mrd_addr here, elsewhere;
-    struct mrd_engine *e;
+    static const enum mrd_space_state over[] = {MRD_SPACE_TOMB, MRD_SPACE_NONE};
 
     (void)state;
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    first = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &first, FIRST));
-    one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    second = contact(p, NAME_2, 6, SECOND);
-    assert_true(executed(p, &second, SECOND));
-    two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
-    here = elsewhere = one->addr;
-    elsewhere.ip[15] ^= 8;
-    mrd_peer_move(&e->peers, one, &elsewhere);
-    mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
-    mrd_half_open_tx(e, two);
-    assert_true(two->tx->contact.hello);
-    elapse(p, MRD_SEC);
-    move_to(p, one, &here);
-    assert_non_null(two->tx);
-    challenged(p, two, NAME_2, SECOND);
-    assert_int_equal(two->tx->contact.inc, NAME_2);
-    pair_end(p);
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair *p = &pair;
+        struct mrd_wire_head first, second;
+        struct mrd_peer *one, *two;
+        struct mrd_addr here, elsewhere;
+        struct mrd_engine *e;
+
+        pair_begin_wary(p);
+        e = p->end[AT].e;
+        first = contact(p, NAME_1, 5, FIRST);
+        assert_true(executed(p, &first, FIRST));
+        one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+        second = contact(p, NAME_2, 6, SECOND);
+        assert_true(executed(p, &second, SECOND));
+        two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
+        here = elsewhere = one->addr;
+        elsewhere.ip[15] ^= 8;
+        mrd_peer_move(&e->peers, one, &elsewhere);
+        mrd_half_end_rx(e, two, over[i]);
+        mrd_half_open_tx(e, two);
+        assert_true(two->tx->contact.hello);
+        elapse(p, MRD_SEC);
+        move_to(p, one, &here);
+        assert_non_null(two->tx);
+        challenged(p, two, NAME_2, SECOND);
+        assert_int_equal(two->tx->contact.inc, NAME_2);
+        pair_end(p);
+    }
 }
 
 /*
@@ -369,6 +373,87 @@ static void namesakes__are_watched(void **state)
     }
 }
 
+/*
+ * Our question is answered by the other entry's name, from where the peer was. That answer is late: the
+ * peer moved since, and proved it.
+ */
+static void namesakes__late_answer_takes_nobody_back(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_wire_head first, second, head;
+    struct mrd_peer *one, *two;
+    struct mrd_addr here, elsewhere;
+    struct mrd_rx_packet packet;
+    struct mrd_engine *e;
+
+    (void)state;
+    pair_begin_wary(p);
+    e = p->end[AT].e;
+    first = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &first, FIRST));
+    one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    second = contact(p, NAME_2, 6, SECOND);
+    assert_true(executed(p, &second, SECOND));
+    two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
+    here = elsewhere = one->addr;
+    elsewhere.ip[15] ^= 8;
+    mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
+    mrd_half_open_tx(e, two);
+    mrd_tx_ready(e, two);
+    elapse(p, MRD_MSEC); /* the question leaves */
+    head = hand_head(p, AT, MRD_WIRE_CHALLENGE);
+    head.dst_inc = two->pair.own_inc;
+    head.src_inc = NAME_1;
+    head.epoch = two->tx->contact.epoch;
+    head.cookie = 1;
+    head.echo_stamp = mrd_wire_stamp(p->now);
+    packet = (struct mrd_rx_packet){.from = here, .to = p->end[AT].addr};
+    packet.to.ip[15] = FIRST;
+    elapse(p, 500 * MRD_MSEC);
+    move_to(p, one, &elsewhere);
+    elapse(p, 500 * MRD_MSEC);
+    assert_non_null(two->tx);
+    mrd_contact_challenge(e, &head, &packet); /* it was a second on its way */
+    assert_memory_equal(&one->addr, &elsewhere, sizeof(elsewhere));
+    pair_end(p);
+}
+
+/* The watch went to the peer that moved to where the handle's entry asked. The peer moves on. */
+static void namesakes__watched_and_moved_on(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer, *asks;
+    struct mrd_wire_head first;
+    struct mrd_addr there, further;
+    struct mrd_engine *e;
+    struct mrd_ah *ah;
+    int error;
+
+    (void)state;
+    pair_begin_wary(p);
+    e = p->end[AT].e;
+    first = contact(p, NAME_1, 5, FIRST);
+    assert_true(executed(p, &first, FIRST));
+    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    there = further = peer->addr;
+    there.ip[15] ^= 8;
+    further.ip[15] ^= 16;
+    ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
+    assert_int_equal(mrd_engine_watch_peer(e, ah, true, p->now), 0);
+    asks = mrd_peer_find(&e->peers, &there);
+    elapse(p, MRD_SEC);
+    move_to(p, peer, &there);
+    assert_false(asks->watch.on);
+    assert_true(peer->watch.on);
+    elapse(p, MRD_SEC);
+    move_to(p, peer, &further);
+    assert_true(peer->watch.on);
+    assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
+    assert_false(peer->watch.on);
+    assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
+    pair_end(p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +466,8 @@ int main(void)
         cmocka_unit_test(namesakes__are_bounded),
         cmocka_unit_test(namesakes__come_back),
         cmocka_unit_test(namesakes__are_watched),
+        cmocka_unit_test(namesakes__watched_and_moved_on),
+        cmocka_unit_test(namesakes__late_answer_takes_nobody_back),
         cmocka_unit_test(namesakes__late_contact_of_the_life_before),
     };
 
