@@ -338,14 +338,16 @@ static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
 }
 
 /*
- * The network fails for less than the sender's timeout when a part of a message has arrived. The
- * target must be as patient as the sender.
+ * The network fails for less than the sender's timeout when a part of a message, or of the answer to a read,
+ * has arrived. The target must be as patient as the sender. While nothing has arrived it may be a first
+ * contact, which is given up sooner.
  */
 static void be_patient(struct swarm *s, uint32_t from, uint32_t to)
 {
     uint64_t timeout_ns = swarm_timeout_ns(s, from);
     uint64_t cut_ns = timeout_ns / 4 + mrd_rng_u64(&s->rng) % (timeout_ns / 2);
     uint32_t number = s->num_messages, len_max = s->config.len_max;
+    bool half_way = false;
 
     s->config.len_min = s->config.len_max = s->config.recv_bytes;
     if (swarm_post_drawn(s, (uint32_t)s->host[from].qp[0], (uint32_t)s->host[to].qp[0]) != 0)
@@ -354,8 +356,12 @@ static void be_patient(struct swarm *s, uint32_t from, uint32_t to)
     s->config.len_max = len_max;
     if (number == SWARM_MESSAGES_MAX || !s->message[number].signaled)
         return;
-    for (uint32_t step = 0; step < PATIENCE_STEPS && !swarm_is_half_way(s, to); step++)
+    for (uint32_t step = 0; step < PATIENCE_STEPS && !half_way; step++) {
         swarm_pass_time(s, mrd_sim_now(s->sim) + USEC_NS);
+        half_way = swarm_is_half_way(s, to) || swarm_is_half_way(s, from);
+    }
+    if (!half_way)
+        return;
     swarm_cut_off(s, swarm_chance(s, 500) ? from : to, cut_ns);
     swarm_pass_time(s, s->cut.until_ns);
     end_well(s, number, to, "a cut shorter than its sender's timeout");
