@@ -235,8 +235,7 @@ struct mrd_peer_uses {
 /* The user is to be told when the peer goes away, or comes back as another. Owned by half.c. */
 struct mrd_peer_watch {
     bool on;
-    uint32_t inc;  /* incarnation that answered; 0: none did yet */
-    uint32_t from; /* id of the entry that was watched, and gave way to this one; 0: this one was */
+    uint32_t inc; /* incarnation that answered; 0: none did yet */
 };
 
 struct mrd_peer_count {
@@ -296,6 +295,7 @@ struct mrd_peer {
     struct mrd_peer_space space;
     struct mrd_peer_uses uses;
     struct mrd_peer_watch watch;
+    uint32_t heir_of;    /* id of the entry that gave way to this one last; 0: none did */
     uint32_t failed_inc; /* of the peer in that space */
     struct mrd_peer_count count;
     struct mrd_node msgs; /* all live messages to it, by mrd_msg.peer_node */

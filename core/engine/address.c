@@ -27,9 +27,10 @@ static bool would_replace(const struct mrd_peer *other, const struct mrd_peer *p
 {
     const struct mrd_tx_half *tx = other->tx;
 
-    if (!tx || tx->contact.acked_once || other->space.state != MRD_SPACE_NONE ||
-        other->pair.own_inc == peer->pair.own_inc)
+    if (!tx || tx->contact.acked_once || other->pair.own_inc == peer->pair.own_inc)
         return false;
+    if (other->space.state != MRD_SPACE_NONE && mrd_peer_speaks_as(peer, other->space.inc))
+        return false; /* it knows us by that name */
     return !tx->contact.inc || mrd_peer_speaks_as(peer, tx->contact.inc);
 }
 

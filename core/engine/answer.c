@@ -29,6 +29,11 @@ static struct mrd_pair draw_pair(const struct mrd_engine *e, const struct mrd_ad
     return (struct mrd_pair){own_inc ? own_inc : 1, (uint32_t)(names >> 32)};
 }
 
+bool mrd_answer_is_usual(const struct mrd_engine *e, const struct mrd_addr *addr, uint32_t own_inc)
+{
+    return draw_pair(e, addr, 0).own_inc == own_inc;
+}
+
 struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr)
 {
     const struct mrd_rest *rest = mrd_peer_resting(&e->peers, addr);

@@ -13,6 +13,8 @@
  * A peer that moved away, and another one at its old address, are told different names.
  */
 struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr);
+/* Is it what we call ourselves to that address while nobody who left it goes on by that name? */
+bool mrd_answer_is_usual(const struct mrd_engine *e, const struct mrd_addr *addr, uint32_t own_inc);
 
 /*
  * The packet's space is not known here. The RESET names it, and by its live epoch tells which of our

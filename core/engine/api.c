@@ -483,17 +483,12 @@ int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah)
  */
 static struct mrd_peer *find_watched(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
 {
-    struct mrd_peer *peer = mrd_half_known_ah(e, ah);
+    struct mrd_peer *peer = mrd_half_known_ah(e, ah), *heir;
 
-    if (!ah->peer_id || !e->lives.watch_moved || (peer && peer->watch.on))
+    if (peer && peer->watch.on)
         return peer;
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
-        struct mrd_peer *other = mrd_container_of(n, struct mrd_peer, node);
-
-        if (other->watch.on && other->watch.from == ah->peer_id)
-            return other;
-    }
-    return peer;
+    heir = mrd_half_heir(e, ah->peer_id);
+    return heir && heir->watch.on ? heir : peer;
 }
 
 int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns)

@@ -72,6 +72,8 @@ void mrd_half_sweep(struct mrd_engine *e);
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 /* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
 void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
+/* The entry that the one of that id gave way to, wherever that is now; NULL: it gave way to none. */
+struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, uint32_t id);
 /* The peer of an address handle, wherever it is now, if it is awake; NULL: it is not. */
 struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah);
 /* The entry of an address handle; NULL: the table is full. */

@@ -88,7 +88,7 @@ static bool failed_lately(const struct mrd_engine *e, const struct mrd_peer *pee
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    if (peer->watch.on || failed_lately(e, peer))
+    if (peer->watch.on)
         return false;
     if (peer->tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return false;
@@ -105,6 +105,8 @@ static void leave_lists(struct mrd_engine *e, struct mrd_peer *peer)
 
 static void evict(struct mrd_engine *e, struct mrd_peer *peer)
 {
+    if (peer->failed_ns > e->lives.evicted_ns)
+        e->lives.evicted_ns = peer->failed_ns;
     mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
     if (peer->tx)
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
@@ -341,13 +343,41 @@ static void prefetch(const void *record, size_t bytes)
         __builtin_prefetch((const char *)record + i, 1);
 }
 
+struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, uint32_t id)
+{
+    if (!id || !e->lives.gave_way_ns)
+        return NULL;
+    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        if (peer->heir_of == id)
+            return peer;
+    }
+    return NULL;
+}
+
+/* The same for a handle's entry, while messages of the handle may be under way by that: all are looked at. */
+static struct mrd_peer *recent_heir(const struct mrd_engine *e, const struct mrd_ah_impl *ah,
+                                    const struct mrd_peer *peer)
+{
+    struct mrd_peer *heir = NULL;
+
+    if ((!peer || !mrd_peer_has_half(peer)) &&
+        e->clock.now_ns - e->lives.gave_way_ns < MRD_SEND_IDLE_LIFE_NS)
+        heir = mrd_half_heir(e, ah->peer_id);
+    return heir && mrd_peer_has_half(heir) ? heir : NULL;
+}
+
 struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
 {
-    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL, *heir;
 
     /* An id may come again after thousands of peers: then the name is another. */
-    if (!peer || peer->pair.own_inc != ah->own_inc)
+    if (peer && peer->pair.own_inc != ah->own_inc)
         return mrd_peer_find(&e->peers, &ah->addr);
+    heir = recent_heir(e, ah, peer);
+    if (heir || !peer)
+        return heir ? heir : mrd_peer_find(&e->peers, &ah->addr);
     /* One that gave way has no half: another entry speaks with the peer. */
     return mrd_peer_has_half(peer) ? peer : mrd_peer_find(&e->peers, &peer->addr);
 }
@@ -368,7 +398,14 @@ struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
     const struct mrd_rest *rest = peer ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
     uint64_t failed_ns = peer ? peer->failed_ns : 0;
+    struct mrd_peer *heir =
+        !peer || peer->pair.own_inc == ah->own_inc ? recent_heir(e, ah, peer) : NULL;
 
+    if (heir) {
+        peer = heir;
+        ah->peer_id = heir->id;
+        ah->own_inc = heir->pair.own_inc;
+    }
     if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
         peer = NULL;
     /* Whoever answers there answers as the one with a half: two may not speak as the same. */
@@ -605,15 +642,14 @@ void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     struct mrd_peer_watch watch = peer->watch;
 
     hand_over(e, peer, to);
+    to->heir_of = peer->id;
+    e->lives.gave_way_ns = e->clock.now_ns;
     peer->watch.on = false;
     peer->given_up = true;
     note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     if (!watch.on || to->watch.on)
         return;
-    if (!watch.from)
-        watch.from = peer->id;
-    e->lives.watch_moved = true;
     to->watch = watch;
     mrd_half_ask(e, to);
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
@@ -44,6 +45,11 @@ static void await_others(const struct mrd_engine *e, struct mrd_flow_tx *flow,
 {
     if (!e->lives.failed_ns || e->clock.now_ns - e->lives.failed_ns > MRD_PACKET_LIFE_NS)
         return;
+    if (e->lives.evicted_ns)
+        ah->start_ns = later(ah->start_ns, e->lives.evicted_ns + MRD_PACKET_LIFE_NS);
+    /* Who had that name at the handle's address is elsewhere, and may be the one that failed. */
+    if (!mrd_answer_is_usual(e, &ah->addr, flow->peer->pair.own_inc))
+        ah->start_ns = later(ah->start_ns, e->lives.failed_ns + MRD_PACKET_LIFE_NS);
     ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &ah->addr));
     ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &flow->peer->addr));
     flow->start_ns = later(flow->start_ns, ah->start_ns);

@@ -18,9 +18,10 @@ static bool may_begin(const struct mrd_qp_impl *qp, const struct mrd_msg *msg)
     return !mrd_msg_is_request(msg) || qp->requests.num < qp->requests.max_rd_atomic;
 }
 
-/* The message gets its place in the order. */
-static void number(struct mrd_flow_tx *flow, struct mrd_msg *msg)
+/* The message gets its place in the order, behind what was posted to others earlier or later. */
+static void number(struct mrd_engine *e, struct mrd_flow_tx *flow, struct mrd_msg *msg)
 {
+    msg->post_seq = e->calls.msg_seq++;
     mrd_list_remove(&flow->idle_node);
     msg->order.flow = flow;
     msg->order.msn = flow->msn_next++;
@@ -36,7 +37,7 @@ static void begin(struct mrd_engine *e, struct mrd_msg *msg)
     struct mrd_msg_request *r = &msg->request;
 
     if (msg->order.flow)
-        number(msg->order.flow, msg);
+        number(e, msg->order.flow, msg);
     if (mrd_msg_is_request(msg)) {
         do /* the counter may have come round to one that is still waited for */
             r->token = e->requests.token_next++;
@@ -96,6 +97,18 @@ static struct mrd_flow_tx *unhold(struct mrd_engine *e, struct mrd_msg *msg)
     return flow;
 }
 
+/* What the messages of a flow of another entry waited for, `flow` waits for. */
+static void await_as(struct mrd_flow_tx *flow, const struct mrd_peer *from,
+                     const struct mrd_flow_tx *other)
+{
+    uint64_t over_ns = from->failed_ns ? from->failed_ns + MRD_PACKET_LIFE_NS : 0;
+
+    if (over_ns < other->start_ns)
+        over_ns = other->start_ns;
+    if (flow->start_ns < over_ns)
+        flow->start_ns = over_ns;
+}
+
 bool mrd_msg_move(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_peer *to)
 {
     bool held = msg->state == MRD_MSG_HELD, ordered = msg->wr.part_flags & MRD_PART_ORDERED;
@@ -111,6 +124,8 @@ bool mrd_msg_move(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_peer *to
         return false;
     if (ordered && !(flow = mrd_tx_flow_open(e, to, msg->qp, msg->wr.dst_qpn)))
         return false;
+    if (ordered)
+        await_as(flow, from, mrd_tx_flow_open(e, from, msg->qp, msg->wr.dst_qpn));
     if (!held)
         mrd_txq_dequeue(e, msg);
     else if (ordered)
@@ -128,7 +143,7 @@ bool mrd_msg_move(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_peer *to
     if (held && flow)
         flow->num_held++;
     else if (flow)
-        number(flow, msg);
+        number(e, flow, msg);
     if (!held)
         mrd_txq_enqueue(e, q, msg);
     return true;

@@ -103,7 +103,8 @@ struct mrd_lives {
     uint64_t keys_told_ns; /* when the user was told of a peer that guesses keys; 0: never */
     uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */
     uint64_t failed_ns;    /* the latest mrd_peer.failed_ns */
-    bool watch_moved;      /* some mrd_peer_watch.from was set */
+    uint64_t evicted_ns;   /* the latest of the entries that went */
+    uint64_t gave_way_ns;  /* when an entry last gave way to another one; 0: never */
     bool closing;          /* nothing follows but the last acks */
 };
 

@@ -41,7 +41,7 @@ static bool flow_open(const struct mrd_engine *e, const struct mrd_msg *msg)
 
     if (!msg->order.flow)
         return true;
-    if (!is_over(e, msg->order.flow))
+    if (!msg->started && !is_over(e, msg->order.flow))
         return false;
     oldest = msg->order.flow->msgs.next;
     return msg->order.msn - mrd_container_of(oldest, struct mrd_msg, order.node)->order.msn <

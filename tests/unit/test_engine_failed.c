@@ -207,34 +207,70 @@ static void failed__while_it_waits(void **state)
     }
 }
 
-/* The peer was elsewhere, and the handle goes back to its own address. */
+/* The peer was elsewhere: the handle goes back to its own address, or a new one goes there. */
 static void failed__elsewhere(void **state)
+{
+    (void)state;
+    for (unsigned renewed = 0; renewed < 2; renewed++) {
+        struct pair *p = &pair;
+        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+        struct mrd_peer *peer = hand_tx_peer(p, AT), *back;
+        struct mrd_addr elsewhere = peer->addr;
+        uint64_t failed_ns = p->now;
+        struct mrd_engine *e = p->end[AT].e;
+        struct mrd_msg *msg;
+
+        answered(peer, NAME);
+        post(p, peer);
+        elsewhere.ip[15] ^= 8;
+        mrd_peer_move(&e->peers, peer, &elsewhere);
+        mrd_half_peer_unreachable(e, peer);
+        if (renewed)
+            renew_handle(p);
+        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        back = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+        assert_ptr_not_equal(back, peer);
+        answered(back, NAME);
+        msg = last_of(back);
+        assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+        assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        end(p, kept);
+    }
+}
+
+/* A full table needs its entry: then all that begins waits. */
+static void failed__evicted(void **state)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-    struct mrd_peer *peer = hand_tx_peer(p, AT), *back;
-    struct mrd_addr elsewhere = peer->addr;
-    uint64_t failed_ns = p->now;
+    struct mrd_peer *peer = hand_tx_peer(p, AT);
     struct mrd_engine *e = p->end[AT].e;
+    uint32_t id = peer->id;
+    uint64_t failed_ns = p->now;
     struct mrd_msg *msg;
 
     (void)state;
     answered(peer, NAME);
     post(p, peer);
-    elsewhere.ip[15] ^= 8;
-    mrd_peer_move(&e->peers, peer, &elsewhere);
     mrd_half_peer_unreachable(e, peer);
+    for (uint32_t i = 0; i < p->config.max_peers; i++) {
+        struct mrd_addr addr = pair_addr_of(50 + i);
+
+        peer = mrd_half_open_peer(e, &addr);
+        assert_non_null(peer);
+        peer->watch.on = i > 0; /* one may go again */
+    }
+    assert_null(mrd_peer_by_id(&e->peers, id));
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    back = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    assert_ptr_not_equal(back, peer);
-    answered(back, NAME);
-    msg = last_of(back);
+    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    answered(peer, NAME);
+    msg = last_of(peer);
     assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
     assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
     end(p, kept);
 }
 
-/* The entry stays for as long, to tell; and neither rests nor is given to others. */
+/* The entry does not rest for as long. */
 static void failed__is_remembered(void **state)
 {
     struct pair *p = &pair;
@@ -261,7 +297,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failed__by_another_entry), cmocka_unit_test(failed__by_the_same_entry),
         cmocka_unit_test(failed__while_it_waits),   cmocka_unit_test(failed__elsewhere),
-        cmocka_unit_test(failed__is_remembered),
+        cmocka_unit_test(failed__is_remembered),    cmocka_unit_test(failed__evicted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

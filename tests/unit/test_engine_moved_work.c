@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A peer moves to an address where an entry of ours asks who is there: what was posted to that entry goes on by
+ * the peer's own one.
+ */
+#include "core/engine/address.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, ELSEWHERE = 9 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static void pass(struct pair *p, uint64_t ns)
+{
+    p->now += ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_engine_drained(p->end[AT].e, p->now);
+}
+
+static void came(struct pair *p, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                 uint8_t host)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.from.ip[15] = host;
+    mrd_address_came(p->end[AT].e, peer, head, &packet);
+}
+
+/* The peer proves that it is at ELSEWHERE now, and is. */
+static void moves(struct pair *p, struct mrd_peer *peer)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_answers *a = &p->end[AT].e->answers;
+
+    a->head = a->tail;
+    pass(p, MRD_MOVED_NS);
+    head.stamp = mrd_wire_stamp(p->now);
+    peer->place.tried_ns = peer->place.asked_ns = 0;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_not_equal(a->tail, a->head);
+    head.cookie = a->ring[a->head++ % MRD_STATELESS_MAX].head.cookie;
+    head.flags |= MRD_WIRE_COOKIE;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    p->end[1 - AT].addr.ip[15] = ELSEWHERE;
+}
+
+struct world {
+    struct pair *p;
+    struct mrd_engine *e;
+    struct mrd_peer *peer, *asks;
+    struct mrd_qp *kept;
+    struct mrd_ah *ah;
+};
+
+/* `peer` at its address, and `asks`, in hello, where it will move to; w.ah is for there. */
+static struct world begin_order(enum mrd_order order)
+{
+    struct world w = {.p = &pair};
+    struct mrd_wire_head head;
+    struct mrd_addr there;
+    int error;
+
+    pair_begin(w.p);
+    w.e = w.p->end[AT].e;
+    pass(w.p, MRD_SEC);
+    w.peer = hand_rx_peer(w.p, AT);
+    head = hand_head(w.p, AT, MRD_WIRE_DATA);
+    head.stamp = mrd_wire_stamp(w.p->now);
+    came(w.p, w.peer, &head, 0);
+    w.peer->space.epoch = mrd_answer_pair(w.p->end[0].e, &w.p->end[AT].addr).epoch_base +
+                          w.p->end[0].e->lives.epoch_next - 1;
+    w.kept = hand_swap_qp(w.p, AT, order);
+    there = w.peer->addr;
+    there.ip[15] = ELSEWHERE;
+    w.asks = mrd_half_open_peer(w.e, &there);
+    w.ah = mrd_engine_create_ah(w.e, w.p->end[AT].pd, &there, 0, &error);
+    return w;
+}
+
+static void post(struct world *w, struct mrd_ah *ah, enum mrd_wr_opcode opcode, uint64_t id)
+{
+    struct hand_wr wr;
+
+    hand_wr(w->p, AT, opcode, 64, &wr);
+    wr.wr.ud.ah = ah;
+    wr.wr.wr_id = id;
+    assert_int_equal(hand_post(w->p, AT, &wr.wr), 0);
+}
+
+static void finish(struct world *w)
+{
+    assert_int_equal(mrd_engine_destroy_ah(w->e, w->ah), 0);
+    hand_restore_qp(w->p, AT, w->kept);
+    pair_end(w->p);
+}
+
+/* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */
+static void moved__rnr(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_wc wc;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
+    post(&w, w.p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
+    pair_settle(w.p, w.p->now + MRD_MSEC);
+    assert_int_equal(w.peer->tx->rnr.txqs.next != &w.peer->tx->rnr.txqs, 1);
+    moves(w.p, w.peer);
+    assert_int_equal(hand_length(&w.peer->msgs), 2);
+    /* The user of the other end posts a receive at a time, each when the one before is done. */
+    for (unsigned i = 0; i < 2; i++) {
+        pair_post_recv(w.p, 0, 0, 256);
+        pair_settle(w.p, w.p->now + 20 * MRD_SEC);
+        assert_int_equal(pair_poll(w.p, 0, &wc), 1);
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    }
+    finish(&w);
+}
+
+/* The same, and so many were posted there since that the moved one is beyond the window. */
+static void moved__window(void **state)
+{
+    enum { MANY = 1100 };
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_qp_init_attr attr = {
+        .cap = {.max_send_wr = 2 * MANY, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+        .qkey = PAIR_QKEY,
+        .order = MRD_ORDER_MSG};
+    struct mrd_qp *small = w.p->end[AT].qp;
+    struct mrd_cq *cq;
+    struct mrd_wc wc;
+    unsigned done = 0;
+    int error;
+
+    (void)state;
+    cq = mrd_engine_create_cq(w.e, NULL, 2 * MANY, NULL, &error);
+    attr.send_cq = attr.recv_cq = cq;
+    w.p->end[AT].qp = mrd_engine_create_qp(w.e, w.p->end[AT].pd, &attr, &error);
+    assert_non_null(w.p->end[AT].qp);
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    for (unsigned i = 0; i < MANY; i++)
+        post(&w, w.p->end[AT].ah, MRD_WR_RDMA_WRITE, 2 + i);
+    moves(w.p, w.peer);
+    assert_int_equal(hand_length(&w.peer->msgs), MANY + 1);
+    pair_settle(w.p, w.p->now + 20 * MRD_SEC);
+    while (mrd_engine_poll_cq(w.e, cq, 1, &wc) == 1) {
+        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        done++;
+    }
+    assert_int_equal(done, MANY + 1);
+    mrd_engine_destroy_qp(w.e, w.p->end[AT].qp, w.p->now);
+    w.p->end[AT].qp = small;
+    mrd_engine_destroy_cq(w.e, cq);
+    finish(&w);
+}
+
+/* An ordered message was sent, and its entry given up; the next, which only asked, moves to another entry. */
+static void moved__does_not_wait(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    uint64_t failed_ns;
+    struct mrd_msg *msg;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = false;
+    w.asks->tx->probes.silence_due = false;
+    w.asks->tx->contact.inc = w.peer->space.inc; /* the same process, by its other address */
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    msg = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
+    (void)pair_tx(w.p, AT); /* a copy is on its way for long */
+    w.p->end[0].num_inbox = 0;
+    assert_true(msg->started);
+    mrd_half_peer_unreachable(w.e, w.asks);
+    failed_ns = w.p->now;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    assert_true(w.asks->tx->contact.hello);
+    msg = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
+    moves(w.p, w.peer);
+    assert_true(w.p->now < failed_ns + MRD_PACKET_LIFE_NS);
+    assert_ptr_equal(msg->peer, w.peer);
+    (void)pair_tx(w.p, AT);
+    assert_false(msg->started);
+    finish(&w);
+}
+
+/* The next that was posted waited by its flow (the failed one went by a third entry), and moves. */
+static void moved__forgets_start(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_peer *first = w.asks, *asks;
+    uint64_t failed_ns;
+    struct mrd_msg *msg;
+
+    (void)state;
+    mrd_half_open_tx(w.e, first)->contact.hello = false;
+    first->tx->probes.silence_due = false;
+    first->tx->contact.inc = w.peer->space.inc;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    (void)pair_tx(w.p, AT);
+    w.p->end[0].num_inbox = 0;
+    asks = mrd_half_add_peer(w.e, &first->addr);
+    mrd_half_open_tx(w.e, asks)->contact.hello = true;
+    mrd_half_peer_unreachable(w.e, first);
+    failed_ns = w.p->now;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    assert_false(mrd_list_empty(&asks->msgs));
+    msg = mrd_container_of(asks->msgs.prev, struct mrd_msg, peer_node);
+    assert_int_equal(msg->order.flow->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
+    moves(w.p, w.peer);
+    assert_ptr_equal(msg->peer, w.peer);
+    (void)pair_tx(w.p, AT);
+    assert_false(msg->started);
+    finish(&w);
+}
+
+/* Who was at the address before is over, and another process, which knows us, moves there. */
+static void took_place__of_a_tomb(void **state)
+{
+    (void)state;
+    for (unsigned tomb = 0; tomb < 2; tomb++) {
+        struct world w = begin_order(MRD_ORDER_NONE);
+        struct mrd_wc wc;
+
+        post(&w, w.p->end[AT].ah, MRD_WR_SEND, 1); /* finds no receive */
+        pair_settle(w.p, w.p->now + MRD_MSEC);
+        pass(w.p, 1);
+        {
+            struct mrd_addr there = w.peer->addr;
+
+            there.ip[15] = ELSEWHERE;
+            w.asks = mrd_half_open_peer(w.e, &there);
+        }
+        if (tomb) {
+            w.asks->space.state = MRD_SPACE_TOMB;
+            w.asks->space.inc = w.peer->space.inc + 1;
+            w.asks->heard_ns = w.p->now;
+        }
+        mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+        w.asks->tx->probes.silence_due = true;
+        post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+        moves(w.p, w.peer);
+        pair_settle(w.p, w.p->now + 100 * MRD_MSEC);
+        pair_post_recv(w.p, 0, 0, 256);
+        pair_settle(w.p, w.p->now + MRD_SEC);
+        for (unsigned i = 0; i < 2; i++) {
+            assert_int_equal(pair_poll(w.p, AT, &wc), 1);
+            assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        }
+        finish(&w);
+    }
+}
+
+/*
+ * A handle's message goes on by the peer that moves to its address, and waits for a receive. The peer moves on.
+ * What the handle posts next must follow it, or it is delivered before.
+ */
+static void moved__handle_follows(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_addr further;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_SEND, 1);
+    moves(w.p, w.peer);
+    assert_int_equal(hand_length(&w.peer->msgs), 1);
+    pair_settle(w.p, w.p->now + MRD_MSEC);
+    assert_int_equal(hand_length(&w.peer->msgs), 1); /* refused: it waits */
+    further = w.peer->addr;
+    further.ip[15] ^= 16;
+    mrd_peer_move(&w.e->peers, w.peer, &further);
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    assert_int_equal(hand_length(&w.peer->msgs), 2);
+    finish(&w);
+}
+
+/* A message half sent by an entry that is well stops for 2 s, as another entry at the address failed. */
+static void half_sent__goes_on(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_peer *other;
+    struct mrd_msg *msg;
+    struct hand_wr wr;
+    uint32_t sent;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.peer);
+    other = mrd_half_add_peer(w.e, &w.peer->addr);
+    hand_wr(w.p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
+    assert_int_equal(hand_post(w.p, AT, &wr.wr), 0);
+    msg = mrd_container_of(w.peer->msgs.prev, struct mrd_msg, peer_node);
+    assert_ptr_equal(msg->peer, w.peer);
+    {
+        struct mrd_tx_packet packet[4];
+
+        for (unsigned i = 0; i < 4; i++)
+            packet[i] = (struct mrd_tx_packet){.head = w.p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+        w.p->now++;
+        mrd_engine_begin(w.e, w.p->now);
+        assert_int_equal(mrd_engine_tx(w.e, packet, 4, w.p->now), 4);
+        for (unsigned i = 0; i < 4; i++)
+            if (packet[i].cookie != MRD_TX_COOKIE_NONE)
+                mrd_engine_tx_done(w.e, packet[i].cookie, w.p->now);
+    }
+    sent = msg->next_offset;
+    assert_true(sent > 0 && sent < 60 * PAIR_PAYLOAD);
+    other->failed_ns = w.e->lives.failed_ns = w.p->now; /* as note_failed() says */
+    post(&w, w.p->end[AT].ah, MRD_WR_RDMA_WRITE, 2);
+    pair_settle(w.p, w.p->now + MRD_SEC);
+    assert_true(msg->next_offset == 60 * PAIR_PAYLOAD); /* the second one waits, by right */
+    finish(&w);
+}
+
+/* What an entry that asks holds when it gives way: flushed, destroyed, without memory; tables full in part. */
+static void moved__in_all_states(void **state)
+{
+    enum { FLUSH, DESTROY, DEREG, NO_QUEUES, NO_FLOWS, TWO_TARGETS, CLOSED, NUM };
+
+    (void)state;
+    for (unsigned i = 0; i < 2 * NUM; i++) {
+        struct world w = begin_order(i < NUM ? MRD_ORDER_MSG : MRD_ORDER_NONE);
+        static const enum mrd_wr_opcode ops[] = {MRD_WR_RDMA_READ, MRD_WR_RDMA_WRITE,
+                                                 MRD_WR_RDMA_WRITE, MRD_WR_SEND};
+        void *taken[4200];
+        struct mrd_wc wc;
+        unsigned got = 0, how = i % NUM;
+        bool destroyed = false;
+
+        w.p->now++;
+        mrd_engine_begin(w.e, w.p->now);
+        mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+        for (unsigned m = 0; m < 8; m++) {
+            struct hand_wr wr;
+
+            hand_wr(w.p, AT, ops[m % 4], 64, &wr);
+            wr.wr.ud.ah = w.ah;
+            wr.wr.wr_id = m;
+            wr.wr.send_flags |= m % 4 == 2 ? MRD_SEND_FENCE : 0;
+            if (how == TWO_TARGETS && m & 1)
+                wr.wr.ud.remote_qpn++;
+            assert_int_equal(hand_post(w.p, AT, &wr.wr), 0);
+        }
+        if (how == FLUSH)
+            mrd_engine_modify_qp(w.e, w.p->end[AT].qp,
+                                 &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE,
+                                 w.p->now);
+        if (how == DESTROY) {
+            hand_restore_qp(w.p, AT, w.kept);
+            destroyed = true;
+        }
+        if (how == DEREG) {
+            mrd_engine_dereg_mr(w.e, w.p->end[AT].mr, w.p->now);
+            w.p->end[AT].mr = NULL;
+        }
+        taken[0] = NULL;
+        if (how == NO_QUEUES)
+            hand_exhaust(&w.e->txqs.pool, taken);
+        if (how == NO_FLOWS || how == TWO_TARGETS)
+            hand_exhaust(&w.e->flows_tx.pool, taken);
+        if (how == TWO_TARGETS) { /* one is left */
+            unsigned n = 0;
+
+            while (taken[n + 1])
+                n++;
+            mrd_pool_release(&w.e->flows_tx.pool, taken[n]);
+            taken[n] = NULL;
+        }
+        if (how == CLOSED)
+            mrd_engine_farewell(w.e, w.p->now);
+        moves(w.p, w.peer);
+        if (how == NO_QUEUES)
+            hand_refill(&w.e->txqs.pool, taken);
+        if (how == NO_FLOWS || how == TWO_TARGETS)
+            hand_refill(&w.e->flows_tx.pool, taken);
+        assert_null(mrd_engine_audit(w.e));
+        for (unsigned r = 0; r < 4; r++)
+            pair_post_recv(w.p, 0, 0, 256);
+        pair_settle(w.p, w.p->now + 100 * MRD_MSEC);
+        assert_null(mrd_engine_audit(w.e));
+        pair_settle(w.p, w.p->now + 5 * MRD_SEC);
+        assert_null(mrd_engine_audit(w.e));
+        while (pair_poll(w.p, AT, &wc) == 1) {
+            got++;
+        }
+        assert_int_equal(got, how == DESTROY ? 0 : 8);
+        assert_int_equal(mrd_engine_destroy_ah(w.e, w.ah), 0);
+        if (!destroyed)
+            hand_restore_qp(w.p, AT, w.kept);
+        pair_settle(w.p, w.p->now + 5 * MRD_SEC);
+        pair_end(w.p);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(moved__rnr),
+        cmocka_unit_test(moved__window),
+        cmocka_unit_test(moved__does_not_wait),
+        cmocka_unit_test(moved__forgets_start),
+        cmocka_unit_test(took_place__of_a_tomb),
+        cmocka_unit_test(moved__handle_follows),
+        cmocka_unit_test(half_sent__goes_on),
+        cmocka_unit_test(moved__in_all_states),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
