@@ -102,6 +102,10 @@ static void drain_receives(struct swarm *s)
     struct task *tasks = calloc(SWARM_RECEIVES_MAX, sizeof(*tasks));
 
     assert_non_null(tasks);
+    /* What was for a host's last life may wait for a receive of the next one, and fill its sender's queues. */
+    for (uint32_t i = 0; i < s->num_qps; i++)
+        if (s->qp[i].qp && !s->qp[i].error && !s->qp[i].memory_gone && !s->qp[i].receives)
+            swarm_post_receive(s, i);
     for (uint32_t i = 0; i < s->num_qps; i++) {
         const struct swarm_qp *to = &s->qp[i];
 
