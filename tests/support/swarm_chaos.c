@@ -108,7 +108,9 @@ static void take_window(struct swarm *s, uint32_t host, uint32_t window)
         struct swarm_message *m = &s->message[i];
 
         if (m->target && s->qp[m->to_qp].host == host && m->window == window && !m->taken) {
-            m->placed = m->placed || swarm_may_have_come(s, m);
+            /* What came after its turn is there as a whole, or not at all: nothing of it waits. */
+            m->placed =
+                m->placed || (m->late ? swarm_holds(s, m, m->target) : swarm_may_have_come(s, m));
             memset(m->target, SWARM_TAKEN, m->len);
             m->taken = true;
         }
