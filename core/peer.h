@@ -255,11 +255,10 @@ struct mrd_pair {
 
 /* Where a peer is whose address changes. Owned by address.c. */
 struct mrd_peer_place {
-    uint32_t stamp;    /* newest that came from mrd_peer.addr; 0: none */
-    uint32_t inc;      /* the life that it is of: another one has another clock */
-    uint64_t heard_ns; /* when a packet came from mrd_peer.addr last */
-    uint64_t
-        asked_ns; /* when it was last asked whether it is elsewhere, or showed that; 0: never */
+    uint32_t stamp;     /* newest that came from mrd_peer.addr; 0: none */
+    uint32_t inc;       /* the life that it is of: another one has another clock */
+    uint64_t heard_ns;  /* when a packet came from mrd_peer.addr last */
+    uint64_t asked_ns;  /* when it was last asked if it is elsewhere, or showed that; 0: never */
     uint64_t tried_ns;  /* when another address of ours was last tried; 0: never */
     uint8_t own_ip[16]; /* our address that the peer's packets come to; 0: it is not known */
 };

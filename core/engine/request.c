@@ -18,7 +18,7 @@ static bool may_begin(const struct mrd_qp_impl *qp, const struct mrd_msg *msg)
     return !mrd_msg_is_request(msg) || qp->requests.num < qp->requests.max_rd_atomic;
 }
 
-/* The message gets its place in the order, behind what was posted to others earlier or later. */
+/* The message gets its place in the order; among those that wait it stands there, too. */
 static void number(struct mrd_engine *e, struct mrd_flow_tx *flow, struct mrd_msg *msg)
 {
     msg->post_seq = e->calls.msg_seq++;
