@@ -72,6 +72,11 @@ void mrd_half_sweep(struct mrd_engine *e);
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 /* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
 void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
+/*
+ * What the peer calls itself in the space that we hold; 0: we hold none, or were both silent for so long that
+ * it may have moved, and call us otherwise. Packets that tell wait unread, perhaps: then the space stays.
+ */
+uint32_t mrd_half_known_inc(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* The entry that the one of that id gave way to, wherever that is now; NULL: it gave way to none. */
 struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, uint32_t id);
 /* The peer of an address handle, wherever it is now, if it is awake; NULL: it is not. */
