@@ -294,7 +294,7 @@ struct mrd_peer {
     struct mrd_peer_space space;
     struct mrd_peer_uses uses;
     struct mrd_peer_watch watch;
-    uint32_t heir_of;    /* id of the entry that gave way to this one last; 0: none did */
+    uint32_t heir;       /* id of the entry that this one gave way to last; 0: to none */
     uint32_t failed_inc; /* of the peer in that space */
     struct mrd_peer_count count;
     struct mrd_node msgs; /* all live messages to it, by mrd_msg.peer_node */

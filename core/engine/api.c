@@ -477,27 +477,13 @@ int mrd_engine_destroy_ah(struct mrd_engine *e, struct mrd_ah *ah)
     return 0;
 }
 
-/*
- * Whom the handle's watch is of, also where its entry gave way to another one, which moved on since; NULL: it
- * has none.
- */
-static struct mrd_peer *find_watched(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
-{
-    struct mrd_peer *peer = mrd_half_known_ah(e, ah), *heir;
-
-    if (peer && peer->watch.on)
-        return peer;
-    heir = mrd_half_heir(e, ah->peer_id);
-    return heir && heir->watch.on ? heir : peer;
-}
-
 int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint64_t now_ns)
 {
     struct mrd_ah_impl *impl = (struct mrd_ah_impl *)(void *)ah;
     struct mrd_peer *peer;
 
     mrd_clock_set(&e->clock, now_ns);
-    peer = on ? mrd_half_of_ah(e, impl) : find_watched(e, impl);
+    peer = on ? mrd_half_of_ah(e, impl) : mrd_half_watched_ah(e, impl);
     if (on && !peer)
         return mrd_error_keep(e, -EAGAIN, "the context's peer table is full (max_peers)");
     if (!peer || peer->watch.on == on)

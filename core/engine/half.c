@@ -9,7 +9,10 @@
 #include "core/engine/query.h"
 #include "core/engine/rx.h"
 
-enum { FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA }; /* data fills half of it */
+enum {
+    FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA, /* data fills half of it */
+    HEIRS_MOST = 8, /* entries that gave way, one to the other; they may do so in a ring */
+};
 
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
 {
@@ -91,10 +94,43 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
            e->clock.now_ns - tx->active_ns >= idle_ns;
 }
 
-/* Does what is posted next have to wait for copies of what failed? */
-static bool failed_lately(const struct mrd_engine *e, const struct mrd_peer *peer)
+static uint64_t later(uint64_t a_ns, uint64_t b_ns)
 {
-    return peer->failed_ns && e->clock.now_ns < peer->failed_ns + MRD_PACKET_LIFE_NS;
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/* The entry that `peer` gave way to, or that one to the next, and so on; NULL: there is none, or `hops` are over. */
+static struct mrd_peer *next_heir(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                  unsigned *hops)
+{
+    return peer->heir && (*hops)++ < HEIRS_MOST ? mrd_peer_by_id(&e->peers, peer->heir) : NULL;
+}
+
+struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    unsigned hops = 0;
+    struct mrd_peer *p = next_heir(e, peer, &hops);
+
+    while (p && !mrd_peer_has_half(p))
+        p = next_heir(e, p, &hops);
+    return p;
+}
+
+uint64_t mrd_half_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    unsigned hops = 0;
+    uint64_t ns = 0;
+
+    for (const struct mrd_peer *p = next_heir(e, peer, &hops); p && p != peer;
+         p = next_heir(e, p, &hops))
+        ns = later(ns, p->failed_ns);
+    return ns;
+}
+
+/* Copies of what failed at that time: may they still come to their target? */
+static bool may_still_come(const struct mrd_engine *e, uint64_t failed_ns)
+{
+    return failed_ns && e->clock.now_ns < failed_ns + MRD_PACKET_LIFE_NS;
 }
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
@@ -116,8 +152,8 @@ static void leave_lists(struct mrd_engine *e, struct mrd_peer *peer)
 
 static void evict(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    if (peer->failed_ns > e->lives.evicted_ns)
-        e->lives.evicted_ns = peer->failed_ns;
+    e->lives.evicted_ns =
+        later(e->lives.evicted_ns, later(peer->failed_ns, mrd_half_heirs_failed_ns(e, peer)));
     mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
     if (peer->tx)
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
@@ -212,7 +248,10 @@ static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_half_expire_rx(e, peer);
     if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    if (!may_rest(peer) || failed_lately(e, peer))
+    if (!may_rest(peer) || may_still_come(e, peer->failed_ns))
+        return;
+    /* Handles that know it only follow, and await, who speaks in its place. */
+    if (mrd_half_heir(e, peer) || may_still_come(e, mrd_half_heirs_failed_ns(e, peer)))
         return;
     leave_lists(e, peer);
     mrd_peer_rest(&e->peers, peer);
@@ -354,43 +393,37 @@ static void prefetch(const void *record, size_t bytes)
         __builtin_prefetch((const char *)record + i, 1);
 }
 
-struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, uint32_t id)
+/* The entry that a handle's messages went by last; NULL: it is not awake. */
+static struct mrd_peer *last_of_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
 {
-    if (!id || !e->lives.gave_way_ns)
-        return NULL;
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
-        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
 
-        if (peer->heir_of == id)
-            return peer;
-    }
-    return NULL;
-}
-
-/* The same for a handle's entry, while messages of the handle may be under way by that: all are looked at. */
-static struct mrd_peer *recent_heir(const struct mrd_engine *e, const struct mrd_ah_impl *ah,
-                                    const struct mrd_peer *peer)
-{
-    struct mrd_peer *heir = NULL;
-
-    if ((!peer || !mrd_peer_has_half(peer)) &&
-        e->clock.now_ns - e->lives.gave_way_ns < MRD_SEND_IDLE_LIFE_NS)
-        heir = mrd_half_heir(e, ah->peer_id);
-    return heir && mrd_peer_has_half(heir) ? heir : NULL;
+    /* An id may come again after thousands of peers: then the name is another. */
+    return peer && peer->pair.own_inc == ah->own_inc ? peer : NULL;
 }
 
 struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
 {
-    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL, *heir;
+    struct mrd_peer *peer = last_of_ah(e, ah), *heir;
 
-    /* An id may come again after thousands of peers: then the name is another. */
-    if (peer && peer->pair.own_inc != ah->own_inc)
+    if (!peer)
         return mrd_peer_find(&e->peers, &ah->addr);
-    heir = recent_heir(e, ah, peer);
-    if (heir || !peer)
-        return heir ? heir : mrd_peer_find(&e->peers, &ah->addr);
+    if (mrd_peer_has_half(peer))
+        return peer;
     /* One that gave way has no half: another entry speaks with the peer. */
-    return mrd_peer_has_half(peer) ? peer : mrd_peer_find(&e->peers, &peer->addr);
+    heir = mrd_half_heir(e, peer);
+    return heir ? heir : mrd_peer_find(&e->peers, &peer->addr);
+}
+
+struct mrd_peer *mrd_half_watched_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = mrd_half_known_ah(e, ah), *last, *heir;
+
+    if (!peer || peer->watch.on)
+        return peer;
+    last = last_of_ah(e, ah);
+    heir = last ? mrd_half_heir(e, last) : NULL;
+    return heir && heir->watch.on ? heir : NULL;
 }
 
 /*
@@ -406,39 +439,36 @@ static bool may_be_back(const struct mrd_engine *e, const struct mrd_ah_impl *ah
 
 struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
-    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
-    const struct mrd_rest *rest = peer ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
-    uint64_t failed_ns = peer ? peer->failed_ns : 0;
-    struct mrd_peer *heir =
-        !peer || peer->pair.own_inc == ah->own_inc ? recent_heir(e, ah, peer) : NULL;
+    struct mrd_peer *last = last_of_ah(e, ah), *peer = last;
+    const struct mrd_rest *rest = last ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
+    uint64_t failed_ns = 0;
 
-    if (heir) {
-        peer = heir;
-        ah->peer_id = heir->id;
-        ah->own_inc = heir->pair.own_inc;
-    }
+    if (last && !mrd_peer_has_half(last) && mrd_half_heir(e, last))
+        peer = mrd_half_heir(e, last);
     if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
         peer = NULL;
     /* Whoever answers there answers as the one with a half: two may not speak as the same. */
     if (peer && !mrd_peer_has_half(peer) && mrd_peer_find(&e->peers, &peer->addr) != peer)
         peer = NULL;
-    if (!peer || peer->pair.own_inc != ah->own_inc) {
+    if (last && peer != last)
+        failed_ns = later(last->failed_ns, mrd_half_heirs_failed_ns(e, last));
+    if (!peer) {
         struct mrd_addr to = ah->addr;
 
         if (rest && rest->pair.own_inc == ah->own_inc &&
             !may_be_back(e, ah, rest->given_up, &rest->addr))
             to = rest->addr;
-        peer = mrd_half_open_peer(e, &to);
+        peer = mrd_half_open_peer(e, &to); /* `last` may have to go */
         if (!peer)
             return NULL;
-        /* Did ordered messages fail by another entry? */
-        if (peer->id != ah->peer_id && failed_ns && failed_ns + MRD_PACKET_LIFE_NS > ah->start_ns)
-            ah->start_ns = failed_ns + MRD_PACKET_LIFE_NS;
-        ah->peer_id = peer->id;
-        ah->own_inc = peer->pair.own_inc;
         peer->one_way = ah->one_way;
         mrd_half_limit_payload(e, peer, ah->payload_bytes);
     }
+    /* Did ordered messages fail by another entry? */
+    if (peer->id != ah->peer_id && failed_ns)
+        ah->start_ns = later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
+    ah->peer_id = peer->id;
+    ah->own_inc = peer->pair.own_inc;
     peer->dscp = ah->dscp;
     peer->one_way = ah->one_way;
     if (peer->id == e->calls.peer_id)
@@ -587,7 +617,7 @@ void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space
 static void note_failed(struct mrd_engine *e, struct mrd_peer *peer)
 {
     uint32_t inc = peer->tx->contact.inc;
-    bool waits = failed_lately(e, peer) && peer->failed_inc != inc;
+    bool waits = may_still_come(e, peer->failed_ns) && peer->failed_inc != inc;
     uint64_t at_ns = 0;
 
     for (const struct mrd_node *n = peer->msgs.next; n != &peer->msgs; n = n->next) {
@@ -653,8 +683,7 @@ void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     struct mrd_peer_watch watch = peer->watch;
 
     hand_over(e, peer, to);
-    to->heir_of = peer->id;
-    e->lives.gave_way_ns = e->clock.now_ns;
+    peer->heir = to->id;
     peer->watch.on = false;
     peer->given_up = true;
     note_failed(e, peer);

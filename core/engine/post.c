@@ -43,6 +43,8 @@ static uint64_t over_ns(const struct mrd_engine *e, const struct mrd_peer *peer,
 static void await_others(const struct mrd_engine *e, struct mrd_flow_tx *flow,
                          struct mrd_ah_impl *ah)
 {
+    uint64_t failed_ns;
+
     if (!e->lives.failed_ns || e->clock.now_ns - e->lives.failed_ns > MRD_PACKET_LIFE_NS)
         return;
     if (e->lives.evicted_ns)
@@ -50,6 +52,9 @@ static void await_others(const struct mrd_engine *e, struct mrd_flow_tx *flow,
     /* Who had that name at the handle's address is elsewhere, and may be the one that failed. */
     if (!mrd_answer_is_usual(e, &ah->addr, flow->peer->pair.own_inc))
         ah->start_ns = later(ah->start_ns, e->lives.failed_ns + MRD_PACKET_LIFE_NS);
+    failed_ns = mrd_half_heirs_failed_ns(e, flow->peer);
+    if (failed_ns)
+        ah->start_ns = later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
     ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &ah->addr));
     ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &flow->peer->addr));
     flow->start_ns = later(flow->start_ns, ah->start_ns);

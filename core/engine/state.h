@@ -104,7 +104,6 @@ struct mrd_lives {
     uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */
     uint64_t failed_ns;    /* the latest mrd_peer.failed_ns */
     uint64_t evicted_ns;   /* the latest of the entries that went */
-    uint64_t gave_way_ns;  /* when an entry last gave way to another one; 0: never */
     bool closing;          /* nothing follows but the last acks */
 };
 

@@ -69,11 +69,12 @@ static struct mrd_peer *add_beside(struct pair *p, const struct mrd_peer *other)
     return peer;
 }
 
-enum how { UNREACHABLE, TURNED_AWAY, GAVE_WAY, RESTARTED };
+enum how { UNREACHABLE, TURNED_AWAY, GAVE_WAY, GAVE_WAY_ELSEWHERE, RESTARTED };
 
 static void lose(struct pair *p, struct mrd_peer *peer, struct mrd_peer *other, enum how how)
 {
     struct mrd_engine *e = p->end[AT].e;
+    struct mrd_addr elsewhere = peer->addr;
 
     switch (how) {
     case UNREACHABLE:
@@ -82,6 +83,10 @@ static void lose(struct pair *p, struct mrd_peer *peer, struct mrd_peer *other, 
     case TURNED_AWAY:
         mrd_half_turned_away(e, peer);
         break;
+    case GAVE_WAY_ELSEWHERE:
+        elsewhere.ip[15] ^= 8;
+        mrd_peer_move(&e->peers, peer, &elsewhere);
+        /* fall through */
     case GAVE_WAY:
         mrd_half_give_way(e, peer, other);
         break;
@@ -99,11 +104,14 @@ static void failed__by_another_entry(void **state)
         enum how how;
         enum mrd_order order;
         bool sent, waits;
-    } rows[] = {
-        {UNREACHABLE, MRD_ORDER_MSG, true, true},  {TURNED_AWAY, MRD_ORDER_MSG, true, true},
-        {GAVE_WAY, MRD_ORDER_MSG, true, true},     {UNREACHABLE, MRD_ORDER_DATA, true, true},
-        {RESTARTED, MRD_ORDER_MSG, true, false},   {UNREACHABLE, MRD_ORDER_MSG, false, false},
-        {UNREACHABLE, MRD_ORDER_NONE, true, false}};
+    } rows[] = {{UNREACHABLE, MRD_ORDER_MSG, true, true},
+                {TURNED_AWAY, MRD_ORDER_MSG, true, true},
+                {GAVE_WAY, MRD_ORDER_MSG, true, true},
+                {UNREACHABLE, MRD_ORDER_DATA, true, true},
+                {GAVE_WAY_ELSEWHERE, MRD_ORDER_MSG, true, true},
+                {RESTARTED, MRD_ORDER_MSG, true, false},
+                {UNREACHABLE, MRD_ORDER_MSG, false, false},
+                {UNREACHABLE, MRD_ORDER_NONE, true, false}};
 
     (void)state;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -207,6 +215,78 @@ static void failed__while_it_waits(void **state)
     }
 }
 
+/*
+ * The entry only asked, and gave way; its message failed by who spoke in its place, elsewhere. The next one goes by
+ * the first entry again, by the same handle or by a new one.
+ */
+static void failed__by_an_heir(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 4; i++) {
+        struct pair *p = &pair;
+        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+        struct mrd_peer *peer = hand_tx_peer(p, AT), *heir[2];
+        struct mrd_addr elsewhere = peer->addr;
+        struct mrd_engine *e = p->end[AT].e;
+        uint64_t failed_ns = p->now + MRD_SEC;
+        struct mrd_msg *msg;
+
+        peer->tx->contact.hello = true;
+        msg = post(p, peer);
+        elsewhere.ip[15] ^= 8;
+        for (unsigned h = 0; h < 2; h++) {
+            heir[h] = mrd_half_add_peer(e, &elsewhere);
+            mrd_half_open_tx(e, heir[h])->contact.hello = true;
+        }
+        mrd_half_give_way(e, peer, heir[0]);
+        if (i & 1) /* and that one did, too */
+            mrd_half_give_way(e, heir[0], heir[1]);
+        answered(heir[i & 1], NAME);
+        assert_ptr_equal(msg->peer, heir[i & 1]);
+        assert_true(is_sent_at(p, msg, failed_ns));
+        mrd_half_peer_unreachable(e, heir[i & 1]);
+        if (i & 2)
+            renew_handle(p);
+        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        answered(peer, NAME);
+        msg = last_of(peer);
+        assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+        assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        end(p, kept);
+    }
+}
+
+/* Who gave way does not rest before all that its handles have to await is over. */
+static void failed__heir_is_remembered(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
+    struct mrd_peer *peer = hand_tx_peer(p, AT), *heir;
+    struct mrd_addr elsewhere = peer->addr;
+    struct mrd_engine *e = p->end[AT].e;
+    uint32_t id = peer->id;
+    struct mrd_msg *msg;
+
+    (void)state;
+    peer->tx->contact.hello = true;
+    msg = post(p, peer);
+    elsewhere.ip[15] ^= 8;
+    heir = mrd_half_add_peer(e, &elsewhere);
+    mrd_half_open_tx(e, heir)->contact.hello = true;
+    mrd_half_give_way(e, peer, heir);
+    answered(heir, NAME);
+    assert_true(is_sent_at(p, msg, p->now));
+    for (unsigned i = 0; i < 4; i++) {
+        if (i == 1)
+            mrd_half_peer_unreachable(e, heir);
+        mrd_engine_begin(e, p->now += MRD_PACKET_LIFE_NS / 2);
+        e->peers.swept_ns = 0;
+        mrd_half_sweep(e);
+        assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i < 2);
+    }
+    end(p, kept);
+}
+
 /* The peer was elsewhere: the handle goes back to its own address, or a new one goes there. */
 static void failed__elsewhere(void **state)
 {
@@ -297,6 +377,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(failed__by_another_entry), cmocka_unit_test(failed__by_the_same_entry),
         cmocka_unit_test(failed__while_it_waits),   cmocka_unit_test(failed__elsewhere),
+        cmocka_unit_test(failed__by_an_heir),       cmocka_unit_test(failed__heir_is_remembered),
         cmocka_unit_test(failed__is_remembered),    cmocka_unit_test(failed__evicted),
     };
 
