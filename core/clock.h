@@ -25,6 +25,11 @@ struct mrd_clock {
 
 void mrd_clock_init(struct mrd_clock *clock, uint64_t now_ns);
 
+static inline uint64_t mrd_later(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
 static inline void mrd_clock_set(struct mrd_clock *clock, uint64_t now_ns)
 {
     if (now_ns > clock->now_ns)

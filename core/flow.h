@@ -54,7 +54,7 @@ struct mrd_flow_tx {
     bool closing;       /* a CLOSE is in flight */
     uint32_t close_msn; /* the CLOSE says: no message below this MSN is owed */
     bool qp_gone;       /* the queue pair was destroyed */
-    uint64_t start_ns;  /* nothing of it is sent earlier: see await_others() */
+    uint64_t start_ns;  /* nothing of it is sent earlier: see mrd_handle_await() */
 };
 
 enum mrd_pend_state {

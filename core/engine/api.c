@@ -4,6 +4,7 @@
 
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
+#include "core/engine/handle.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 #include "core/engine/rx.h"
@@ -483,7 +484,7 @@ int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint
     struct mrd_peer *peer;
 
     mrd_clock_set(&e->clock, now_ns);
-    peer = on ? mrd_half_of_ah(e, impl) : mrd_half_watched_ah(e, impl);
+    peer = on ? mrd_handle_open(e, impl) : mrd_handle_watched(e, impl);
     if (on && !peer)
         return mrd_error_keep(e, -EAGAIN, "the context's peer table is full (max_peers)");
     if (!peer || peer->watch.on == on)
@@ -497,7 +498,7 @@ int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint
 const struct mrd_addr *mrd_engine_ah_now(const struct mrd_engine *e, const struct mrd_ah *ah)
 {
     const struct mrd_ah_impl *impl = (const struct mrd_ah_impl *)(const void *)ah;
-    const struct mrd_peer *peer = mrd_half_known_ah(e, impl);
+    const struct mrd_peer *peer = mrd_handle_known(e, impl);
 
     return peer ? &peer->addr : &impl->addr;
 }

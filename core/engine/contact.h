@@ -81,12 +81,6 @@ uint32_t mrd_half_known_inc(const struct mrd_engine *e, const struct mrd_peer *p
 struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* The latest mrd_peer.failed_ns of those that it gave way to, one after the other; 0: none failed. */
 uint64_t mrd_half_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer);
-/* The peer of an address handle, wherever it is now, if it is awake; NULL: it is not. */
-struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah);
-/* The entry that its watch is of, also where its own gave way and the other one moved on; NULL: of none. */
-struct mrd_peer *mrd_half_watched_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah);
-/* The entry of an address handle; NULL: the table is full. */
-struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah);
 /* The peer told something of our packets: they get there, and it answers. */
 void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer);
 /* The peer did not answer for too long: both directions end. */

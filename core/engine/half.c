@@ -94,11 +94,6 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
            e->clock.now_ns - tx->active_ns >= idle_ns;
 }
 
-static uint64_t later(uint64_t a_ns, uint64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
-}
-
 /* The entry that `peer` gave way to, or that one to the next, and so on; NULL: there is none, or `hops` are over. */
 static struct mrd_peer *next_heir(const struct mrd_engine *e, const struct mrd_peer *peer,
                                   unsigned *hops)
@@ -123,7 +118,7 @@ uint64_t mrd_half_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_p
 
     for (const struct mrd_peer *p = next_heir(e, peer, &hops); p && p != peer;
          p = next_heir(e, p, &hops))
-        ns = later(ns, p->failed_ns);
+        ns = mrd_later(ns, p->failed_ns);
     return ns;
 }
 
@@ -152,8 +147,8 @@ static void leave_lists(struct mrd_engine *e, struct mrd_peer *peer)
 
 static void evict(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    e->lives.evicted_ns =
-        later(e->lives.evicted_ns, later(peer->failed_ns, mrd_half_heirs_failed_ns(e, peer)));
+    e->lives.evicted_ns = mrd_later(e->lives.evicted_ns,
+                                    mrd_later(peer->failed_ns, mrd_half_heirs_failed_ns(e, peer)));
     mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
     if (peer->tx)
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
@@ -378,106 +373,6 @@ void mrd_half_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payl
         mrd_pmtu_too_big(&peer->tx->pmtu, payload_bytes, e->clock.now_ns);
         mrd_half_use_found(e, peer->tx);
     }
-}
-
-/*
- * Ask for the cache lines of a record that is about to be read. A message to a peer reads nearly all
- * of its entry and its send half, about 25 lines, one after another. Where there are more peers than
- * the caches hold, each is a wait for memory; these waits overlap then.
- */
-static void prefetch(const void *record, size_t bytes)
-{
-    enum { LINE = 64 };
-
-    for (size_t i = 0; i < bytes; i += LINE)
-        __builtin_prefetch((const char *)record + i, 1);
-}
-
-/* The entry that a handle's messages went by last; NULL: it is not awake. */
-static struct mrd_peer *last_of_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
-{
-    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
-
-    /* An id may come again after thousands of peers: then the name is another. */
-    return peer && peer->pair.own_inc == ah->own_inc ? peer : NULL;
-}
-
-struct mrd_peer *mrd_half_known_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
-{
-    struct mrd_peer *peer = last_of_ah(e, ah), *heir;
-
-    if (!peer)
-        return mrd_peer_find(&e->peers, &ah->addr);
-    if (mrd_peer_has_half(peer))
-        return peer;
-    /* One that gave way has no half: another entry speaks with the peer. */
-    heir = mrd_half_heir(e, peer);
-    return heir ? heir : mrd_peer_find(&e->peers, &peer->addr);
-}
-
-struct mrd_peer *mrd_half_watched_ah(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
-{
-    struct mrd_peer *peer = mrd_half_known_ah(e, ah), *last, *heir;
-
-    if (!peer || peer->watch.on)
-        return peer;
-    last = last_of_ah(e, ah);
-    heir = last ? mrd_half_heir(e, last) : NULL;
-    return heir && heir->watch.on ? heir : NULL;
-}
-
-/*
- * Where the peer of a handle was last is not where the handle says. It may be back there: if nobody
- * answers where it was last, or somebody speaks from there.
- */
-static bool may_be_back(const struct mrd_engine *e, const struct mrd_ah_impl *ah, bool given_up,
-                        const struct mrd_addr *last)
-{
-    return memcmp(last, &ah->addr, sizeof(*last)) != 0 &&
-           (given_up || mrd_peer_find(&e->peers, &ah->addr));
-}
-
-struct mrd_peer *mrd_half_of_ah(struct mrd_engine *e, struct mrd_ah_impl *ah)
-{
-    struct mrd_peer *last = last_of_ah(e, ah), *peer = last;
-    const struct mrd_rest *rest = last ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
-    uint64_t failed_ns = 0;
-
-    if (last && !mrd_peer_has_half(last) && mrd_half_heir(e, last))
-        peer = mrd_half_heir(e, last);
-    if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
-        peer = NULL;
-    /* Whoever answers there answers as the one with a half: two may not speak as the same. */
-    if (peer && !mrd_peer_has_half(peer) && mrd_peer_find(&e->peers, &peer->addr) != peer)
-        peer = NULL;
-    if (last && peer != last)
-        failed_ns = later(last->failed_ns, mrd_half_heirs_failed_ns(e, last));
-    if (!peer) {
-        struct mrd_addr to = ah->addr;
-
-        if (rest && rest->pair.own_inc == ah->own_inc &&
-            !may_be_back(e, ah, rest->given_up, &rest->addr))
-            to = rest->addr;
-        peer = mrd_half_open_peer(e, &to); /* `last` may have to go */
-        if (!peer)
-            return NULL;
-        peer->one_way = ah->one_way;
-        mrd_half_limit_payload(e, peer, ah->payload_bytes);
-    }
-    /* Did ordered messages fail by another entry? */
-    if (peer->id != ah->peer_id && failed_ns)
-        ah->start_ns = later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
-    ah->peer_id = peer->id;
-    ah->own_inc = peer->pair.own_inc;
-    peer->dscp = ah->dscp;
-    peer->one_way = ah->one_way;
-    if (peer->id == e->calls.peer_id)
-        return peer;
-    e->calls.peer_id = peer->id;
-    prefetch(peer, sizeof(*peer));
-    if (peer->tx)
-        prefetch(peer->tx, sizeof(*peer->tx));
-    return peer;
 }
 
 struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer)

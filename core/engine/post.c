@@ -5,6 +5,7 @@
 
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
+#include "core/engine/handle.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 
@@ -18,48 +19,6 @@ static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
                                  .qp_num = qp->pub.qp_num});
 }
 
-static uint64_t later(uint64_t a_ns, uint64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
-}
-
-/* When no copy of what failed by the other entries at that address can come any more. */
-static uint64_t over_ns(const struct mrd_engine *e, const struct mrd_peer *peer,
-                        const struct mrd_addr *addr)
-{
-    uint64_t failed_ns = 0;
-
-    for (const struct mrd_peer *p = mrd_peer_first(&e->peers, addr); p; p = mrd_peer_next(p))
-        if (p != peer)
-            failed_ns = later(failed_ns, p->failed_ns);
-    return failed_ns ? failed_ns + MRD_PACKET_LIFE_NS : 0;
-}
-
-/*
- * What was posted before, by the handle or to its address, may have gone by other entries, and failed. Copies
- * of it would be delivered after what goes now: that waits until none can come. For what went by the same
- * entry see is_over().
- */
-static void await_others(const struct mrd_engine *e, struct mrd_flow_tx *flow,
-                         struct mrd_ah_impl *ah)
-{
-    uint64_t failed_ns;
-
-    if (!e->lives.failed_ns || e->clock.now_ns - e->lives.failed_ns > MRD_PACKET_LIFE_NS)
-        return;
-    if (e->lives.evicted_ns)
-        ah->start_ns = later(ah->start_ns, e->lives.evicted_ns + MRD_PACKET_LIFE_NS);
-    /* Who had that name at the handle's address is elsewhere, and may be the one that failed. */
-    if (!mrd_answer_is_usual(e, &ah->addr, flow->peer->pair.own_inc))
-        ah->start_ns = later(ah->start_ns, e->lives.failed_ns + MRD_PACKET_LIFE_NS);
-    failed_ns = mrd_half_heirs_failed_ns(e, flow->peer);
-    if (failed_ns)
-        ah->start_ns = later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
-    ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &ah->addr));
-    ah->start_ns = later(ah->start_ns, over_ns(e, flow->peer, &flow->peer->addr));
-    flow->start_ns = later(flow->start_ns, ah->start_ns);
-}
-
 static int open_flow(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_ah_impl *ah)
 {
     struct mrd_flow_tx *flow = mrd_tx_flow_open(e, msg->peer, msg->qp, msg->wr.dst_qpn);
@@ -69,7 +28,7 @@ static int open_flow(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_ah_im
         mrd_half_reclaim(e);
         return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
     }
-    await_others(e, flow, ah);
+    mrd_handle_await(e, flow, ah);
     return 0;
 }
 
@@ -102,7 +61,7 @@ static int check_send(struct mrd_engine *e, struct mrd_qp_impl *qp, const struct
 static struct mrd_txq *open_queue(struct mrd_engine *e, const struct mrd_qp_impl *qp,
                                   const struct mrd_send_wr *wr)
 {
-    struct mrd_peer *peer = mrd_half_of_ah(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
+    struct mrd_peer *peer = mrd_handle_open(e, (struct mrd_ah_impl *)(void *)wr->ud.ah);
     struct mrd_txq *q = NULL;
 
     if (peer) {

@@ -12,7 +12,7 @@
  *   rx_bind.c respond.c rx_ack.c tx_emit.c
  *                                       receives for messages; responses to requests; acks, losses;
  *                                       records into packets
- *   address.c                           addresses of peers that change, and ours that fail
+ *   address.c handle.c                  addresses of peers that change, and ours that fail; handles
  *   half.c                              the life of peers and of their halves
  *   rx_flow.c                           the end of a received message
  *   message.c                           the life of a sent message
@@ -50,7 +50,7 @@ struct mrd_timers {
 
 /*
  * API calls and turns of the progress thread, counted by mrd_engine_begin(). Owned by loop.c;
- * post_seq by post.c; peer_id by half.c.
+ * post_seq by post.c; peer_id by handle.c.
  */
 struct mrd_calls {
     uint32_t seq;
@@ -205,7 +205,7 @@ struct mrd_ah_impl {
     bool one_way;
     /* The peer posted to last, wherever it is now: its id, and our name for ourselves to it. */
     uint32_t peer_id, own_inc;
-    uint64_t start_ns; /* ordered messages are not sent earlier: see await_others() */
+    uint64_t start_ns; /* ordered messages are not sent earlier: see mrd_handle_await() */
 };
 
 /* The peer may have something to send: it gets a turn. */

@@ -22,7 +22,7 @@ request.c complete.c answer.c
 message.c
 rx_flow.c
 half.c
-address.c
+address.c handle.c
 rx_bind.c rx_ack.c tx_emit.c respond.c
 contact.c rx_place.c tx_gate.c
 timer.c post.c api.c srq.c channel.c tx_new.c rx_plan.c
@@ -40,7 +40,7 @@ diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
 
 # A header declares functions of these floors and above.
-declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [answer]=2 [contact]=5 [address]=6 [tx]=7 [timer]=9)
+declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [answer]=2 [contact]=5 [address]=6 [handle]=6 [tx]=7 [timer]=9)
 floor=0
 while read -r -a names; do
     ((++floor))

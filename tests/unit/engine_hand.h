@@ -10,6 +10,7 @@
 #define MRD_UNIT_ENGINE_HAND_H
 
 #include "core/engine/contact.h"
+#include "core/engine/handle.h"
 #include "core/engine/message.h"
 #include "core/engine/rx.h"
 #include "tests/unit/engine_pair.h"

@@ -14,7 +14,7 @@ static struct mrd_ah_impl *handle(const struct pair *p)
 /* Whom messages through the handle go to. */
 static struct mrd_peer *peer_of_handle(struct pair *p)
 {
-    return mrd_half_of_ah(p->end[AT].e, handle(p));
+    return mrd_handle_open(p->end[AT].e, handle(p));
 }
 
 /* Until all that is idle rests. */
@@ -41,7 +41,7 @@ static struct mrd_peer *move_elsewhere(struct pair *p, struct mrd_peer *peer)
 }
 
 /* The handle's peer moved, and rests: the handle goes on to where it was last. */
-static void mrd_half_of_ah__rests_where_it_moved(void **state)
+static void mrd_handle_open__rests_where_it_moved(void **state)
 {
     struct pair *p = &pair;
     uint32_t id;
@@ -56,7 +56,7 @@ static void mrd_half_of_ah__rests_where_it_moved(void **state)
 }
 
 /* Another peer has the id now, and moved: the handle leads to its own address. */
-static void mrd_half_of_ah__id_came_again(void **state)
+static void mrd_handle_open__id_came_again(void **state)
 {
     struct pair *p = &pair;
 
@@ -69,7 +69,7 @@ static void mrd_half_of_ah__id_came_again(void **state)
         handle(p)->peer_id = other->id;
         handle(p)->own_inc = other->pair.own_inc + 1;
         (void)move_elsewhere(p, other);
-        assert_null(mrd_half_known_ah(p->end[AT].e, handle(p)));
+        assert_null(mrd_handle_known(p->end[AT].e, handle(p)));
         if (rests)
             idle(p);
         assert_int_equal(peer_of_handle(p)->addr.port, p->end[1 - AT].addr.port);
@@ -79,7 +79,7 @@ static void mrd_half_of_ah__id_came_again(void **state)
 }
 
 /* Two entries at the address, one of which speaks to it: the handle's has no half, and is not it. */
-static void mrd_half_of_ah__one_speaks_for_the_address(void **state)
+static void mrd_handle_open__one_speaks_for_the_address(void **state)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer, *other;
@@ -105,9 +105,9 @@ static void mrd_half_of_ah__one_speaks_for_the_address(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_half_of_ah__rests_where_it_moved),
-        cmocka_unit_test(mrd_half_of_ah__id_came_again),
-        cmocka_unit_test(mrd_half_of_ah__one_speaks_for_the_address),
+        cmocka_unit_test(mrd_handle_open__rests_where_it_moved),
+        cmocka_unit_test(mrd_handle_open__id_came_again),
+        cmocka_unit_test(mrd_handle_open__one_speaks_for_the_address),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -369,7 +369,7 @@ static void namesakes__are_watched(void **state)
         assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
         assert_false(peer->watch.on);
         elapse(p, MRD_SEND_IDLE_LIFE_NS);
-        assert_ptr_equal(mrd_half_known_ah(e, (struct mrd_ah_impl *)(void *)ah), peer);
+        assert_ptr_equal(mrd_handle_known(e, (struct mrd_ah_impl *)(void *)ah), peer);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
         pair_end(p);
     }

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address handles: which entry their messages go by, and what they await. */
+#include <string.h>
+
+#include "core/engine/answer.h"
+#include "core/engine/contact.h"
+#include "core/engine/handle.h"
+
+/*
+ * Ask for the cache lines of a record that is about to be read. A message to a peer reads nearly all
+ * of its entry and its send half, about 25 lines, one after another. Where there are more peers than
+ * the caches hold, each is a wait for memory; these waits overlap then.
+ */
+static void prefetch(const void *record, size_t bytes)
+{
+    enum { LINE = 64 };
+
+    for (size_t i = 0; i < bytes; i += LINE)
+        __builtin_prefetch((const char *)record + i, 1);
+}
+
+/* The entry that a handle's messages went by last; NULL: it is not awake. */
+static struct mrd_peer *last_entry(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
+
+    /* An id may come again after thousands of peers: then the name is another. */
+    return peer && peer->pair.own_inc == ah->own_inc ? peer : NULL;
+}
+
+struct mrd_peer *mrd_handle_known(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = last_entry(e, ah), *heir;
+
+    if (!peer)
+        return mrd_peer_find(&e->peers, &ah->addr);
+    if (mrd_peer_has_half(peer))
+        return peer;
+    /* One that gave way has no half: another entry speaks with the peer. */
+    heir = mrd_half_heir(e, peer);
+    return heir ? heir : mrd_peer_find(&e->peers, &peer->addr);
+}
+
+struct mrd_peer *mrd_handle_watched(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *peer = mrd_handle_known(e, ah), *last, *heir;
+
+    if (!peer || peer->watch.on)
+        return peer;
+    last = last_entry(e, ah);
+    heir = last ? mrd_half_heir(e, last) : NULL;
+    return heir && heir->watch.on ? heir : NULL;
+}
+
+/*
+ * Where the peer of a handle was last is not where the handle says. It may be back there: if nobody
+ * answers where it was last, or somebody speaks from there.
+ */
+static bool may_be_back(const struct mrd_engine *e, const struct mrd_ah_impl *ah, bool given_up,
+                        const struct mrd_addr *last)
+{
+    return memcmp(last, &ah->addr, sizeof(*last)) != 0 &&
+           (given_up || mrd_peer_find(&e->peers, &ah->addr));
+}
+
+struct mrd_peer *mrd_handle_open(struct mrd_engine *e, struct mrd_ah_impl *ah)
+{
+    struct mrd_peer *last = last_entry(e, ah), *peer = last;
+    const struct mrd_rest *rest = last ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
+    uint64_t failed_ns = 0;
+
+    if (last && !mrd_peer_has_half(last) && mrd_half_heir(e, last))
+        peer = mrd_half_heir(e, last);
+    if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
+        peer = NULL;
+    /* Whoever answers there answers as the one with a half: two may not speak as the same. */
+    if (peer && !mrd_peer_has_half(peer) && mrd_peer_find(&e->peers, &peer->addr) != peer)
+        peer = NULL;
+    if (last && peer != last)
+        failed_ns = mrd_later(last->failed_ns, mrd_half_heirs_failed_ns(e, last));
+    if (!peer) {
+        struct mrd_addr to = ah->addr;
+
+        if (rest && rest->pair.own_inc == ah->own_inc &&
+            !may_be_back(e, ah, rest->given_up, &rest->addr))
+            to = rest->addr;
+        peer = mrd_half_open_peer(e, &to); /* `last` may have to go */
+        if (!peer)
+            return NULL;
+        peer->one_way = ah->one_way;
+        mrd_half_limit_payload(e, peer, ah->payload_bytes);
+    }
+    /* Did ordered messages fail by another entry? */
+    if (peer->id != ah->peer_id && failed_ns)
+        ah->start_ns = mrd_later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
+    ah->peer_id = peer->id;
+    ah->own_inc = peer->pair.own_inc;
+    peer->dscp = ah->dscp;
+    peer->one_way = ah->one_way;
+    if (peer->id == e->calls.peer_id)
+        return peer;
+    e->calls.peer_id = peer->id;
+    prefetch(peer, sizeof(*peer));
+    if (peer->tx)
+        prefetch(peer->tx, sizeof(*peer->tx));
+    return peer;
+}
+
+/* When no copy of what failed by the other entries at that address can come any more. */
+static uint64_t over_ns(const struct mrd_engine *e, const struct mrd_peer *peer,
+                        const struct mrd_addr *addr)
+{
+    uint64_t failed_ns = 0;
+
+    for (const struct mrd_peer *p = mrd_peer_first(&e->peers, addr); p; p = mrd_peer_next(p))
+        if (p != peer)
+            failed_ns = mrd_later(failed_ns, p->failed_ns);
+    return failed_ns ? failed_ns + MRD_PACKET_LIFE_NS : 0;
+}
+
+void mrd_handle_await(const struct mrd_engine *e, struct mrd_flow_tx *flow, struct mrd_ah_impl *ah)
+{
+    uint64_t failed_ns;
+
+    if (!e->lives.failed_ns || e->clock.now_ns - e->lives.failed_ns > MRD_PACKET_LIFE_NS)
+        return;
+    if (e->lives.evicted_ns)
+        ah->start_ns = mrd_later(ah->start_ns, e->lives.evicted_ns + MRD_PACKET_LIFE_NS);
+    /* Who had that name at the handle's address is elsewhere, and may be the one that failed. */
+    if (!mrd_answer_is_usual(e, &ah->addr, flow->peer->pair.own_inc))
+        ah->start_ns = mrd_later(ah->start_ns, e->lives.failed_ns + MRD_PACKET_LIFE_NS);
+    failed_ns = mrd_half_heirs_failed_ns(e, flow->peer);
+    if (failed_ns)
+        ah->start_ns = mrd_later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
+    ah->start_ns = mrd_later(ah->start_ns, over_ns(e, flow->peer, &ah->addr));
+    ah->start_ns = mrd_later(ah->start_ns, over_ns(e, flow->peer, &flow->peer->addr));
+    flow->start_ns = mrd_later(flow->start_ns, ah->start_ns);
+}
