@@ -474,6 +474,7 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
                 mrd_wc_status_str(wc->status));
     r->posted = false;
     s->host[r->host].unposted[s->host[r->host].num_unposted++] = index;
+    judge_landless(s, r, wc);
     if (r->taken && !(wc->status == MRD_WC_SUCCESS && wc->opcode == MRD_WC_RECV_RDMA_WITH_IMM)) {
         judge_taken(s, r, wc);
         return;
@@ -483,7 +484,6 @@ static void judge_receive(struct swarm *s, uint32_t index, const struct mrd_wc *
         judge_delivery(s, r, wc);
     else
         r->used_len = s->config.recv_bytes; /* it may hold a part of a message */
-    judge_landless(s, r, wc);
     memset(r->buf, SWARM_USED, r->used_len);
 }
 
