@@ -420,40 +420,47 @@ static void namesakes__late_answer_takes_nobody_back(void **state)
     pair_end(p);
 }
 
-/* The watch went to the peer that moved to where the handle's entry asked. The peer moves on. */
+/*
+ * The watch went to the peer that moved to where the handle's entry asked. The peer moves on, and perhaps that
+ * entry speaks with somebody again.
+ */
 static void namesakes__watched_and_moved_on(void **state)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer, *asks;
-    struct mrd_wire_head first;
-    struct mrd_addr there, further;
-    struct mrd_engine *e;
-    struct mrd_ah *ah;
-    int error;
-
     (void)state;
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    first = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &first, FIRST));
-    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    there = further = peer->addr;
-    there.ip[15] ^= 8;
-    further.ip[15] ^= 16;
-    ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
-    assert_int_equal(mrd_engine_watch_peer(e, ah, true, p->now), 0);
-    asks = mrd_peer_find(&e->peers, &there);
-    elapse(p, MRD_SEC);
-    move_to(p, peer, &there);
-    assert_false(asks->watch.on);
-    assert_true(peer->watch.on);
-    elapse(p, MRD_SEC);
-    move_to(p, peer, &further);
-    assert_true(peer->watch.on);
-    assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
-    assert_false(peer->watch.on);
-    assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
-    pair_end(p);
+    for (unsigned again = 0; again < 2; again++) {
+        struct pair *p = &pair;
+        struct mrd_peer *peer, *asks;
+        struct mrd_wire_head first;
+        struct mrd_addr there, further;
+        struct mrd_engine *e;
+        struct mrd_ah *ah;
+        int error;
+
+        pair_begin_wary(p);
+        e = p->end[AT].e;
+        first = contact(p, NAME_1, 5, FIRST);
+        assert_true(executed(p, &first, FIRST));
+        peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+        there = further = peer->addr;
+        there.ip[15] ^= 8;
+        further.ip[15] ^= 16;
+        ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, true, p->now), 0);
+        asks = mrd_peer_find(&e->peers, &there);
+        elapse(p, MRD_SEC);
+        move_to(p, peer, &there);
+        assert_false(asks->watch.on);
+        assert_true(peer->watch.on);
+        elapse(p, MRD_SEC);
+        move_to(p, peer, &further);
+        assert_true(peer->watch.on);
+        if (again)
+            mrd_half_open_tx(e, asks);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
+        assert_false(peer->watch.on);
+        assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
+        pair_end(p);
+    }
 }
 
 int main(void)
