@@ -91,18 +91,27 @@ static uint64_t ask_ns(const struct mrd_peer *peer)
     return tx->active_ns + tx->probes.answer_ns;
 }
 
+/* May messages wait until no copy of what failed can come? See mrd_handle_await(). */
+static bool may_await(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+{
+    return e->lives.failed_ns && e->clock.now_ns < e->lives.failed_ns + MRD_PACKET_LIFE_NS &&
+           !mrd_list_empty(&tx->txqs);
+}
+
 /*
  * When to ask a peer that nothing is sent to whether it is there and still holds our space, because
- * messages wait for receives, or for others of their queue pairs, or because it is watched;
- * MRD_NEVER: no need.
+ * messages wait for receives, for others of their queue pairs, or for copies of what failed, or because it is
+ * watched; MRD_NEVER: no need.
  */
 static uint64_t quiet_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_tx_half *tx = peer->tx;
     uint64_t interval_ns = e->config.peer_timeout_ns / MRD_WAITING_SHARE;
 
-    if ((tx->rnr.txqs.next == &tx->rnr.txqs && !peer->uses.held && !peer->watch.on) ||
-        mrd_sent_any(&tx->sent))
+    if (mrd_sent_any(&tx->sent))
+        return MRD_NEVER;
+    if (tx->rnr.txqs.next == &tx->rnr.txqs && !peer->uses.held && !peer->watch.on &&
+        !may_await(e, tx))
         return MRD_NEVER;
     return tx->active_ns + (interval_ns < MRD_WAITING_NS ? interval_ns : MRD_WAITING_NS);
 }

@@ -164,6 +164,43 @@ static void failed__by_the_same_entry(void **state)
     }
 }
 
+/* Whether the peer is there is asked meanwhile: one that is not is given up in its time. */
+static void failed__who_is_awaited_is_asked(void **state)
+{
+    enum { TIMEOUT_MS = 400 };
+    struct pair *p = &pair;
+    struct mrd_peer *first, *second;
+    struct mrd_qp *kept;
+    struct mrd_engine *e;
+    uint64_t failed_ns;
+
+    (void)state;
+    pair_config(p);
+    p->config.peer_timeout_ns = TIMEOUT_MS * MRD_MSEC;
+    pair_open(p);
+    kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
+    e = p->end[AT].e;
+    first = hand_tx_peer(p, AT);
+    answered(first, NAME);
+    post(p, first);
+    second = add_beside(p, first);
+    mrd_half_peer_unreachable(e, first);
+    failed_ns = p->now;
+    assert_false(post(p, second)->started);
+    while (!second->given_up && p->now < failed_ns + MRD_PACKET_LIFE_NS) {
+        p->now += MRD_MSEC;
+        mrd_engine_begin(e, p->now);
+        mrd_engine_drained(e, p->now);
+        mrd_engine_expire(e, p->now);
+        (void)pair_tx(p, AT);
+        p->end[1 - AT].num_inbox = 0;
+    }
+    assert_true(second->given_up);
+    assert_true(mrd_list_empty(&second->msgs));
+    assert_true(p->now < failed_ns + 2 * TIMEOUT_MS * MRD_MSEC);
+    end(p, kept);
+}
+
 /* From now on it is posted by a new handle, which knows nothing of what was posted before. */
 static void renew_handle(struct pair *p)
 {
@@ -375,10 +412,15 @@ static void failed__is_remembered(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failed__by_another_entry), cmocka_unit_test(failed__by_the_same_entry),
-        cmocka_unit_test(failed__while_it_waits),   cmocka_unit_test(failed__elsewhere),
-        cmocka_unit_test(failed__by_an_heir),       cmocka_unit_test(failed__heir_is_remembered),
-        cmocka_unit_test(failed__is_remembered),    cmocka_unit_test(failed__evicted),
+        cmocka_unit_test(failed__by_another_entry),
+        cmocka_unit_test(failed__by_the_same_entry),
+        cmocka_unit_test(failed__while_it_waits),
+        cmocka_unit_test(failed__elsewhere),
+        cmocka_unit_test(failed__by_an_heir),
+        cmocka_unit_test(failed__heir_is_remembered),
+        cmocka_unit_test(failed__is_remembered),
+        cmocka_unit_test(failed__evicted),
+        cmocka_unit_test(failed__who_is_awaited_is_asked),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
