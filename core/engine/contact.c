@@ -46,7 +46,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
 
     if (!tx->contact.hello || tx->contact.renewals++ == MRD_RENEWALS_MAX)
         return false;
-    if (mrd_half_known_inc(e, peer))
+    if (peer->space.state == MRD_SPACE_KNOWN)
         inc = peer->space.inc;
     else
         drop_responses(e, peer);

@@ -72,11 +72,6 @@ void mrd_half_sweep(struct mrd_engine *e);
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
 /* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
 void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
-/*
- * What the peer calls itself in the space that we hold; 0: we hold none, or were both silent for so long that
- * it may have moved, and call us otherwise. Packets that tell wait unread, perhaps: then the space stays.
- */
-uint32_t mrd_half_known_inc(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* The entry that speaks since that one gave way, wherever it is now; NULL: there is none. */
 struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* The latest mrd_peer.failed_ns of those that it gave way to, one after the other; 0: none failed. */

@@ -48,8 +48,11 @@ void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
 
 /* --------------------------------------------------------------------------------------- expiry */
 
-/* After such a silence of the peer no packet of its space can still be on its way. */
-static uint64_t space_life_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+/*
+ * Was the peer silent for so long that no packet of its space can still be on its way? Then it has
+ * given the space up, or let it end by idleness.
+ */
+static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
     uint64_t patience_ns = peer->space.patience_ns > e->config.peer_timeout_ns
@@ -57,22 +60,8 @@ static uint64_t space_life_ns(const struct mrd_engine *e, const struct mrd_peer 
                                : e->config.peer_timeout_ns;
     uint64_t b = MRD_SEND_IDLE_LIFE_NS + patience_ns + 2 * MRD_PACKET_LIFE_NS;
 
-    return a > b ? a : b;
-}
-
-/* Was the peer silent for so long? Then it has given the space up, or let it end by idleness. */
-static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
-{
     return peer->space.state != MRD_SPACE_NONE &&
-           e->clock.empty_ns > peer->heard_ns + space_life_ns(e, peer);
-}
-
-uint32_t mrd_half_known_inc(const struct mrd_engine *e, const struct mrd_peer *peer)
-{
-    bool known = peer->space.state == MRD_SPACE_KNOWN &&
-                 e->clock.now_ns <= peer->heard_ns + space_life_ns(e, peer);
-
-    return known ? peer->space.inc : 0;
+           e->clock.empty_ns > peer->heard_ns + (a > b ? a : b);
 }
 
 void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
@@ -296,7 +285,7 @@ void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t 
  */
 static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    if (mrd_half_known_inc(e, peer))
+    if (peer->space.state == MRD_SPACE_KNOWN)
         return false;
     return peer->given_up || !e->config.trusting;
 }
@@ -387,7 +376,7 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     mrd_half_expire_rx(e, peer);
     tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tune, e->clock.now_ns);
     /* A TOMB's incarnation is not addressed: whoever answers now is another, or begins anew. */
-    mrd_half_begin_epoch(e, peer, mrd_half_known_inc(e, peer));
+    mrd_half_begin_epoch(e, peer, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
     begin_search(e, peer);
