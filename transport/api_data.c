@@ -61,10 +61,9 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
         return error;
     }
 
-    uint64_t now_ns = mrd_context_now(c);
+    uint64_t now_ns = mrd_progress_begin_call(c);
 
     note_call(c, now_ns);
-    mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_post_send(c->engine, qp, wr, bad_wr, now_ns);
     if (error)
         mrd_error_copy(mrd_engine_error(c->engine), error);
@@ -84,8 +83,7 @@ static void tell_ready(struct mrd_context_impl *c)
 
     if (!mrd_engine_says_ready(c->engine))
         return;
-    now_ns = mrd_context_now(c);
-    mrd_engine_begin(c->engine, now_ns);
+    now_ns = mrd_progress_begin_call(c);
     mrd_progress_send(c, now_ns);
 }
 

@@ -523,9 +523,8 @@ int mrd_watch_peer(struct mrd_ah *ah, int on)
     if (error)
         return error;
 
-    uint64_t now_ns = mrd_context_now(c);
+    uint64_t now_ns = mrd_progress_begin_call(c);
 
-    mrd_engine_begin(c->engine, now_ns);
     error = mrd_engine_watch_peer(c->engine, ah, on, now_ns);
     mrd_progress_send(c, now_ns);
     return finish_call(c, error);

@@ -17,11 +17,13 @@ enum {
     TX_BATCHES_MAX = 16,  /* a turn or post, so that receiving gets its share of time */
     NEW_PATHS_MAX = 8,    /* a turn: each binds a socket */
     NEW_ROUTES_MAX = 8,   /* a turn: each asks the kernel, by a few system calls */
+    LOOKS_MAX = 64,       /* turns before a call, until the receive queue was seen empty */
     TX_RETRY_NS = 10000,  /* time until packets that the mover did not take are offered again */
     /* From head to head: an odd number of cache lines, so that they share no few sets of a cache. */
     HEAD_STRIDE = (MRD_TX_HEAD_BYTES / 128 + 1) * 128 + 64,
 };
 #define QUIESCE_NS     1000000000ull
+#define AWAY_NS        MRD_STALL_LONG_NS
 #define OUTBOX_LIFE_NS (MRD_PACKET_LIFE_NS / 2)
 
 int mrd_progress_init(struct mrd_context_impl *c)
@@ -369,6 +371,20 @@ unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
     unsigned received = begin(c, false, &now_ns);
 
     return received + finish(c, now_ns);
+}
+
+uint64_t mrd_progress_begin_call(struct mrd_context_impl *c)
+{
+    uint64_t now_ns = mrd_context_now(c);
+
+    if (now_ns - c->last_step_ns > AWAY_NS) {
+        for (unsigned i = 0; i < LOOKS_MAX && (i == 0 || c->rx_more); i++) {
+            mrd_progress_step(c, now_ns);
+            now_ns = mrd_context_now(c);
+        }
+    }
+    mrd_engine_begin(c->engine, now_ns);
+    return now_ns;
 }
 
 unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *cq, uint64_t now_ns)

@@ -26,6 +26,11 @@ unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns);
 unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *cq,
                                uint64_t now_ns);
 /*
+ * Begins a call of the engine that makes work, and returns the time. Where nobody looked at the receive queue for
+ * long, it is read first: what waits there tells who the peers are, and which of them are there.
+ */
+uint64_t mrd_progress_begin_call(struct mrd_context_impl *c);
+/*
  * Sends what may leave now, after calls of the engine at now_ns. Returns the number of packets that
  * the mover took.
  */

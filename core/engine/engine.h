@@ -12,6 +12,8 @@
  *     mrd_engine_expire(e, now);              what is due
  *     mrd_engine_tx(e, packets, n, now);      until it returns less than n
  *     sleep until mrd_engine_deadline(e) or a packet
+ * A call that makes work is begin, the call, and tx. After an absence the receive queue comes first, until it is
+ * empty: who the peers are, and whether they are there, is judged by what was received.
  */
 #ifndef MRD_CORE_ENGINE_ENGINE_H
 #define MRD_CORE_ENGINE_ENGINE_H

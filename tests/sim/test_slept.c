@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A caller without a thread slept for longer than spaces last, and then posts before it polls. What became of its
+ * peer meanwhile waits in its receive queue, or its silence tells: both are looked at first.
+ */
+#include "core/engine/state.h"
+#include "tests/support/forge.h"
+#include "transport/context.h"
+#include "transport/sim/sim_host.h"
+
+enum { BYTES = 100 };
+
+#define TIMEOUT_NS (300 * MSEC_NS)
+#define SLEEP_NS   (30 * SEC_NS)
+
+/* The caller does something else for some round trips, between its post and its next poll. */
+static void look_away(struct sim_world *w, uint32_t host)
+{
+    mrd_sim_stop_host(w->sim, host, 1);
+    sim_run(w, 100 * USEC_NS);
+    mrd_sim_stop_host(w->sim, host, 0);
+}
+
+static void settle(struct sim_world *w, uint32_t index)
+{
+    for (unsigned i = 0; i < 300 && !w->messages[index].sent; i++)
+        sim_run(w, 10 * MSEC_NS);
+}
+
+/* Nobody of the peer's is dead: the peer's process is another one. */
+static void sim_slept__the_peer_restarted(void **state)
+{
+    struct sim_world *w;
+    uint32_t m;
+
+    (void)state;
+    for (unsigned trusting = 0; trusting < 2; trusting++) {
+        w = sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = trusting});
+        m = sim_send(w, HOST_1, HOST_0, BYTES); /* so that host 0 holds a space */
+        sim_run_until_complete(w, SEC_NS);
+        mrd_sim_stop_host(w->sim, HOST_0, 1);
+        sim_run(w, SLEEP_NS);
+        sim_restart(w, HOST_1);
+        sim_run(w, SEC_NS);
+        mrd_sim_stop_host(w->sim, HOST_0, 0);
+        for (unsigned i = 0; i < 3; i++) {
+            m = sim_send(w, HOST_0, HOST_1, BYTES);
+            look_away(w, HOST_0);
+            settle(w, m);
+            test_check(w->options.seed, w->messages[m].status == MRD_WC_SUCCESS,
+                       "message %u: status %u", i, w->messages[m].status);
+            sim_run(w, 9 * SEC_NS); /* idle, and looking all the time */
+        }
+        assert_int_equal(w->node[HOST_0].restarted, 0);
+        sim_world_destroy(w);
+    }
+}
+
+/*
+ * The caller's own first address fails, so that the peer knows it by another name, and is mended later. What is
+ * refused then is not acked by the other name.
+ */
+static void sim_slept__its_address_failed(void **state)
+{
+    struct forge_tape tape;
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = TIMEOUT_NS});
+    uint64_t woke_ns;
+    uint32_t m, bad;
+
+    (void)state;
+    mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_FIRST);
+    m = sim_send(w, HOST_0, HOST_1, BYTES);
+    sim_run_until_complete(w, SEC_NS);
+    assert_int_equal(w->messages[m].status, MRD_WC_SUCCESS);
+    mrd_sim_stop_host(w->sim, HOST_1, 1);
+    sim_run(w, 14 * SEC_NS);
+    mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_LOSE);
+    sim_run(w, MSEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_1, 0);
+    woke_ns = mrd_sim_now(w->sim);
+    m = sim_send(w, HOST_1, HOST_0, BYTES);
+    look_away(w, HOST_1);
+    settle(w, m);
+    test_check(w->options.seed, w->messages[m].status == MRD_WC_SUCCESS, "status %u",
+               w->messages[m].status);
+    test_check(w->options.seed, mrd_sim_now(w->sim) - woke_ns < 4 * TIMEOUT_NS,
+               "the message took %llu ms",
+               (unsigned long long)((mrd_sim_now(w->sim) - woke_ns) / MSEC_NS));
+    mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_GET);
+    sim_run(w, MSEC_NS);
+    bad = sim_post(w, &(struct sim_post){.from = HOST_0,
+                                         .to = HOST_1,
+                                         .len = 64,
+                                         .opcode = MRD_WR_RDMA_WRITE,
+                                         .rkey_add = 1000});
+    settle(w, bad);
+    test_check(w->options.seed, w->messages[bad].status == MRD_WC_REM_ACCESS_ERR,
+               "a write that was refused for its key: status %u", w->messages[bad].status);
+    forge_end(&tape);
+}
+
+/*
+ * The caller slept while something was in flight. The next message is to a peer that is not there: the time of sleep
+ * does not add to its timeout.
+ */
+static void sim_slept__another_is_not_there(void **state)
+{
+    struct sim_world *w = sim_world_create(
+        &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = TIMEOUT_NS});
+    uint64_t woke_ns;
+    uint32_t m;
+
+    (void)state;
+    mrd_sim_stop_host(w->sim, HOST_2, 1);
+    sim_send(w, HOST_0, HOST_1, BYTES);
+    mrd_sim_stop_host(w->sim, HOST_0, 1);
+    sim_run(w, SLEEP_NS);
+    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    woke_ns = mrd_sim_now(w->sim);
+    m = sim_send(w, HOST_0, HOST_2, BYTES);
+    settle(w, m);
+    test_check(w->options.seed, w->messages[m].status == MRD_WC_RETRY_EXC_ERR, "status %u",
+               w->messages[m].status);
+    test_check(w->options.seed, mrd_sim_now(w->sim) - woke_ns < 4 * TIMEOUT_NS,
+               "told after %llu ms",
+               (unsigned long long)((mrd_sim_now(w->sim) - woke_ns) / MSEC_NS));
+    sim_world_destroy(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_slept__the_peer_restarted),
+        cmocka_unit_test(sim_slept__its_address_failed),
+        cmocka_unit_test(sim_slept__another_is_not_there),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
