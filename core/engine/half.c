@@ -11,7 +11,8 @@
 
 enum {
     FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA, /* data fills half of it */
-    HEIRS_MOST = 8, /* entries that gave way, one to the other; they may do so in a ring */
+    /* Entries that gave way, one to the other, while the first is awake. They may do so in a ring. */
+    HEIRS_MOST = 128,
 };
 
 void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
@@ -232,10 +233,12 @@ static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_half_expire_rx(e, peer);
     if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    if (!mrd_half_heir(e, peer) && !may_still_come(e, mrd_half_heirs_failed_ns(e, peer)))
+        peer->heir = 0;
     if (!may_rest(peer) || may_still_come(e, peer->failed_ns))
         return;
-    /* Handles that know it only follow, and await, who speaks in its place. */
-    if (mrd_half_heir(e, peer) || may_still_come(e, mrd_half_heirs_failed_ns(e, peer)))
+    /* Handles that know it only follow, and await, who speaks in its place. But others need the room. */
+    if (peer->heir && e->peers.entries.used <= e->peers.max / 2)
         return;
     leave_lists(e, peer);
     mrd_peer_rest(&e->peers, peer);
@@ -453,6 +456,7 @@ void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_st
     while ((n = mrd_list_first(&tx->txqs)))
         mrd_txq_free(e, mrd_container_of(n, struct mrd_txq, peer_node));
     mrd_peer_tx_end(&e->peers, peer);
+    peer->heir = 0; /* since it gave way, it spoke with somebody again */
     /* Its requests were acked, and will not be answered: the next packet of their space is reset. */
     if (owes && peer->rx)
         mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
@@ -567,11 +571,11 @@ void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     struct mrd_peer_watch watch = peer->watch;
 
     hand_over(e, peer, to);
-    peer->heir = to->id;
     peer->watch.on = false;
     peer->given_up = true;
     note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    peer->heir = to->id;
     if (!watch.on || to->watch.on)
         return;
     to->watch = watch;

@@ -6,6 +6,9 @@
 #include "core/engine/contact.h"
 #include "core/engine/handle.h"
 
+/* mrd_ah_impl.start_ns and mrd_flow_tx.start_ns from the first message on. */
+enum { BEGUN = 1 };
+
 /*
  * Ask for the cache lines of a record that is about to be read. A message to a peer reads nearly all
  * of its entry and its send half, about 25 lines, one after another. Where there are more peers than
@@ -63,10 +66,29 @@ static bool may_be_back(const struct mrd_engine *e, const struct mrd_ah_impl *ah
            (given_up || mrd_peer_find(&e->peers, &ah->addr));
 }
 
+/* When no copy of what failed at that time, or earlier, can come any more. */
+static uint64_t over_ns(uint64_t failed_ns)
+{
+    return failed_ns ? failed_ns + MRD_PACKET_LIFE_NS : 0;
+}
+
+/* The same of what failed by an entry that is not known: one that went, or is at another address now. */
+static uint64_t unknown_over_ns(const struct mrd_engine *e, const struct mrd_ah_impl *ah,
+                                const struct mrd_peer *peer)
+{
+    uint64_t failed_ns = e->lives.evicted_ns;
+
+    /* Who had that name at the handle's address is elsewhere, and may be the one that failed. */
+    if (!mrd_answer_is_usual(e, &ah->addr, peer->pair.own_inc))
+        failed_ns = e->lives.failed_ns;
+    return over_ns(failed_ns);
+}
+
 struct mrd_peer *mrd_handle_open(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
     struct mrd_peer *last = last_entry(e, ah), *peer = last;
     const struct mrd_rest *rest = last ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
+    bool lost = ah->peer_id && !last && !rest;
     uint64_t failed_ns = 0;
 
     if (last && !mrd_peer_has_half(last) && mrd_half_heir(e, last))
@@ -91,8 +113,10 @@ struct mrd_peer *mrd_handle_open(struct mrd_engine *e, struct mrd_ah_impl *ah)
         mrd_half_limit_payload(e, peer, ah->payload_bytes);
     }
     /* Did ordered messages fail by another entry? */
-    if (peer->id != ah->peer_id && failed_ns)
-        ah->start_ns = mrd_later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
+    if (peer->id != ah->peer_id)
+        ah->start_ns = mrd_later(ah->start_ns, over_ns(failed_ns));
+    if (lost)
+        ah->start_ns = mrd_later(ah->start_ns, unknown_over_ns(e, ah, peer));
     ah->peer_id = peer->id;
     ah->own_inc = peer->pair.own_inc;
     peer->dscp = ah->dscp;
@@ -106,33 +130,32 @@ struct mrd_peer *mrd_handle_open(struct mrd_engine *e, struct mrd_ah_impl *ah)
     return peer;
 }
 
-/* When no copy of what failed by the other entries at that address can come any more. */
-static uint64_t over_ns(const struct mrd_engine *e, const struct mrd_peer *peer,
-                        const struct mrd_addr *addr)
+/* The latest mrd_peer.failed_ns of the other entries at that address; 0: none failed. */
+static uint64_t others_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer,
+                                 const struct mrd_addr *addr)
 {
     uint64_t failed_ns = 0;
 
     for (const struct mrd_peer *p = mrd_peer_first(&e->peers, addr); p; p = mrd_peer_next(p))
         if (p != peer)
             failed_ns = mrd_later(failed_ns, p->failed_ns);
-    return failed_ns ? failed_ns + MRD_PACKET_LIFE_NS : 0;
+    return failed_ns;
 }
 
 void mrd_handle_await(const struct mrd_engine *e, struct mrd_flow_tx *flow, struct mrd_ah_impl *ah)
 {
-    uint64_t failed_ns;
+    bool begun = ah->start_ns != 0 || flow->start_ns != 0;
+    const struct mrd_peer *peer = flow->peer;
 
-    if (!e->lives.failed_ns || e->clock.now_ns - e->lives.failed_ns > MRD_PACKET_LIFE_NS)
-        return;
-    if (e->lives.evicted_ns)
-        ah->start_ns = mrd_later(ah->start_ns, e->lives.evicted_ns + MRD_PACKET_LIFE_NS);
-    /* Who had that name at the handle's address is elsewhere, and may be the one that failed. */
-    if (!mrd_answer_is_usual(e, &ah->addr, flow->peer->pair.own_inc))
-        ah->start_ns = mrd_later(ah->start_ns, e->lives.failed_ns + MRD_PACKET_LIFE_NS);
-    failed_ns = mrd_half_heirs_failed_ns(e, flow->peer);
-    if (failed_ns)
-        ah->start_ns = mrd_later(ah->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
-    ah->start_ns = mrd_later(ah->start_ns, over_ns(e, flow->peer, &ah->addr));
-    ah->start_ns = mrd_later(ah->start_ns, over_ns(e, flow->peer, &flow->peer->addr));
+    if (e->lives.failed_ns && e->clock.now_ns - e->lives.failed_ns <= MRD_PACKET_LIFE_NS) {
+        uint64_t failed_ns = mrd_half_heirs_failed_ns(e, peer);
+
+        failed_ns = mrd_later(failed_ns, others_failed_ns(e, peer, &ah->addr));
+        failed_ns = mrd_later(failed_ns, others_failed_ns(e, peer, &peer->addr));
+        ah->start_ns = mrd_later(ah->start_ns, over_ns(failed_ns));
+        if (!begun)
+            ah->start_ns = mrd_later(ah->start_ns, unknown_over_ns(e, ah, peer));
+    }
+    ah->start_ns = mrd_later(ah->start_ns, BEGUN);
     flow->start_ns = mrd_later(flow->start_ns, ah->start_ns);
 }

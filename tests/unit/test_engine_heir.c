@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An entry gave way to another one, its heir: how long what is posted to it, and tells of it, goes by that.
+ */
+#include "core/engine/address.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 1, ELSEWHERE = 9 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+static void pass(struct pair *p, uint64_t ns)
+{
+    p->now += ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_engine_drained(p->end[AT].e, p->now);
+}
+
+static void came(struct pair *p, struct mrd_peer *peer, const struct mrd_wire_head *head,
+                 uint8_t host)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+
+    packet.from.ip[15] = host;
+    mrd_address_came(p->end[AT].e, peer, head, &packet);
+}
+
+/* The peer proves that it is at ELSEWHERE now, and is. */
+static void moves(struct pair *p, struct mrd_peer *peer)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_answers *a = &p->end[AT].e->answers;
+
+    a->head = a->tail;
+    pass(p, MRD_MOVED_NS);
+    head.stamp = mrd_wire_stamp(p->now);
+    peer->place.tried_ns = peer->place.asked_ns = 0;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_not_equal(a->tail, a->head);
+    head.cookie = a->ring[a->head++ % MRD_STATELESS_MAX].head.cookie;
+    head.flags |= MRD_WIRE_COOKIE;
+    came(p, peer, &head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    p->end[1 - AT].addr.ip[15] = ELSEWHERE;
+}
+
+struct world {
+    struct pair *p;
+    struct mrd_engine *e;
+    struct mrd_peer *peer, *asks;
+    struct mrd_qp *kept;
+    struct mrd_ah *ah;
+};
+
+/* `peer` at its address, and `asks`, in hello, where it will move to; w.ah is for there. */
+static struct world begin_order(enum mrd_order order)
+{
+    struct world w = {.p = &pair};
+    struct mrd_wire_head head;
+    struct mrd_addr there;
+    int error;
+
+    pair_begin(w.p);
+    w.e = w.p->end[AT].e;
+    pass(w.p, MRD_SEC);
+    w.peer = hand_rx_peer(w.p, AT);
+    head = hand_head(w.p, AT, MRD_WIRE_DATA);
+    head.stamp = mrd_wire_stamp(w.p->now);
+    came(w.p, w.peer, &head, 0);
+    w.peer->space.epoch = mrd_answer_pair(w.p->end[0].e, &w.p->end[AT].addr).epoch_base +
+                          w.p->end[0].e->lives.epoch_next - 1;
+    w.kept = hand_swap_qp(w.p, AT, order);
+    there = w.peer->addr;
+    there.ip[15] = ELSEWHERE;
+    w.asks = mrd_half_open_peer(w.e, &there);
+    w.ah = mrd_engine_create_ah(w.e, w.p->end[AT].pd, &there, 0, &error);
+    return w;
+}
+
+static void post(struct world *w, struct mrd_ah *ah, enum mrd_wr_opcode opcode, uint64_t id)
+{
+    struct hand_wr wr;
+
+    hand_wr(w->p, AT, opcode, 64, &wr);
+    wr.wr.ud.ah = ah;
+    wr.wr.wr_id = id;
+    assert_int_equal(hand_post(w->p, AT, &wr.wr), 0);
+}
+
+static void finish(struct world *w)
+{
+    assert_int_equal(mrd_engine_destroy_ah(w->e, w->ah), 0);
+    hand_restore_qp(w->p, AT, w->kept);
+    pair_end(w->p);
+}
+
+static struct mrd_ah *handle_for(struct world *w, const struct mrd_addr *addr)
+{
+    int error;
+    struct mrd_ah *ah = mrd_engine_create_ah(w->e, w->p->end[AT].pd, addr, 0, &error);
+
+    assert_non_null(ah);
+    return ah;
+}
+
+static void sweep(struct world *w, uint64_t ns)
+{
+    pass(w->p, ns);
+    w->e->peers.swept_ns = 0;
+    mrd_half_sweep(w->e);
+}
+
+/*
+ * An entry gave way to a peer, which has moved on since. Somebody else is at the entry's address: a new handle
+ * for the address speaks with him, by the entry. After 8 s of silence there, what is posted by that handle goes to
+ * the peer that moved on.
+ */
+static void heir__takes_messages_of_others(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_NONE);
+    struct mrd_addr x = w.asks->addr, further;
+    struct mrd_ah *ah;
+    struct mrd_msg *msg;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    moves(w.p, w.peer);
+    assert_int_equal(w.asks->heir, w.peer->id);
+    further = w.peer->addr;
+    further.ip[15] ^= 16;
+    mrd_peer_move(&w.e->peers, w.peer, &further);
+    /* P2 is there. */
+    ah = handle_for(&w, &x);
+    post(&w, ah, MRD_WR_RDMA_WRITE, 2);
+    assert_false(mrd_list_empty(&w.asks->msgs));
+    w.asks->tx->contact.hello = w.asks->tx->probes.silence_due = false;
+    w.asks->tx->contact.inc = 4711;
+    w.asks->tx->contact.acked_once = true;
+    msg = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
+    assert_memory_equal(&msg->peer->addr, &x, sizeof(x));
+    mrd_half_end_tx(w.e, w.asks, MRD_WC_SUCCESS); /* all was done, and 8 s passed */
+    w.peer->watch.on = true;                      /* the other one goes on */
+    mrd_half_open_tx(w.e, w.peer);
+    sweep(&w, MRD_SEC);
+    post(&w, ah, MRD_WR_RDMA_WRITE, 3);
+    w.asks = mrd_peer_find(&w.e->peers, &x);
+    assert_false(mrd_list_empty(&w.asks->msgs));
+    w.peer->watch.on = false;
+    mrd_half_end_tx(w.e, w.peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_half_end_tx(w.e, w.asks, MRD_WC_RETRY_EXC_ERR);
+    mrd_engine_destroy_ah(w.e, ah);
+    finish(&w);
+}
+
+/* A peer roams over addresses that we asked. The entries there never rest, and strangers find no room. */
+static void heir__strangers_find_no_room(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_NONE);
+    struct mrd_wire_head head;
+    struct mrd_rx_packet packet = {.from = pair_addr_of(77), .to = w.p->end[AT].addr};
+    uint32_t n = w.p->config.max_peers;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.peer);
+    w.peer->watch.on = true;
+    w.peer->tx->contact.inc = w.peer->space.inc;
+    mrd_half_open_tx(w.e, w.asks);
+    mrd_address_move(w.e, w.peer, &w.asks->addr);
+    for (uint32_t i = 0; i < n - 2; i++) {
+        struct mrd_addr addr = w.peer->addr;
+
+        addr.ip[14] = (uint8_t)(i + 1);
+        mrd_half_open_tx(w.e, mrd_half_open_peer(w.e, &addr));
+        mrd_address_move(w.e, w.peer, &addr);
+        mrd_half_open_tx(w.e, w.peer);
+        sweep(&w, MRD_SEC);
+    }
+    for (unsigned i = 0; i < 600; i++) {
+        w.peer->heard_ns = w.p->now;
+        sweep(&w, MRD_SEC);
+    }
+    assert_true(w.e->peers.entries.used <= n / 2 + 1);
+    packet.from.port = 1000;
+    head = hand_head(w.p, AT, MRD_WIRE_DATA);
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.src_inc = 1234;
+    head.reply = 1000;
+    head.dst_inc = mrd_answer_pair(w.e, &packet.from).own_inc;
+    w.e->answers.head = w.e->answers.tail;
+    (void)mrd_contact_identify(w.e, &head, &packet);
+    if (w.e->answers.tail != w.e->answers.head &&
+        w.e->answers.ring[w.e->answers.head % MRD_STATELESS_MAX].head.type == MRD_WIRE_CHALLENGE) {
+        head.cookie = w.e->answers.ring[w.e->answers.head % MRD_STATELESS_MAX].head.cookie;
+        head.flags |= MRD_WIRE_COOKIE;
+        w.e->answers.head = w.e->answers.tail;
+    }
+    assert_non_null(mrd_contact_identify(w.e, &head, &packet));
+    finish(&w);
+}
+
+/* Many gave way, one to the other: the handle follows its messages. */
+static void heir__long_chain(void **state)
+{
+    enum { NUM = 10 };
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_peer *chain[NUM];
+    struct mrd_msg *first;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    first = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
+    chain[0] = w.asks;
+    for (unsigned i = 1; i < NUM; i++) {
+        struct mrd_addr addr = w.asks->addr;
+
+        addr.ip[14] = (uint8_t)i;
+        chain[i] = mrd_half_add_peer(w.e, &addr);
+        mrd_half_open_tx(w.e, chain[i])->contact.hello = true;
+        mrd_half_give_way(w.e, chain[i - 1], chain[i]);
+    }
+    assert_ptr_equal(first->peer, chain[NUM - 1]);
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    assert_int_equal(hand_length(&chain[NUM - 1]->msgs), 2);
+    finish(&w);
+}
+
+/* The heir went; its id comes again, of a stranger (after as many peers as ids have generations). */
+static void heir__id_comes_again(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_NONE);
+    struct mrd_addr x = w.asks->addr, stranger_at = pair_addr_of(200);
+    struct mrd_peers *peers = &w.e->peers;
+    struct mrd_peer *stranger;
+    uint32_t id = w.peer->id, step = 1u << peers->index_bits;
+    struct mrd_ah *ah = handle_for(&w, &x);
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    mrd_half_give_way(w.e, w.asks, w.peer);
+    mrd_half_end_rx(w.e, w.peer, MRD_SPACE_NONE);
+    if (w.peer->tx)
+        mrd_half_end_tx(w.e, w.peer, MRD_WC_RETRY_EXC_ERR);
+    post(&w, ah, MRD_WR_RDMA_WRITE, 1); /* the entry goes on, by a new handle */
+    assert_false(mrd_list_empty(&w.asks->msgs));
+    sweep(&w, 3 * MRD_SEC);
+    assert_null(mrd_peer_by_id(peers, id));
+    assert_true(mrd_peer_forget(peers));
+    peers->generation = (id & ~(step - 1)) - step; /* it came round */
+    stranger = mrd_half_open_peer(w.e, &stranger_at);
+    assert_int_equal(stranger->id, id);
+    mrd_half_open_tx(w.e, stranger);
+    mrd_half_end_tx(w.e, w.asks, MRD_WC_SUCCESS); /* idle for 8 s */
+    post(&w, ah, MRD_WR_RDMA_WRITE, 2);
+    assert_true(mrd_list_empty(&stranger->msgs));
+    mrd_engine_destroy_ah(w.e, ah);
+    finish(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heir__takes_messages_of_others),
+        cmocka_unit_test(heir__strangers_find_no_room),
+        cmocka_unit_test(heir__long_chain),
+        cmocka_unit_test(heir__id_comes_again),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

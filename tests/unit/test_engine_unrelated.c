@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Ordered messages to a peer that is well, posted all the time, while other hosts fail now and then: they go.
+ */
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, BYTES = 64, NAME = 77, DEPTH = 1024, MOVED_IP = 9 };
+
+static struct pair pair;
+
+static void answered(struct mrd_peer *peer, uint32_t inc)
+{
+    peer->tx->contact.hello = peer->tx->probes.silence_due = false;
+    peer->tx->contact.inc = inc;
+}
+
+static struct mrd_msg *last_of(const struct mrd_peer *peer)
+{
+    assert_false(mrd_list_empty(&peer->msgs));
+    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
+}
+
+static void post(struct pair *p, struct mrd_ah *ah)
+{
+    struct hand_wr w;
+
+    hand_wr(p, AT, MRD_WR_RDMA_WRITE, BYTES, &w);
+    w.wr.ud.ah = ah;
+    assert_int_equal(hand_post(p, AT, &w.wr), 0);
+    (void)pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+}
+
+/* A host that has nothing to do with the peer takes a message, and is gone. */
+static struct mrd_peer *another(struct pair *p, unsigned i)
+{
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_addr addr = {.port = p->end[1 - AT].addr.port};
+    struct mrd_peer *other;
+    struct mrd_ah *ah;
+    int error;
+
+    addr.ip[12] = 1;
+    addr.ip[13] = (uint8_t)(i >> 8);
+    addr.ip[14] = (uint8_t)i;
+    ah = mrd_engine_create_ah(e, p->end[AT].pd, &addr, 0, &error);
+    other = mrd_half_open_peer(e, &addr);
+    mrd_half_open_tx(e, other);
+    answered(other, NAME + 1 + i);
+    post(p, ah);
+    assert_true(last_of(other)->started);
+    mrd_engine_destroy_ah(e, ah);
+    return other;
+}
+
+/* It is gone; if the table is full, somebody else comes, who needs its entry. */
+static void one_fails(struct pair *p, struct mrd_peer *other, bool full, unsigned i)
+{
+    struct mrd_addr addr = pair_addr_of(500 + i);
+
+    mrd_half_peer_unreachable(p->end[AT].e, other);
+    if (full)
+        mrd_half_open_peer(p->end[AT].e, &addr)->watch.on = true;
+}
+
+static void run(bool moved, bool full, bool fails)
+{
+    struct pair *p = &pair;
+    struct pair_end *end = &p->end[AT];
+    struct mrd_qp_init_attr attr = {
+        .cap = {.max_send_wr = DEPTH, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
+        .qkey = PAIR_QKEY,
+        .order = MRD_ORDER_MSG};
+    uint64_t begun_ns, first_ns = 0;
+    struct mrd_qp *kept;
+    struct mrd_cq *cq;
+    struct mrd_peer *peer, *others[16];
+    struct mrd_msg *first = NULL;
+    struct mrd_ah *ah;
+    struct mrd_addr addr;
+    struct mrd_wc wc;
+    int error;
+
+    pair_begin(p);
+    kept = end->qp;
+    cq = mrd_engine_create_cq(end->e, NULL, 4 * DEPTH, NULL, &error);
+    attr.send_cq = attr.recv_cq = cq;
+    end->qp = mrd_engine_create_qp(end->e, end->pd, &attr, &error);
+    assert_non_null(end->qp);
+    peer = hand_tx_peer(p, AT);
+    answered(peer, NAME);
+    addr = peer->addr;
+    if (moved) {
+        addr.ip[15] = MOVED_IP;
+        mrd_peer_move(&end->e->peers, peer, &addr);
+    }
+    if (full)
+        for (uint32_t i = 0; i < p->config.max_peers - 1; i++) {
+            others[i] = another(p, i);
+        }
+    ah = mrd_engine_create_ah(end->e, end->pd, &addr, 0, &error);
+    begun_ns = p->now;
+    for (unsigned i = 0; i < (full ? 220 : 600) && !first_ns; i++) {
+        mrd_engine_begin(end->e, p->now += 100 * MRD_MSEC);
+        if (fails && i % 15 == 0)
+            one_fails(p, full && i / 15 < 15 ? others[i / 15] : another(p, i / 15), full, i);
+        post(p, ah);
+        if (i == 31) { /* what was posted before is sent, or waits for good */
+            first = last_of(peer);
+            begun_ns = p->now;
+        }
+        mrd_tx_ready(end->e, peer);
+        (void)pair_tx(p, AT);
+        p->end[1 - AT].num_inbox = 0;
+        if (first && first->started)
+            first_ns = p->now;
+        while (mrd_engine_poll_cq(end->e, cq, 1, &wc) == 1)
+            ;
+    }
+    assert_non_null(first);
+    assert_true(first_ns && first_ns - begun_ns < 3 * MRD_SEC);
+    mrd_engine_destroy_ah(end->e, ah);
+    assert_int_equal(mrd_engine_destroy_qp(end->e, end->qp, p->now), 0);
+    end->qp = kept;
+    mrd_engine_destroy_cq(end->e, cq);
+    pair_end(p);
+}
+
+static void wait__nobody_fails(void **state)
+{
+    (void)state;
+    run(true, false, false);
+    run(false, true, false);
+}
+
+static void wait__usual(void **state)
+{
+    (void)state;
+    run(false, false, true);
+}
+
+static void wait__moved(void **state)
+{
+    (void)state;
+    run(true, false, true);
+}
+
+static void wait__full(void **state)
+{
+    (void)state;
+    run(false, true, true);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wait__nobody_fails),
+        cmocka_unit_test(wait__usual),
+        cmocka_unit_test(wait__moved),
+        cmocka_unit_test(wait__full),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
