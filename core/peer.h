@@ -281,7 +281,8 @@ struct mrd_peer {
     bool one_way : 1;       /* likewise: they all take one way, whatever their path */
     bool given_up : 1;      /* it was unreachable, or restarted, and was not heard from since */
     bool route_asked : 1;   /* the mover was asked what its route takes */
-    struct mrd_ect ect;     /* owned by timer.c, tx_emit.c, rx_ack.c and rx.c */
+    bool own_way : 1;   /* somebody answered it since it gave way: handles do not follow its heir */
+    struct mrd_ect ect; /* owned by timer.c, tx_emit.c, rx_ack.c and rx.c */
     uint64_t heard_ns;
     /*
      * When a space was given up in which ordered messages had been sent: for a packet's life, copies of them

@@ -373,15 +373,24 @@ unsigned mrd_progress_step(struct mrd_context_impl *c, uint64_t now_ns)
     return received + finish(c, now_ns);
 }
 
+/* No call of the user's asked for these turns: what mrd_last_error() says of his stays. */
+static void look_first(struct mrd_context_impl *c)
+{
+    char error[MRD_SENTENCE_BYTES];
+
+    snprintf(error, sizeof(error), "%s", mrd_last_error());
+    for (unsigned i = 0; i < LOOKS_MAX && (i == 0 || c->rx_more); i++)
+        mrd_progress_step(c, mrd_context_now(c));
+    mrd_error_set("%s", error);
+}
+
 uint64_t mrd_progress_begin_call(struct mrd_context_impl *c)
 {
     uint64_t now_ns = mrd_context_now(c);
 
     if (now_ns - c->last_step_ns > AWAY_NS) {
-        for (unsigned i = 0; i < LOOKS_MAX && (i == 0 || c->rx_more); i++) {
-            mrd_progress_step(c, now_ns);
-            now_ns = mrd_context_now(c);
-        }
+        look_first(c);
+        now_ns = mrd_context_now(c);
     }
     mrd_engine_begin(c->engine, now_ns);
     return now_ns;

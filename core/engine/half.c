@@ -84,7 +84,7 @@ static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uin
            e->clock.now_ns - tx->active_ns >= idle_ns;
 }
 
-/* The entry that `peer` gave way to, or that one to the next, and so on; NULL: there is none, or `hops` are over. */
+/* The entry that `peer` gave way to; NULL: to none, or that one went, or `hops` are over. */
 static struct mrd_peer *next_heir(const struct mrd_engine *e, const struct mrd_peer *peer,
                                   unsigned *hops)
 {
@@ -94,7 +94,7 @@ static struct mrd_peer *next_heir(const struct mrd_engine *e, const struct mrd_p
 struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     unsigned hops = 0;
-    struct mrd_peer *p = next_heir(e, peer, &hops);
+    struct mrd_peer *p = peer->own_way ? NULL : next_heir(e, peer, &hops);
 
     while (p && !mrd_peer_has_half(p))
         p = next_heir(e, p, &hops);
@@ -103,12 +103,18 @@ struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer
 
 uint64_t mrd_half_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
+    const struct mrd_peer *p = peer, *next;
     unsigned hops = 0;
     uint64_t ns = 0;
 
-    for (const struct mrd_peer *p = next_heir(e, peer, &hops); p && p != peer;
-         p = next_heir(e, p, &hops))
-        ns = mrd_later(ns, p->failed_ns);
+    for (; p->heir; p = next) {
+        next = next_heir(e, p, &hops);
+        if (!next) /* it went, and may be the one that evicted_ns is of */
+            return mrd_later(ns, e->lives.evicted_ns);
+        if (next == peer)
+            break;
+        ns = mrd_later(ns, next->failed_ns);
+    }
     return ns;
 }
 
@@ -233,9 +239,11 @@ static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
     mrd_half_expire_rx(e, peer);
     if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
         mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    if (!mrd_half_heir(e, peer) && !may_still_come(e, mrd_half_heirs_failed_ns(e, peer)))
+    uint64_t failed_ns = mrd_half_heirs_failed_ns(e, peer);
+
+    if (!mrd_half_heir(e, peer) && !may_still_come(e, failed_ns))
         peer->heir = 0;
-    if (!may_rest(peer) || may_still_come(e, peer->failed_ns))
+    if (!may_rest(peer) || may_still_come(e, mrd_later(peer->failed_ns, failed_ns)))
         return;
     /* Handles that know it only follow, and await, who speaks in its place. But others need the room. */
     if (peer->heir && e->peers.entries.used <= e->peers.max / 2)
@@ -445,6 +453,7 @@ void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_st
     bool owes = owes_response(peer);
     struct mrd_node refusals, *n;
 
+    peer->own_way |= tx->contact.acked_once;
     mrd_list_init(&refusals);
     collect_refusals(tx, &refusals);
     while ((n = mrd_list_first(&peer->msgs)))
@@ -456,7 +465,6 @@ void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_st
     while ((n = mrd_list_first(&tx->txqs)))
         mrd_txq_free(e, mrd_container_of(n, struct mrd_txq, peer_node));
     mrd_peer_tx_end(&e->peers, peer);
-    peer->heir = 0; /* since it gave way, it spoke with somebody again */
     /* Its requests were acked, and will not be answered: the next packet of their space is reset. */
     if (owes && peer->rx)
         mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
@@ -576,6 +584,7 @@ void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     note_failed(e, peer);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     peer->heir = to->id;
+    peer->own_way = false;
     if (!watch.on || to->watch.on)
         return;
     to->watch = watch;

@@ -6,6 +6,7 @@
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
 #include "transport/context.h"
+#include "transport/error.h"
 #include "transport/sim/sim_host.h"
 
 enum { BYTES = 100 };
@@ -128,12 +129,53 @@ static void sim_slept__another_is_not_there(void **state)
     sim_world_destroy(w);
 }
 
+static struct mrd_backend_ops ops;
+
+/* As mrd_udp_open_path() where descriptors are out. */
+static int no_path(struct mrd_backend *b)
+{
+    (void)b;
+    mrd_error_set("out of file descriptors");
+    return -24;
+}
+
+/* What is looked at first is nothing that the user asked for: here a dead path, which finds no new socket. */
+static void sim_slept__the_last_error_stays(void **state)
+{
+    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_1].context);
+    const struct mrd_backend_ops *usual = c->ops;
+    struct mrd_peer *peer;
+
+    (void)state;
+    sim_send(w, HOST_1, HOST_0, BYTES);
+    sim_run_until_complete(w, SEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_1, 1);
+    sim_run(w, SEC_NS);
+    mrd_sim_stop_host(w->sim, HOST_1, 0);
+    ops = *c->ops;
+    ops.new_path = no_path;
+    c->ops = &ops;
+    peer = mrd_container_of(c->engine->peers.awake.next, struct mrd_peer, node);
+    assert_non_null(peer->tx);
+    peer->tx->paths.path[0].wants_ev = true;
+    c->engine->turns.wants_path = true;
+    mrd_error_set("what the user's call said");
+    assert_int_equal(mrd_watch_peer(w->node[HOST_1].ah[HOST_0], 1), 0);
+    assert_false(c->engine->turns.wants_path);
+    assert_string_equal(mrd_last_error(), "what the user's call said");
+    assert_int_equal(mrd_watch_peer(w->node[HOST_1].ah[HOST_0], 0), 0);
+    c->ops = usual;
+    sim_world_destroy(w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_slept__the_peer_restarted),
         cmocka_unit_test(sim_slept__its_address_failed),
         cmocka_unit_test(sim_slept__another_is_not_there),
+        cmocka_unit_test(sim_slept__the_last_error_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

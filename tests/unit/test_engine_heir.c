@@ -258,6 +258,245 @@ static void heir__id_comes_again(void **state)
     finish(&w);
 }
 
+static void answered(struct mrd_peer *peer, uint32_t inc)
+{
+    peer->tx->contact.hello = peer->tx->probes.silence_due = false;
+    peer->tx->contact.inc = inc;
+}
+
+static bool is_sent_at(struct pair *p, const struct mrd_msg *msg, uint64_t now_ns)
+{
+    p->now = now_ns;
+    mrd_engine_begin(p->end[AT].e, p->now);
+    mrd_tx_ready(p->end[AT].e, msg->peer);
+    (void)pair_tx(p, AT);
+    p->end[1 - AT].num_inbox = 0;
+    return msg->started;
+}
+
+static struct mrd_msg *last_of(const struct mrd_peer *peer)
+{
+    assert_false(mrd_list_empty(&peer->msgs));
+    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
+}
+
+static void clean(struct world *w)
+{
+    for (struct mrd_node *n = w->e->peers.awake.next; n != &w->e->peers.awake; n = n->next) {
+        struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
+
+        peer->watch.on = false;
+        if (peer->tx)
+            mrd_half_end_tx(w->e, peer, MRD_WC_RETRY_EXC_ERR);
+    }
+}
+
+/* The heir failed, and a full table needs the heir's entry; the entry that gave way stays. */
+static void heir__evicted(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_peer *heir;
+    struct mrd_addr elsewhere = w.asks->addr;
+    uint64_t failed_ns;
+    uint32_t id;
+    struct mrd_msg *msg;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    msg = last_of(w.asks);
+    elsewhere.ip[14] = 3;
+    heir = mrd_half_add_peer(w.e, &elsewhere);
+    mrd_half_open_tx(w.e, heir)->contact.hello = true;
+    mrd_half_give_way(w.e, w.asks, heir);
+    assert_ptr_equal(msg->peer, heir);
+    answered(heir, 77);
+    assert_true(is_sent_at(w.p, msg, w.p->now));
+    mrd_half_peer_unreachable(w.e, heir);
+    failed_ns = w.p->now;
+    id = heir->id;
+    /* A sweep looked at those in front, but not at the heir: the heir is in front now. */
+    for (unsigned i = 0; i < 2; i++) {
+        pass(w.p, MRD_MSEC);
+        mrd_engine_expire(w.e, w.p->now);
+    }
+    for (uint32_t i = 0; i < w.p->config.max_peers; i++) {
+        struct mrd_addr addr = pair_addr_of(500 + i);
+        struct mrd_peer *peer;
+
+        if (!mrd_peer_by_id(&w.e->peers, id))
+            break;
+        peer = mrd_half_open_peer(w.e, &addr);
+        assert_non_null(peer);
+        peer->watch.on = true;
+    }
+    assert_null(mrd_peer_by_id(&w.e->peers, id));
+    assert_non_null(mrd_peer_by_id(&w.e->peers, w.asks->id));
+    assert_true(w.e->lives.evicted_ns == failed_ns);
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    msg = last_of(w.asks);
+    answered(w.asks, 77);
+    assert_false(is_sent_at(w.p, msg, failed_ns + 3 * MRD_MSEC));
+    assert_false(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+    assert_true(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    clean(&w);
+    finish(&w);
+}
+
+static void further(struct world *w, uint8_t by)
+{
+    struct mrd_addr addr = w->peer->addr;
+
+    addr.ip[15] ^= by;
+    mrd_peer_move(&w->e->peers, w->peer, &addr);
+}
+
+/*
+ * w.ah's message went to the heir, which moved on. Somebody asks at the old address by another handle, where
+ * nobody is, and gives up. What w.ah posts next goes to where the peer is.
+ */
+static void heir__nobody_asked_at_the_old_address(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_addr x = w.asks->addr;
+    struct mrd_ah *ah;
+    struct mrd_msg *first;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    first = last_of(w.asks);
+    moves(w.p, w.peer);
+    assert_int_equal(w.asks->heir, w.peer->id);
+    assert_ptr_equal(first->peer, w.peer);
+    answered(w.peer, w.peer->space.inc);
+    assert_true(is_sent_at(w.p, first, w.p->now));
+    further(&w, 16);
+    ah = handle_for(&w, &x);
+    post(&w, ah, MRD_WR_RDMA_WRITE, 2);
+    assert_false(mrd_list_empty(&w.asks->msgs));
+    mrd_half_peer_unreachable(w.e, w.asks); /* nobody there */
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 3);
+    assert_ptr_equal(first->peer, w.peer); /* still in flight */
+    assert_true(mrd_list_empty(&w.asks->msgs));
+    assert_ptr_equal(last_of(w.peer)->peer, w.peer);
+    assert_int_equal(hand_length(&w.peer->msgs), 2);
+    clean(&w);
+    mrd_engine_destroy_ah(w.e, ah);
+    finish(&w);
+}
+
+/* The same, but the heir fails, with w.ah's message sent: what w.ah posts next waits. */
+static void heir__failed_after_the_entry_spoke(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_addr x = w.asks->addr;
+    struct mrd_ah *ah;
+    struct mrd_msg *msg;
+    uint64_t failed_ns;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    msg = last_of(w.asks);
+    moves(w.p, w.peer);
+    answered(w.peer, w.peer->space.inc);
+    assert_true(is_sent_at(w.p, msg, w.p->now));
+    further(&w, 16);
+    ah = handle_for(&w, &x);
+    post(&w, ah, MRD_WR_RDMA_WRITE, 2);
+    mrd_half_peer_unreachable(w.e, w.asks); /* nobody there; nothing of it was sent */
+    failed_ns = w.p->now;
+    mrd_half_peer_unreachable(w.e, w.peer); /* the peer is on its way back to x */
+    assert_true(w.peer->failed_ns == failed_ns);
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 3);
+    msg = last_of(w.asks);
+    answered(w.asks, 77);
+    assert_false(is_sent_at(w.p, msg, failed_ns + MRD_MSEC));
+    assert_false(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+    assert_true(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    clean(&w);
+    mrd_engine_destroy_ah(w.e, ah);
+    finish(&w);
+}
+
+/* The middle of a chain is asked for by others, in vain: the handle of the first follows to the last. */
+static void heir__middle_of_a_chain(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_addr addr = w.asks->addr;
+    struct mrd_peer *b, *c;
+    struct mrd_ah *ah;
+    struct mrd_msg *first;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    first = last_of(w.asks);
+    addr.ip[14] = 1;
+    b = mrd_half_add_peer(w.e, &addr);
+    mrd_half_open_tx(w.e, b)->contact.hello = true;
+    mrd_half_give_way(w.e, w.asks, b);
+    ah = handle_for(&w, &addr);
+    addr.ip[14] = 2;
+    c = mrd_half_add_peer(w.e, &addr);
+    mrd_half_open_tx(w.e, c)->contact.hello = true;
+    mrd_half_give_way(w.e, b, c);
+    assert_ptr_equal(first->peer, c);
+    answered(c, 77);
+    assert_true(is_sent_at(w.p, first, w.p->now));
+    post(&w, ah, MRD_WR_RDMA_WRITE, 2); /* a new handle for b's address */
+    assert_int_equal(hand_length(&b->msgs), 1);
+    mrd_half_peer_unreachable(w.e, b);
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 3);
+    assert_ptr_equal(first->peer, c);
+    assert_int_equal(hand_length(&w.asks->msgs), 0);
+    assert_int_equal(hand_length(&c->msgs), 2);
+    clean(&w);
+    mrd_engine_destroy_ah(w.e, ah);
+    finish(&w);
+}
+
+/* The entry that gave way rests, as the table is more than half full, while its heir's failed work may come. */
+static void heir__rests_while_copies_may_come(void **state)
+{
+    struct world w = begin_order(MRD_ORDER_MSG);
+    struct mrd_peer *heir;
+    struct mrd_addr elsewhere = w.asks->addr;
+    uint64_t failed_ns;
+    uint32_t id;
+    struct mrd_msg *msg;
+
+    (void)state;
+    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    msg = last_of(w.asks);
+    elsewhere.ip[14] = 3;
+    heir = mrd_half_add_peer(w.e, &elsewhere);
+    mrd_half_open_tx(w.e, heir)->contact.hello = true;
+    mrd_half_give_way(w.e, w.asks, heir);
+    answered(heir, 77);
+    assert_true(is_sent_at(w.p, msg, w.p->now));
+    for (uint32_t i = 0; i < w.p->config.max_peers / 2; i++) {
+        struct mrd_addr addr = pair_addr_of(500 + i);
+
+        mrd_half_open_peer(w.e, &addr)->watch.on = true;
+    }
+    id = w.asks->id;
+    mrd_half_peer_unreachable(w.e, heir);
+    failed_ns = w.p->now;
+    sweep(&w, 500 * MRD_MSEC);
+    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    w.asks = mrd_peer_by_id(&w.e->peers, id);
+    msg = last_of(w.asks);
+    answered(w.asks, 77);
+    assert_false(is_sent_at(w.p, msg, failed_ns + 501 * MRD_MSEC));
+    assert_false(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+    assert_true(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    clean(&w);
+    finish(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +504,11 @@ int main(void)
         cmocka_unit_test(heir__strangers_find_no_room),
         cmocka_unit_test(heir__long_chain),
         cmocka_unit_test(heir__id_comes_again),
+        cmocka_unit_test(heir__evicted),
+        cmocka_unit_test(heir__nobody_asked_at_the_old_address),
+        cmocka_unit_test(heir__failed_after_the_entry_spoke),
+        cmocka_unit_test(heir__middle_of_a_chain),
+        cmocka_unit_test(heir__rests_while_copies_may_come),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
