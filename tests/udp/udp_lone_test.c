@@ -15,7 +15,8 @@
 enum {
     BYTES = 64,
     ROUNDS = 200,
-    HABIT = 100, /* rounds after which both ends know what kind of traffic it is */
+    SETTLED_POLLS = 200, /* of each end, also if the process was stopped meanwhile */
+    HABIT = 100,         /* rounds after which both ends know what kind of traffic it is */
 };
 
 static unsigned receives; /* system calls that receive, also those that find nothing */
@@ -45,11 +46,12 @@ static void settle(struct node *a, struct node *b)
 {
     uint64_t until_ns = clock_now_ns() + MSEC_NS;
     struct mrd_wc wc;
+    unsigned polls = 0;
 
     do {
         mrd_poll_cq(a->cq, 1, &wc);
         mrd_poll_cq(b->cq, 1, &wc);
-    } while (clock_now_ns() < until_ns);
+    } while (++polls < SETTLED_POLLS || clock_now_ns() < until_ns);
 }
 
 /* One message there. Returns the system calls of the poll that has it. */
