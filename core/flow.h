@@ -31,6 +31,12 @@ struct mrd_recv;
 struct mrd_response;
 struct mrd_qp_impl;
 
+/* Messages of a flow, from `first` to the last one that was posted when something was learnt of them. */
+struct mrd_flow_gap {
+    bool is_known;
+    uint32_t first, end; /* MSNs; `end` is the next one's */
+};
+
 struct mrd_flow_tx {
     struct mrd_hash_node by_key;
     struct mrd_node peer_node;
@@ -38,12 +44,11 @@ struct mrd_flow_tx {
     uint32_t qpn, remote_qpn;
     uint32_t msn_next, rsn_next; /* numbers of the next message posted */
     /*
-     * The remote queue pair is gone or in error. It refused broken_msn first: messages from there
-     * on were not delivered, even if they were acked. It refused the ABORT of doubted_msn first:
-     * whether messages from there on were delivered nobody will tell.
+     * The remote queue pair was gone or in error. It refused the first of `broken`: these messages were not
+     * delivered, even if they were acked. It refused the ABORT of the first of `doubted`: whether these
+     * were delivered nobody will tell. What is posted later tells the target that nothing older is owed.
      */
-    bool broken, doubted;
-    uint32_t broken_msn, doubted_msn;
+    struct mrd_flow_gap broken, doubted;
     uint32_t proven_msn;     /* lower ones were delivered, as an answer tells, or have ended */
     uint32_t num_held;       /* messages that have no number yet; the record stays for them */
     struct mrd_node msgs;    /* mrd_msg.order.node, MSN order */

@@ -71,6 +71,11 @@ static void complete(struct mrd_engine *e, struct mrd_msg *msg)
     mrd_qp_msg_free(qp, msg);
 }
 
+static bool is_in_gap(const struct mrd_flow_gap *gap, uint32_t msn)
+{
+    return gap->is_known && !mrd_seq_before(msn, gap->first) && mrd_seq_before(msn, gap->end);
+}
+
 /*
  * Ordered: the target may keep an acked message back until an earlier one has come. If the earlier
  * one found no queue pair there, this one was never delivered. If the earlier one was given up, and
@@ -82,11 +87,9 @@ static void judge_delivery(struct mrd_msg *msg)
     uint32_t msn = msg->order.msn;
 
     if (msg->status == MRD_WC_SUCCESS && !mrd_seq_before(msn, flow->proven_msn)) {
-        bool broken = flow->broken && !mrd_seq_before(msn, flow->broken_msn);
-
-        if (broken)
+        if (is_in_gap(&flow->broken, msn))
             msg->status = MRD_WC_REM_INV_REQ_ERR;
-        else if (flow->doubted && !mrd_seq_before(msn, flow->doubted_msn))
+        else if (is_in_gap(&flow->doubted, msn))
             msg->status = MRD_WC_REM_OP_ERR;
         if (msg->status != MRD_WC_SUCCESS)
             msg->vendor_err = MRD_REFUSE_QPN;
@@ -443,12 +446,18 @@ static void wait_for_receiver(struct mrd_engine *e, struct mrd_msg *msg, uint32_
         mrd_txq_wait(e, msg);
 }
 
-/* The remote queue pair is gone: nothing from this message on is delivered. */
-static void break_flow(struct mrd_flow_tx *flow, uint32_t msn)
+/* Of no message from that one on is known that it was delivered, up to the last that was posted. */
+static void note_gap(const struct mrd_flow_tx *flow, struct mrd_flow_gap *gap, uint32_t msn)
 {
-    if (!flow->broken || mrd_seq_before(msn, flow->broken_msn))
-        flow->broken_msn = msn;
-    flow->broken = true;
+    const struct mrd_node *n = flow->msgs.next;
+    uint32_t oldest = n == &flow->msgs
+                          ? flow->msn_next
+                          : mrd_container_of(n, const struct mrd_msg, order.node)->order.msn;
+
+    if (!gap->is_known || !mrd_seq_before(oldest, gap->end) || mrd_seq_before(msn, gap->first))
+        gap->first = msn;
+    gap->is_known = true;
+    gap->end = flow->msn_next;
 }
 
 /* The ABORT of a message found no queue pair. The message itself may have found it. */
@@ -459,11 +468,8 @@ static void apply_abort_refusal(const struct mrd_msg *msg, unsigned index)
     while (msg && index--)
         msg = msg->abort.next;
     flow = msg ? msg->order.flow : NULL;
-    if (!flow)
-        return;
-    if (!flow->doubted || mrd_seq_before(msg->order.msn, flow->doubted_msn))
-        flow->doubted_msn = msg->order.msn;
-    flow->doubted = true;
+    if (flow)
+        note_gap(flow, &flow->doubted, msg->order.msn);
 }
 
 bool mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
@@ -491,7 +497,7 @@ bool mrd_msg_apply_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct m
         mrd_msg_unchain(&rec->u.small, msg);
     msg->vendor_err = entry->code;
     if (entry->code == MRD_REFUSE_QPN && msg->order.flow)
-        break_flow(msg->order.flow, msg->order.msn);
+        note_gap(msg->order.flow, &msg->order.flow->broken, msg->order.msn);
     /* Flows that we do not use may hold the very records that the target lacks. */
     if (entry->code == MRD_REFUSE_RESOURCES)
         mrd_tx_flow_close_idle(e, peer, 0);

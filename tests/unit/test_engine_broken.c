@@ -223,6 +223,26 @@ static void broken__half_a_message_and_its_sender_goes(void **state)
     whole_behind_half(true);
 }
 
+/* The target's queue pair is gone, and then one of that number is there: what is posted from then on arrives. */
+static void broken__not_for_ever(void **state)
+{
+    struct ordered o;
+
+    (void)state;
+    begin(&o);
+    take_first(&o);
+    target_goes(&o);
+    for (unsigned i = 0; i < 4; i++) {
+        bool there = i & 1;
+
+        o.p->end[TO].qp->state = there ? MRD_QPS_RTS : MRD_QPS_ERR;
+        pair_post(o.p, FROM, MRD_WR_RDMA_WRITE, LONG, BYTES);
+        pair_settle(o.p, o.p->now + 10 * MRD_MSEC);
+        expect(&o, FROM, 500 + LONG, there ? MRD_WC_SUCCESS : MRD_WC_REM_INV_REQ_ERR);
+    }
+    end(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -231,6 +251,7 @@ int main(void)
         cmocka_unit_test(broken__acked_write_is_in_doubt),
         cmocka_unit_test(broken__half_a_message_and_its_queue_pair_goes),
         cmocka_unit_test(broken__half_a_message_and_its_sender_goes),
+        cmocka_unit_test(broken__not_for_ever),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
