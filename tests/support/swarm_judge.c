@@ -198,7 +198,7 @@ static void judge_send(struct swarm *s, uint32_t index, const struct mrd_wc *wc)
     swarm_check(s, !m->implied, "message %u: %s, but a later ordered one succeeded", index,
                 mrd_wc_status_str(wc->status));
     swarm_check(s,
-                wc->status != MRD_WC_RETRY_EXC_ERR || !m->received ||
+                wc->status != MRD_WC_RETRY_EXC_ERR || !m->received || !is_unmistakable(m) ||
                     s->config.profile != SWARM_CLOSING || waits_for_request(s, m),
                 "message %u was received, no packet was ever lost, and its send failed", index);
     m->sent = true;
