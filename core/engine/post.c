@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/handle.h"
 #include "core/engine/message.h"

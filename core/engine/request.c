@@ -103,10 +103,7 @@ static void await_as(struct mrd_flow_tx *flow, const struct mrd_peer *from,
 {
     uint64_t over_ns = from->failed_ns ? from->failed_ns + MRD_PACKET_LIFE_NS : 0;
 
-    if (over_ns < other->start_ns)
-        over_ns = other->start_ns;
-    if (flow->start_ns < over_ns)
-        flow->start_ns = over_ns;
+    flow->start_ns = mrd_later(flow->start_ns, mrd_later(over_ns, other->start_ns));
 }
 
 bool mrd_msg_move(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_peer *to)
