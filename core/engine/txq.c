@@ -123,13 +123,6 @@ void mrd_txq_rest(struct mrd_engine *e, struct mrd_txq *q)
         mrd_txq_free(e, q);
 }
 
-static bool before_all(const struct mrd_node *list, const struct mrd_msg *msg)
-{
-    const struct mrd_msg *first = mrd_container_of(list->next, const struct mrd_msg, node);
-
-    return !first->next_offset && mrd_seq_before(msg->post_seq, first->post_seq);
-}
-
 /* Does the message belong right behind `at`, which is on the list, or its head? */
 static bool goes_behind(const struct mrd_node *at, const struct mrd_node *list,
                         const struct mrd_msg *msg)
@@ -140,16 +133,21 @@ static bool goes_behind(const struct mrd_node *at, const struct mrd_node *list,
 }
 
 /*
- * Insert in the order of posting, behind a message that was sent in part; mostly that is the end.
+ * Insert in the order of posting, behind a message that was sent in part. Mostly that is the end, or
+ * near the front for what was refused: the search goes from both, and does not pass all that waits.
  */
 static void insert(struct mrd_node *list, struct mrd_msg *msg)
 {
-    struct mrd_node *at = list->prev;
+    struct mrd_node *at = list->prev, *front = list;
 
-    if (!goes_behind(at, list, msg) && before_all(list, msg))
-        at = list;
-    while (!goes_behind(at, list, msg))
+    while (!goes_behind(at, list, msg)) {
+        if (!goes_behind(front->next, list, msg)) {
+            at = front;
+            break;
+        }
         at = at->prev;
+        front = front->next;
+    }
     mrd_list_remove(&msg->node);
     mrd_list_insert_before(at->next, &msg->node);
 }

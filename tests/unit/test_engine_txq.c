@@ -159,19 +159,20 @@ static void mrd_txq_dequeue__bytes(void **state)
 /* They wait in the order in which they were posted, and the first attempt has its time. */
 static void mrd_txq_wait__in_the_order_posted(void **state)
 {
+    enum { NUM = 7, STEP = 5 }; /* near the front, near the end, and between */
     struct pair *p = &pair;
     struct mrd_txq *q;
     const struct mrd_node *n;
 
     (void)state;
     pair_begin(p);
-    for (unsigned i = 0; i < 3; i++)
+    for (unsigned i = 0; i < NUM; i++)
         post(p, i, MRD_WR_SEND, REMOTE);
-    for (unsigned i = 0; i < 3; i++)
-        refuse(p, &hand_qp(p, AT)->msgs[(i + 2) % 3]);
+    for (unsigned i = 0; i < NUM; i++)
+        refuse(p, &hand_qp(p, AT)->msgs[(i * STEP + 2) % NUM]);
     q = queue_to(p, REMOTE);
     n = q->waiting.next;
-    for (unsigned i = 0; i < 3; i++, n = n->next)
+    for (unsigned i = 0; i < NUM; i++, n = n->next)
         assert_ptr_equal(n, &hand_qp(p, AT)->msgs[i].node);
     assert_in_range(q->rnr_at_ns - p->now, DELAY_USEC * MRD_USEC,
                     DELAY_USEC * MRD_USEC * 9 / 8 + 2);
