@@ -76,7 +76,7 @@ static void mrd_address_came__what_follows(void **state)
     assert_false(peer->route_asked);
     assert_true(peer->rx->rcv.now);
     assert_false(mrd_list_empty(&peer->ready));
-    peer->place.tried_ns = 0;
+    peer->place.asked_ns = 0;
     head = hand_head(p, AT, MRD_WIRE_DATA);
     head.stamp = STAMP;
     came(p, peer, &head, 0);
