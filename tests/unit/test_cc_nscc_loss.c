@@ -79,6 +79,32 @@ static void nscc_ack__cuts_by_share_of_loss(void **state)
 }
 
 /*
+ * What is declared lost left up to an RTT ago: a queue that stood then dropped it, though the queue is
+ * gone by now. An RTT later that is no longer so.
+ */
+static void nscc_ack__lost_in_the_queue_of_an_rtt_ago(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (unsigned rounds = 1; rounds <= 2; rounds++) {
+        begin(f, "nscc", &far_fabric);
+        leave_slow_start(f, 40);
+        f->ack.limited = false;
+        f->ack.inflight_bytes = 0;
+        f->ack.queue_valid = true;
+        f->ack.queue_ns = BASE_NS;
+        f->ack.rtt_ns = f->ack.srtt_ns = 2 * BASE_NS;
+        acks(f, 20, 2);
+        f->ack.queue_ns = 0;
+        f->ack.rtt_ns = BASE_NS;
+        acks(f, 40 * rounds, 0.9 * rounds); /* the mean falls to nothing */
+        lose(f, 9);
+        acks(f, 20, 1);
+        assert_true(rounds == 1 ? packets(f) < 40 : packets(f) >= 40);
+    }
+}
+
+/*
  * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else
  * it is a queue's, whether acks are late or not.
  */
@@ -176,6 +202,7 @@ int main(void)
         cmocka_unit_test(nscc_lost__quarter_of_window),
         cmocka_unit_test(nscc_lost__first_flight),
         cmocka_unit_test(nscc_ack__cuts_by_share_of_loss),
+        cmocka_unit_test(nscc_ack__lost_in_the_queue_of_an_rtt_ago),
         cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
         cmocka_unit_test(nscc_ack__late_hosts_by_half_the_jump),
         cmocka_unit_test(nscc_ack__a_mark_ends_the_test_of_losses),
