@@ -177,6 +177,24 @@ static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
     assert_int_equal(m.payload, 1344);
 }
 
+/* Some smaller ones are lost by chance: that others of their size come says nothing of large ones. */
+static void mrd_pmtu_payload_acked__smaller_than_the_largest_lost(void **state)
+{
+    const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
+    struct mrd_pmtu m;
+
+    (void)state;
+    mrd_pmtu_init(&m, &range, false);
+    search(&m, LIMIT, 0);
+    for (unsigned i = 0; i < 4; i++) {
+        mrd_pmtu_payload_acked(&m, &range, LIMIT / 2);
+        assert_int_equal(mrd_pmtu_payload_lost(&m, &range, i % 2 ? LIMIT / 2 : LIMIT, srtt_ns,
+                                               MRD_SEC + i * span_ns / 3),
+                         i == 3);
+    }
+    assert_int_equal(m.payload, BASE);
+}
+
 /* The route takes less from now on: what was lost of the sizes before is no sign any more. */
 static void mrd_pmtu_limit__forgets_what_was_lost(void **state)
 {
@@ -329,6 +347,7 @@ int main(void)
         cmocka_unit_test(mrd_pmtu_payload_lost__when_nothing_large_comes),
         cmocka_unit_test(mrd_pmtu_too_big__for_a_while),
         cmocka_unit_test(mrd_pmtu_init__sure),
+        cmocka_unit_test(mrd_pmtu_payload_acked__smaller_than_the_largest_lost),
         cmocka_unit_test(mrd_pmtu_limit__forgets_what_was_lost),
         cmocka_unit_test(mrd_pmtu_limit__of_the_route),
         cmocka_unit_test(mrd_pmtu_next__with_losses),
