@@ -52,6 +52,20 @@ static void mrd_cc_init__start_window(void **state)
     }
 }
 
+/* The first loss takes memory for what losses tell. It comes back with the window, once. */
+static void mrd_cc_fini__gives_back_what_was_learnt(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    assert_int_equal(cc_alloc.live_bytes, 0);
+    lose(f, 1);
+    assert_int_equal(cc_alloc.live_bytes, sizeof(*f->cc.losses));
+    mrd_cc_fini(&f->cc);
+    assert_int_equal(cc_alloc.live_bytes, 0);
+    assert_null(f->cc.losses);
+}
+
 static void mrd_cc_base_rtt_ns__within_bounds(void **state)
 {
     struct cc_fixture *f = *state;
@@ -319,6 +333,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_cc_find__by_name),
         cmocka_unit_test(mrd_cc_init__start_window),
+        cmocka_unit_test(mrd_cc_fini__gives_back_what_was_learnt),
         cmocka_unit_test(mrd_cc_base_rtt_ns__within_bounds),
         cmocka_unit_test(mrd_cc_bdp_bytes__link_or_start_window),
         cmocka_unit_test(mrd_cc_count__measures_delivered_rate),
