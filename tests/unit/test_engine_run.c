@@ -108,6 +108,20 @@ static bool change(struct pair *p, enum odd odd, unsigned at)
     return odd != ABSENT;
 }
 
+/* Packet `i` of the burst comes as segment `at` of the plan: its payload is put there. */
+static struct mrd_rx_packet place(const struct pair *p, const struct mrd_rx_plan *plan, unsigned i,
+                                  unsigned at)
+{
+    struct mrd_rx_packet packet = pair_packet(p, 1, &burst[i]);
+
+    memcpy(plan->iov[at].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
+    packet.len = head_len;
+    packet.placed = 1;
+    packet.placed_len = PAIR_PAYLOAD;
+    packet.plan_index = (uint16_t)at;
+    return packet;
+}
+
 /* All packets of the burst come as the mover brings them: where they were planned. */
 static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
 {
@@ -126,15 +140,9 @@ static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
     for (unsigned k = 0; k < n; k++) {
         unsigned i = packets[k].plan_index;
 
-        packets[k] = pair_packet(p, 1, &burst[i]);
+        packets[k] = i < planned ? place(p, &plan, i, i) : pair_packet(p, 1, &burst[i]);
         packets[k].plan_index = (uint16_t)i;
         packets[k].ecn = odd == MARKED && i == at ? MRD_ECN_CE : MRD_ECN_ECT0;
-        if (i >= planned)
-            continue;
-        memcpy(plan.iov[i].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
-        packets[k].len = head_len;
-        packets[k].placed = 1;
-        packets[k].placed_len = PAIR_PAYLOAD;
     }
     if (odd == FORGOTTEN) {
         assert_int_equal(mrd_engine_dereg_mr(e, p->end[1].mr, p->now), 0);
@@ -211,6 +219,17 @@ static void mrd_engine_rx__a_run_as_one_by_one(void **state)
     }
 }
 
+/* The burst has no checks of payloads, as the receiver likes it. */
+static void uncheck(struct pair *p)
+{
+    p->end[1].e->config.no_check = true;
+    for (unsigned i = 0; i < BURST; i++) {
+        burst[i].data[1] |= MRD_WIRE_UNCHECKED;
+        mrd_wire_set_payload_check(burst[i].data, 0);
+        mrd_wire_seal(burst[i].data, burst[i].data + head_len);
+    }
+}
+
 /* Packet `lost` of the burst is missing, so each behind it lies where the one before it belongs. */
 static void receive_moved_up(struct pair *p, unsigned lost, bool unchecked, bool no_memory)
 {
@@ -221,24 +240,15 @@ static void receive_moved_up(struct pair *p, unsigned lost, bool unchecked, bool
 
     begin_burst(p);
     e = p->end[1].e;
-    e->config.no_check = unchecked;
-    for (unsigned i = 0; unchecked && i < BURST; i++) {
-        burst[i].data[1] |= MRD_WIRE_UNCHECKED;
-        mrd_wire_set_payload_check(burst[i].data, 0);
-        mrd_wire_seal(burst[i].data, burst[i].data + head_len);
-    }
+    if (unchecked)
+        uncheck(p);
     assert_int_equal(mrd_engine_rx_plan(e, burst[first].data, head_len, BURST - 1, burst[0].len,
                                         (BURST - 1) * burst[0].len, &p->end[0].addr, &plan),
                      BURST - 1);
     for (unsigned i = first; i < BURST; i++) {
         if (i == lost)
             continue;
-        packets[n] = pair_packet(p, 1, &burst[i]);
-        memcpy(plan.iov[n].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
-        packets[n].len = head_len;
-        packets[n].placed = 1;
-        packets[n].placed_len = PAIR_PAYLOAD;
-        packets[n].plan_index = (uint16_t)n;
+        packets[n] = place(p, &plan, i, n);
         n++;
     }
     if (no_memory)
@@ -288,6 +298,47 @@ static void mrd_engine_rx__a_gap_without_memory(void **state)
 }
 
 /*
+ * Two packets change places on their way, and the mover leaves out the one that comes first. The
+ * other one has the header that continues the run, but its payload lies one place further on. Only
+ * that ends the run: where payloads have no check, nothing else tells.
+ */
+static void mrd_engine_rx__a_packet_left_out_of_a_burst(void **state)
+{
+    struct pair *p = &pairs[0];
+
+    (void)state;
+    for (unsigned at = 1; at < BURST - 1; at++) {
+        struct mrd_rx_packet packets[BURST];
+        struct mrd_rx_plan plan;
+        unsigned n = 0;
+
+        begin_burst(p);
+        uncheck(p);
+        assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, BURST,
+                                            burst[0].len, BURST * burst[0].len, &p->end[0].addr,
+                                            &plan),
+                         BURST);
+        for (unsigned i = 0; i < BURST; i++) {
+            packets[n] = place(p, &plan, i == at ? at + 1 : i == at + 1 ? at : i, i);
+            n += i != at;
+        }
+        mrd_engine_rx(p->end[1].e, packets, n, p->now);
+        assert_int_equal(p->end[1].e->stats.rx_straight, BURST - 2);
+        assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
+        for (unsigned i = 0; i < BURST; i++) {
+            uint32_t where = (1 + i) * PAIR_PAYLOAD;
+
+            if (i != at + 1)
+                assert_memory_equal(p->end[1].memory + where, p->end[0].memory + where,
+                                    PAIR_PAYLOAD);
+        }
+        pair_settle(p, p->now + MRD_SEC);
+        assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
+        pair_end(p);
+    }
+}
+
+/*
  * The first packet has a cookie, and those behind it nothing but its bytes. Taken by themselves
  * they say nothing that can be understood, so they are no segments.
  */
@@ -321,14 +372,8 @@ static void mrd_engine_rx__no_run_behind_a_cookie(void **state)
     assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, PACKETS, burst[0].len,
                                         PACKETS * burst[0].len, &p->end[0].addr, &plan),
                      PACKETS);
-    for (uint32_t i = 0; i < PACKETS; i++) {
-        packets[i] = pair_packet(p, 1, &burst[i]);
-        memcpy(plan.iov[i].iov_base, burst[i].data + head_len, PAIR_PAYLOAD);
-        packets[i].len = head_len;
-        packets[i].placed = 1;
-        packets[i].placed_len = PAIR_PAYLOAD;
-        packets[i].plan_index = (uint16_t)i;
-    }
+    for (uint32_t i = 0; i < PACKETS; i++)
+        packets[i] = place(p, &plan, i, i);
     mrd_engine_rx(p->end[1].e, packets, PACKETS, p->now);
     assert_int_equal(p->end[1].e->stats.rx_straight, 1);
     assert_int_equal(p->end[1].e->stats.rx_drop_malformed, PACKETS - 1);
@@ -628,6 +673,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
         cmocka_unit_test(mrd_engine_rx__a_gap_in_a_burst),
         cmocka_unit_test(mrd_engine_rx__a_gap_without_memory),
+        cmocka_unit_test(mrd_engine_rx__a_packet_left_out_of_a_burst),
         cmocka_unit_test(mrd_engine_rx__no_run_behind_a_cookie),
         cmocka_unit_test(mrd_engine_rx__more_than_the_message),
         cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
