@@ -431,7 +431,7 @@ static void reads_bad__turn_in_a_space_that_ended(void **state)
 
 /*
  * The target gave the asker up while that one was stopped, and goes on to write to it: what it
- * writes is no sign that it still owes the answer.
+ * writes is no sign that it still owes the answer. Its first contact says that it does not.
  */
 static void reads_bad__target_forgot_and_writes_on(void **state)
 {
@@ -469,6 +469,45 @@ static void reads_bad__target_forgot_and_writes_on(void **state)
     }
     assert_true(done);
     settle(p);
+    pair_end(p);
+}
+
+/*
+ * The asker asks for the answer 10 ms after its request was acked, also if a packet of a write comes
+ * from the target each millisecond.
+ */
+static void reads_bad__asked_while_the_target_writes(void **state)
+{
+    enum { PACKETS = 16, AT = MRD_SILENCE_MIN_NS / MRD_MSEC };
+    static struct pair_frame frame[PACKETS];
+    struct pair *p = begin();
+    struct mrd_engine *e = p->end[ASKER].e;
+
+    (void)state;
+    ask(p, MRD_WR_RDMA_WRITE, 0, 8);
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, TARGET), PACKETS);
+    memcpy(frame, p->end[ASKER].inbox, sizeof(frame));
+    p->end[ASKER].num_inbox = 0;
+    ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
+    pair_turn(p, ASKER);
+    p->now += PAIR_HOP_NS;
+    pair_turn(p, TARGET);
+    p->now += 100 * MRD_USEC;
+    pair_turn(p, TARGET);
+    pair_rx_acks(p, ASKER);
+    assert_false(mrd_sent_any(&pair_peer(p, ASKER)->tx->sent));
+    assert_int_equal(pair_peer(p, ASKER)->uses.requests, 1);
+    for (unsigned i = 1; i <= PACKETS; i++) {
+        p->now += MRD_MSEC;
+        pair_rx_one(p, ASKER, &frame[i - 1]);
+        pair_turn(p, ASKER);
+        assert_int_equal(e->stats.probes, i >= AT);
+    }
+    settle(p);
+    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
     pair_end(p);
 }
 
@@ -513,6 +552,7 @@ int main(void)
         cmocka_unit_test(reads_bad__answers_to_a_dead_life),
         cmocka_unit_test(reads_bad__turn_in_a_space_that_ended),
         cmocka_unit_test(reads_bad__target_forgot_and_writes_on),
+        cmocka_unit_test(reads_bad__asked_while_the_target_writes),
         cmocka_unit_test(reads_bad__refused_beside_a_send),
     };
 
