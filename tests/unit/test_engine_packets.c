@@ -284,6 +284,47 @@ static void mrd_tx_lacks_room__for_all_pieces(void **state)
     pair_end(p);
 }
 
+/*
+ * Two packets are in flight when the route takes less, and what lies behind it takes even less. Tail
+ * probes send one of them in pieces again and again, and then the other one. That this was lost when
+ * it was whole says nothing of the size of pieces; but those of the probe before were lost, too.
+ */
+static void mrd_tx_probe__each_one_in_pieces_counts(void **state)
+{
+    enum { PIECE = PAIR_PAYLOAD / 2, PROBES = 12 };
+    struct pair *p = &pair;
+    uint32_t turns = 0;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.payload_base = PIECE / 2;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    tx = pair_peer(p, 0)->tx;
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 2);
+    mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, PIECE);
+    while (tx->loss.probes < PROBES) {
+        uint32_t probes = tx->loss.probes, psn = tx->probes.copy_psn;
+        uint64_t at = mrd_engine_deadline(p->end[0].e);
+
+        p->now = at > p->now ? at : p->now;
+        p->end[1].num_inbox = 0; /* lost */
+        tx->pmtu.losses = 0;     /* as if one as large was acked */
+        pair_turn(p, 0);
+        if (tx->loss.probes == probes)
+            continue;
+        assert_int_equal(tx->pmtu.losses, probes > 0);
+        turns += probes && tx->probes.copy_psn != psn;
+    }
+    assert_int_equal(turns, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, p->end[0].memory, 2 * PAIR_PAYLOAD);
+    pair_end(p);
+}
+
 /* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
 static void mrd_rx_ack__of_a_probe_that_seemed_lost(void **state)
 {
@@ -372,6 +413,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
         cmocka_unit_test(mrd_tx_emit__pieces_are_alike_each_time),
         cmocka_unit_test(mrd_tx_lacks_room__for_all_pieces),
+        cmocka_unit_test(mrd_tx_probe__each_one_in_pieces_counts),
         cmocka_unit_test(mrd_rx_ack__of_a_probe_that_seemed_lost),
     };
 
