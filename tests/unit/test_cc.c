@@ -9,16 +9,6 @@
 
 #include "tests/unit/cc_fixture.h"
 
-/* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include "tests/unit/cc_fixture.h"
-
 static void mrd_cc_find__by_name(void **state)
 {
     (void)state;

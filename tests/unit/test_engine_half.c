@@ -157,6 +157,26 @@ static void mrd_half_open_peer__null_when_all_are_wanted(void **state)
     pair_end(p);
 }
 
+/* A watched peer is wanted, however long it seems idle. */
+static void mrd_half_open_peer__null_when_all_are_watched(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *watched;
+
+    (void)state;
+    pair_config(p);
+    p->config.max_peers = 1;
+    pair_open(p);
+    watched = mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 101});
+    watched->watch.on = true;
+    drained_at(p, p->now + 60 * MRD_SEC);
+    assert_null(mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 102}));
+    watched->watch.on = false;
+    drained_at(p, p->now + MRD_FULL_NS);
+    assert_non_null(mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 102}));
+    pair_end(p);
+}
+
 /* ---------------------------------------------------------------------------------- send halves */
 
 /* Each epoch is new. Before the peer tells, what the smallest tracker takes is granted. */
@@ -451,6 +471,7 @@ int main(void)
         cmocka_unit_test(mrd_half_open_peer__evicts_the_first_idle_one),
         cmocka_unit_test(mrd_half_open_peer__full_for_a_while),
         cmocka_unit_test(mrd_half_open_peer__null_when_all_are_wanted),
+        cmocka_unit_test(mrd_half_open_peer__null_when_all_are_watched),
         cmocka_unit_test(mrd_half_begin_epoch__table),
         cmocka_unit_test(mrd_half_open_tx__after_idling),
         cmocka_unit_test(mrd_half_open_tx__to_whom),
