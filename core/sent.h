@@ -63,7 +63,10 @@ struct mrd_sent {
     uint8_t by_order;    /* declared lost by order, not by time */
     /* Sent again as a tail loss probe: if only that copy arrives, the first one was lost. */
     uint8_t probed;
-    uint8_t blamed; /* its path was blamed for a tail probe: a loss that the window knows not of */
+    /* Its path was blamed for a tail probe: a loss that the window knows not of. */
+    uint8_t blamed : 1;
+    uint8_t
+        bare : 1;   /* the last transmission left out payload: its message was refused, or ended */
     uint16_t len;   /* SEGMENT: payload bytes; EMPTY: those that it stands for, to probe the MTU */
     uint16_t piece; /* bytes of each piece that the last transmission was cut to; 0: it was whole */
     /*

@@ -15,14 +15,16 @@ enum {
 /* --------------------------------------------------------------------------------------- losses */
 
 /*
- * What it carried, about, or each of its pieces did: the room for a header is taken for used. A path
- * probe carries its padding, and nothing once it was sent again without: its record still has the
- * bytes of before.
+ * What its last transmission carried, about, or each of its pieces did: the room for a header is taken
+ * for used. A path probe carries its padding, and nothing once it was sent again without, as does what
+ * was sent again without its payload: their records still have the bytes of before.
  */
 static uint32_t carried(const struct mrd_sent *rec)
 {
     if (rec->kind == MRD_SENT_EMPTY)
         return rec->offset;
+    if (rec->bare)
+        return 0;
     if (rec->piece)
         return rec->piece;
     return rec->bytes > MRD_HEAD_PEEK_BYTES ? rec->bytes - MRD_HEAD_PEEK_BYTES : 0;

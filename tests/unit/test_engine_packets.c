@@ -325,6 +325,51 @@ static void mrd_tx_probe__each_one_in_pieces_counts(void **state)
     pair_end(p);
 }
 
+/*
+ * A message is refused while a packet of it is lost. That goes again without payload, and its loss or
+ * ack tells nothing of large packets: they may all be lost.
+ */
+static void mrd_rx_ack__of_a_packet_without_its_payload(void **state)
+{
+    enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };
+    struct pair *p = &pair;
+    struct mrd_sent *rec;
+    struct mrd_tx_half *tx;
+
+    (void)state;
+    pair_config(p);
+    p->config.mover.payload_base = PAIR_PAYLOAD / 4;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    tx = pair_peer(p, 0)->tx;
+    tx->pmtu.losses = LOSSES;
+    tx->pmtu.most = PAIR_PAYLOAD * 3 / 4;
+    pair_post(p, 0, MRD_WR_SEND, 0, LENGTH); /* there is no receive */
+    assert_int_equal(pair_tx(p, 0), 2);
+    rec = mrd_sent_get(&tx->sent, tx->sent.una);
+    p->end[1].inbox[0] = p->end[1].inbox[1]; /* the first is lost */
+    p->end[1].num_inbox = 1;
+    pair_turn(p, 1);
+    pair_turn(p, 0);
+    while (!rec->bare) {
+        uint64_t at = mrd_engine_deadline(p->end[0].e);
+
+        p->now = at > p->now ? at : p->now;
+        tx->pmtu.losses = LOSSES; /* that of the whole packet counts */
+        pair_turn(p, 0);
+    }
+    tx->pmtu.losses = LOSSES;
+    pair_turn(p, 1);
+    pair_turn(p, 0);
+    assert_false(mrd_sent_any(&tx->sent));
+    assert_int_equal(tx->pmtu.losses, LOSSES);
+    pair_post_recv(p, 1, 0, LENGTH);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_int_equal(tx->pmtu.losses, 0); /* whole ones came */
+    pair_end(p);
+}
+
 /* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
 static void mrd_rx_ack__of_a_probe_that_seemed_lost(void **state)
 {
@@ -414,6 +459,7 @@ int main(void)
         cmocka_unit_test(mrd_tx_emit__pieces_are_alike_each_time),
         cmocka_unit_test(mrd_tx_lacks_room__for_all_pieces),
         cmocka_unit_test(mrd_tx_probe__each_one_in_pieces_counts),
+        cmocka_unit_test(mrd_rx_ack__of_a_packet_without_its_payload),
         cmocka_unit_test(mrd_rx_ack__of_a_probe_that_seemed_lost),
     };
 
