@@ -259,6 +259,7 @@ struct swarm_way {
     uint64_t moved_ns;      /* when that was last another one than before; 0: never */
     bool first_contact;     /* its last packet with data was one */
     uint64_t hello_ns;      /* when the last row of these began */
+    uint64_t contact_ns;    /* when the last one of these left */
     uint64_t last_ns;       /* when its last packet left */
     uint64_t quiet_ns;      /* when one last left after a silence longer than the peer's timeout */
 };

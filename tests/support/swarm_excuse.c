@@ -114,6 +114,16 @@ static uint64_t moved_ns(const struct swarm_view *v)
     return ns;
 }
 
+/*
+ * Was its last packet with data one of a first contact, or was one that may be answered just now? The
+ * host may speak to the peer by another entry, too, which is past that.
+ */
+static bool in_first_contact(const struct swarm *s, const struct swarm_way *w)
+{
+    return w->first_contact ||
+           (w->contact_ns && mrd_sim_now(s->sim) - w->contact_ns <= PACKET_RTTS * swarm_rtt_ns(s));
+}
+
 bool swarm_has_moved(struct swarm *s, const struct swarm_message *m)
 {
     uint32_t from = s->qp[m->from_qp].host, to = s->qp[m->to_qp].host;
@@ -126,9 +136,10 @@ bool swarm_has_moved(struct swarm *s, const struct swarm_message *m)
     for (uint32_t id = 0; id < MRD_SIM_ADDRESSES_MAX; id++) {
         const struct swarm_way *w = &v->way[id];
 
-        moved |= w->first_contact && (w->moved_ns > m->posted_ns || w->moved_ns > w->hello_ns ||
-                                      back_ns > m->posted_ns ||
-                                      ((w->moved_ns || back_ns) && w->quiet_ns >= m->posted_ns));
+        moved |=
+            in_first_contact(s, w) &&
+            (w->moved_ns > m->posted_ns || w->moved_ns > w->hello_ns || back_ns > m->posted_ns ||
+             ((w->moved_ns || back_ns) && w->quiet_ns >= m->posted_ns));
     }
     if (moved)
         pair_of(s, from, to)->moved_ns = mrd_sim_now(s->sim);

@@ -291,6 +291,8 @@ static void note_source(struct swarm *s, const struct mrd_sim_datagram *d,
     if (head->flags & MRD_WIRE_FIRST_CONTACT && !w->first_contact)
         w->hello_ns = mrd_sim_now(s->sim);
     w->first_contact = head->flags & MRD_WIRE_FIRST_CONTACT;
+    if (w->first_contact)
+        w->contact_ns = mrd_sim_now(s->sim);
 }
 
 enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
