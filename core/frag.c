@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/limits.h"
+#include "core/seq.h"
 
 void mrd_frags_fini(struct mrd_frags *frags, const struct mrd_allocator *allocator)
 {
@@ -23,14 +24,24 @@ static bool is_of(const struct mrd_frag *f, uint32_t sender, const struct mrd_wi
 /* Whose room another packet is given: the last of these that there is. */
 enum rank {
     BUSY,  /* pieces came lately, and others are missing: it is kept */
-    IDLE,  /* no piece came for long */
+    IDLE,  /* no piece came for long, or only late ones */
     WHOLE, /* it was handed out lately: a late piece of it would begin it anew */
     FREE,
 };
 
-static enum rank rank(const struct mrd_frag *f, uint64_t now_ns)
+/* Did all pieces of it leave its sender long before this one did? Then they are of late copies. */
+static bool is_late(const struct mrd_frag *f, uint32_t sender, const struct mrd_wire_head *head)
 {
-    bool idle = now_ns - f->fed_ns >= MRD_FRAG_LIFE_NS;
+    uint32_t age = head->stamp - f->newest;
+
+    return f->sender == sender && mrd_seq_before(f->newest, head->stamp) &&
+           (uint64_t)age * MRD_WIRE_STAMP_NS >= MRD_FRAG_LIFE_NS;
+}
+
+static enum rank rank(const struct mrd_frag *f, uint32_t sender, const struct mrd_wire_head *head,
+                      uint64_t now_ns)
+{
+    bool idle = now_ns - f->fed_ns >= MRD_FRAG_LIFE_NS || is_late(f, sender, head);
 
     if (!f->got)
         return f->was_whole && !idle ? WHOLE : FREE;
@@ -39,6 +50,7 @@ static enum rank rank(const struct mrd_frag *f, uint64_t now_ns)
 
 /* Room for another packet; NULL: there is none. */
 static struct mrd_frag *find_room(struct mrd_frags *frags, const struct mrd_allocator *allocator,
+                                  uint32_t sender, const struct mrd_wire_head *head,
                                   uint64_t now_ns)
 {
     struct mrd_frag *best = NULL;
@@ -52,7 +64,7 @@ static struct mrd_frag *find_room(struct mrd_frags *frags, const struct mrd_allo
             f = frags->frag[i] = mrd_alloc(allocator, sizeof(*f));
         if (!f)
             continue;
-        r = rank(f, now_ns);
+        r = rank(f, sender, head, now_ns);
         if (r > best_rank || (r != BUSY && r == best_rank && f->fed_ns < best->fed_ns)) {
             best = f;
             best_rank = r;
@@ -62,13 +74,14 @@ static struct mrd_frag *find_room(struct mrd_frags *frags, const struct mrd_allo
 }
 
 /* May the sender have one more packet put together? It has no more than it leaves room for. */
-static bool has_share(const struct mrd_frags *frags, uint32_t sender, uint64_t now_ns)
+static bool has_share(const struct mrd_frags *frags, uint32_t sender,
+                      const struct mrd_wire_head *head, uint64_t now_ns)
 {
     uint32_t mine = 0, others = 0;
 
     for (uint32_t i = 0; i < MRD_FRAGS; i++) {
         const struct mrd_frag *f = frags->frag[i];
-        bool busy = f && rank(f, now_ns) == BUSY;
+        bool busy = f && rank(f, sender, head, now_ns) == BUSY;
 
         mine += busy && f->sender == sender;
         others += busy && f->sender != sender;
@@ -91,7 +104,8 @@ static struct mrd_frag *find(struct mrd_frags *frags, const struct mrd_allocator
         if (f->stamp == head->stamp)
             return NULL;
     }
-    f = has_share(frags, sender, now_ns) ? find_room(frags, allocator, now_ns) : NULL;
+    f = has_share(frags, sender, head, now_ns) ? find_room(frags, allocator, sender, head, now_ns)
+                                               : NULL;
     if (!f)
         return NULL;
     f->sender = sender;
@@ -121,6 +135,8 @@ const struct mrd_frag *mrd_frags_add(struct mrd_frags *frags, const struct mrd_a
         return NULL;
     f->fed_ns = now_ns;
     f->stamp = head->stamp;
+    if (!f->got || mrd_seq_before(f->newest, head->stamp))
+        f->newest = head->stamp;
     for (uint32_t at = offset; at < offset + bytes; at += MRD_FRAG_UNIT) {
         uint32_t unit = at / MRD_FRAG_UNIT;
         uint32_t n = total - at < MRD_FRAG_UNIT ? total - at : MRD_FRAG_UNIT;

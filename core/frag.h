@@ -5,7 +5,8 @@
  *
  * Those that are being put together keep their room as long as pieces of them come. If each new one
  * took the place of the oldest, the pieces of many senders that arrive by turns would throw each
- * other out for ever.
+ * other out for ever. But late copies of single pieces, by the sender's stamps, keep no room from what
+ * it sends now.
  */
 #ifndef MRD_CORE_FRAG_H
 #define MRD_CORE_FRAG_H
@@ -27,6 +28,7 @@ struct mrd_frag {
     uint32_t sender, epoch, psn; /* one packet; its transmissions are alike */
     uint32_t total, got;         /* bytes; got 0: free */
     uint32_t stamp;              /* of the last piece */
+    uint32_t newest;             /* latest stamp of its pieces */
     uint32_t head_stamp;         /* of the piece that the packet's header came in */
     bool was_whole;              /* free: more pieces of that transmission may follow */
     uint64_t fed_ns;             /* when a piece came last */

@@ -194,6 +194,43 @@ static void mrd_frags_add__leaves_room(void **state)
     assert_non_null(mrd_frags_add(&frags, &alloc.ops, 2, &head, packet, 64, now_ns, &fits));
 }
 
+/* A piece of 64 bytes of a packet of one sender. Is the packet whole now? */
+static bool piece_of(uint32_t psn, uint32_t stamp, uint32_t num, uint32_t pieces)
+{
+    struct mrd_wire_head head = {
+        .psn = psn, .stamp = stamp, .whole_len = 64 * pieces, .whole_offset = 64 * num};
+    bool fits;
+
+    return mrd_frags_add(&frags, &alloc.ops, 1, &head, packet + 64 * num, 64, now_ns, &fits) !=
+           NULL;
+}
+
+/*
+ * Single pieces come late, as copies do, one of each packet: they keep no room from what their sender
+ * sends now. Nor does a late one among the pieces of a packet make that a late one.
+ */
+static void mrd_frags_add__late_copies(void **state)
+{
+    const uint32_t late = 100, now = late + MRD_FRAG_LIFE_NS / MRD_WIRE_STAMP_NS;
+
+    (void)state;
+    for (uint32_t turn = 0; turn < 2; turn++) {
+        bool too_late = turn == 1;
+
+        for (uint32_t psn = 100; psn < 100 + MRD_FRAGS; psn++)
+            assert_false(piece_of(psn, too_late ? late : late + 1, 0, 3));
+        assert_false(piece_of(turn, now, 0, 3));
+        assert_false(piece_of(turn, late, 1, 3));
+        now_ns++;
+        for (uint32_t psn = 100; psn < 100 + MRD_FRAGS; psn++)
+            assert_false(piece_of(psn, late, 0, 3));
+        for (uint32_t psn = 200; psn < 200 + MRD_FRAGS; psn++)
+            assert_false(piece_of(psn, now, 0, 3));
+        assert_int_equal(piece_of(turn, now, 2, 3), too_late);
+        mrd_frags_fini(&frags, &alloc.ops);
+    }
+}
+
 /* What no packet can be made of is refused, and takes no memory. */
 static void mrd_frags_add__refuses_nonsense(void **state)
 {
@@ -233,7 +270,7 @@ int main(void)
         FRAG_TEST(mrd_frags_add__in_any_order),    FRAG_TEST(mrd_frags_add__of_one_packet_each),
         FRAG_TEST(mrd_frags_add__the_oldest_goes), FRAG_TEST(mrd_frags_add__by_turns),
         FRAG_TEST(mrd_frags_add__leftovers),       FRAG_TEST(mrd_frags_add__refuses_nonsense),
-        FRAG_TEST(mrd_frags_add__leaves_room),
+        FRAG_TEST(mrd_frags_add__leaves_room),     FRAG_TEST(mrd_frags_add__late_copies),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
