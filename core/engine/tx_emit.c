@@ -478,7 +478,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     if (!rec->bytes)
         rec->bytes = (uint16_t)p->len;
     rec->piece = cut ? tx->pmtu.payload : 0;
-    rec->bare = p->len + MRD_HEAD_PEEK_BYTES < rec->bytes;
+    rec->bare = p->len <= MRD_HEAD_PEEK_BYTES;
     if (cut)
         put_fragments(e, peer, p, rec->tx_count, &fresh, at, o);
     else
