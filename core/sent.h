@@ -65,8 +65,8 @@ struct mrd_sent {
     uint8_t probed;
     /* Its path was blamed for a tail probe: a loss that the window knows not of. */
     uint8_t blamed : 1;
-    uint8_t
-        bare : 1;   /* the last transmission left out payload: its message was refused, or ended */
+    /* The last transmission was a header alone, as its message was refused or ended: `bytes` stays. */
+    uint8_t bare : 1;
     uint16_t len;   /* SEGMENT: payload bytes; EMPTY: those that it stands for, to probe the MTU */
     uint16_t piece; /* bytes of each piece that the last transmission was cut to; 0: it was whole */
     /*

@@ -16,8 +16,8 @@ enum {
 
 /*
  * What its last transmission carried, about, or each of its pieces did: the room for a header is taken
- * for used. A path probe carries its padding, and nothing once it was sent again without, as does what
- * was sent again without its payload: their records still have the bytes of before.
+ * for used. A path probe that went again without its padding, and what went again as a header alone,
+ * carried nothing, though the record still has the bytes of before.
  */
 static uint32_t carried(const struct mrd_sent *rec)
 {
