@@ -4,10 +4,13 @@
  * the same address. In a network namespace of the test's own.
  */
 #include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "pair.h"
@@ -35,10 +38,28 @@ static int clear(void **state)
     return ends_teardown(state);
 }
 
+/* Whether each interface that is up has its link: the kernel tells of bridges up to 1 s later. */
+static bool all_run(void)
+{
+    struct ifaddrs *list;
+    bool all = true;
+
+    assert_int_equal(getifaddrs(&list), 0);
+    for (const struct ifaddrs *i = list; i; i = i->ifa_next)
+        all = all && (!(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_RUNNING);
+    freeifaddrs(list);
+    return all;
+}
+
 static void lay(const char *commands)
 {
     if (!space_run(commands))
         fail_msg("ip(8) cannot: %s", commands);
+    for (int ms = 0; !all_run(); ms += 10) {
+        if (ms >= 10000)
+            fail_msg("an interface stays without its link after: %s", commands);
+        usleep(10000);
+    }
 }
 
 /* The names of the interfaces that are offered to who asks as Open MPI does, in order. */
