@@ -284,6 +284,26 @@ static void mrd_tx_lacks_room__for_all_pieces(void **state)
     pair_end(p);
 }
 
+/* A pair whose first message arrived; any network carries `base` bytes of payload. */
+static struct mrd_tx_half *begin_with_base(struct pair *p, uint32_t base, bool probes)
+{
+    pair_config(p);
+    p->config.mover.payload_base = base;
+    p->config.mover.probes = probes;
+    pair_open(p);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(p, p->now + MRD_SEC);
+    return pair_peer(p, 0)->tx;
+}
+
+/* To the end's next deadline. */
+static void pass_time(struct pair *p, unsigned at)
+{
+    uint64_t at_ns = mrd_engine_deadline(p->end[at].e);
+
+    p->now = at_ns > p->now ? at_ns : p->now;
+}
+
 /*
  * Two packets are in flight when the route takes less, and what lies behind it takes even less. Tail
  * probes send one of them in pieces again and again, and then the other one. That this was lost when
@@ -293,24 +313,17 @@ static void mrd_tx_probe__each_one_in_pieces_counts(void **state)
 {
     enum { PIECE = PAIR_PAYLOAD / 2, PROBES = 12 };
     struct pair *p = &pair;
+    struct mrd_tx_half *tx = begin_with_base(p, PIECE / 2, false);
     uint32_t turns = 0;
-    struct mrd_tx_half *tx;
 
     (void)state;
-    pair_config(p);
-    p->config.mover.payload_base = PIECE / 2;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    tx = pair_peer(p, 0)->tx;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 2);
     mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, PIECE);
     while (tx->loss.probes < PROBES) {
         uint32_t probes = tx->loss.probes, psn = tx->probes.copy_psn;
-        uint64_t at = mrd_engine_deadline(p->end[0].e);
 
-        p->now = at > p->now ? at : p->now;
+        pass_time(p, 0);
         p->end[1].num_inbox = 0; /* lost */
         tx->pmtu.losses = 0;     /* as if one as large was acked */
         pair_turn(p, 0);
@@ -333,16 +346,10 @@ static void mrd_rx_ack__of_a_packet_without_its_payload(void **state)
 {
     enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };
     struct pair *p = &pair;
+    struct mrd_tx_half *tx = begin_with_base(p, PAIR_PAYLOAD / 4, false);
     struct mrd_sent *rec;
-    struct mrd_tx_half *tx;
 
     (void)state;
-    pair_config(p);
-    p->config.mover.payload_base = PAIR_PAYLOAD / 4;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    tx = pair_peer(p, 0)->tx;
     tx->pmtu.losses = LOSSES;
     tx->pmtu.most = PAIR_PAYLOAD * 3 / 4;
     pair_post(p, 0, MRD_WR_SEND, 0, LENGTH); /* there is no receive */
@@ -353,9 +360,7 @@ static void mrd_rx_ack__of_a_packet_without_its_payload(void **state)
     pair_turn(p, 1);
     pair_turn(p, 0);
     while (!rec->bare) {
-        uint64_t at = mrd_engine_deadline(p->end[0].e);
-
-        p->now = at > p->now ? at : p->now;
+        pass_time(p, 0);
         tx->pmtu.losses = LOSSES; /* that of the whole packet counts */
         pair_turn(p, 0);
     }
@@ -370,21 +375,52 @@ static void mrd_rx_ack__of_a_packet_without_its_payload(void **state)
     pair_end(p);
 }
 
+/*
+ * The memory of one of several small messages goes while their packet is lost. It goes again without
+ * that one, and what is left is still more than any network carries: its losses tell.
+ */
+static void mrd_rx_ack__of_a_packet_without_a_small_message(void **state)
+{
+    enum { LENGTH = PAIR_PAYLOAD / 4, LEFT = 2 };
+    struct pair *p = &pair;
+    struct pair_end *a = &p->end[0];
+    struct mrd_tx_half *tx = begin_with_base(p, LENGTH, false);
+    struct mrd_mr *mr = a->mr;
+    struct mrd_sent *rec;
+    int error;
+
+    (void)state;
+    for (uint32_t i = 0; i < LEFT; i++)
+        pair_post(p, 0, MRD_WR_RDMA_WRITE, i * LENGTH, LENGTH);
+    a->mr = mrd_engine_reg_mr(a->e, a->pd, a->memory, sizeof(a->memory), 0,
+                              &(struct mrd_mover_mr){0}, &error);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, LEFT * LENGTH, LENGTH);
+    assert_int_equal(pair_tx(p, 0), 1);
+    assert_int_equal(mrd_engine_dereg_mr(a->e, a->mr, p->now), 0);
+    a->mr = mr;
+    rec = mrd_sent_get(&tx->sent, tx->sent.una);
+    for (unsigned sent = 2; sent <= 3; sent++) {
+        tx->pmtu.losses = 0;
+        while (rec->tx_count < sent) {
+            p->end[1].num_inbox = 0; /* lost */
+            pass_time(p, 0);
+            pair_turn(p, 0);
+        }
+    }
+    assert_int_equal(tx->pmtu.losses, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    assert_memory_equal(p->end[1].memory, a->memory, LEFT * LENGTH);
+    pair_end(p);
+}
+
 /* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
 static void mrd_rx_ack__of_a_probe_that_seemed_lost(void **state)
 {
     struct pair *p = &pair;
+    struct mrd_tx_half *tx = begin_with_base(p, PAIR_PAYLOAD / 2, true);
     struct mrd_sent *probe = NULL;
-    struct mrd_tx_half *tx;
 
     (void)state;
-    pair_config(p);
-    p->config.mover.payload_base = PAIR_PAYLOAD / 2;
-    p->config.mover.probes = true;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    tx = pair_peer(p, 0)->tx;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
     pair_tx(p, 0);
     for (uint32_t psn = tx->sent.una; psn != tx->sent.next && !probe; psn++)
@@ -460,6 +496,7 @@ int main(void)
         cmocka_unit_test(mrd_tx_lacks_room__for_all_pieces),
         cmocka_unit_test(mrd_tx_probe__each_one_in_pieces_counts),
         cmocka_unit_test(mrd_rx_ack__of_a_packet_without_its_payload),
+        cmocka_unit_test(mrd_rx_ack__of_a_packet_without_a_small_message),
         cmocka_unit_test(mrd_rx_ack__of_a_probe_that_seemed_lost),
     };
 
