@@ -53,12 +53,14 @@ preferred()
     return 1
 }
 
-# private NAME MESSAGES WINDOW PAUSE_MS PATHS: while these go, the kernel makes the next temporary address, and then takes
-# the first one away. New sockets leave from the next one at once.
-private()
+# try_private NAME MESSAGES WINDOW PAUSE_MS PATHS: while these go, the kernel makes the next temporary address, and then
+# takes the first one away. New sockets leave from the next one at once. stalled: a host stood still for so long that
+# the client tried another source, as it should; then it has nothing to say of addresses that are deprecated.
+try_private()
 {
     local old next
 
+    stalled=false
     set_up
     ip netns exec "$a" sysctl -qw net.ipv6.conf.l1.use_tempaddr=2 net.ipv6.conf.l1.dad_transmits=0
     ip -n "$a" addr del fd01::1/64 dev l1
@@ -71,10 +73,27 @@ private()
     next=$(preferred) || fail "$1: no address follows $old"
     [[ $(ip -n "$a" -6 route get fd01::2) == *"src ${next%/*} "* ]] || fail "$1: new sockets do not leave from $next"
     wait_for_answers $(($(grep -c '^answered' "$scratch/client") + 3))
+    if grep -q 'leave from' "$scratch/client.log"; then
+        stalled=true
+        return
+    fi
     [[ $(grep '^from' "$scratch/server") == "from [${old%/*}]" ]] || { show; fail "$1: $old was left while it was there"; }
     ip -n "$a" addr del "$old" dev l1
     finish "$1" 2
     [[ $(grep '^from' "$scratch/server" | tail -n 1) == "from [${next%/*}]" ]] || { show; fail "$1: not from $next"; }
+}
+
+# private NAME MESSAGES WINDOW PAUSE_MS PATHS
+private()
+{
+    local try
+
+    for ((try = 0; try < 3; try++)); do
+        try_private "$@"
+        $stalled || return 0
+    done
+    show
+    fail "$1: another source was tried each time"
 }
 
 private 'IPv6, temporary addresses, idle' 40 1 300 4
