@@ -29,28 +29,19 @@ static void give_memory(void *arg, void *ptr, size_t bytes)
     free(ptr);
 }
 
-/* The numbers of fill_mover() in transport/udp/udp.c, over IPv4; payloads of 4,096 or 1,408 bytes. */
+/* As fill_mover() in transport/udp/udp.c does, over IPv4; payloads of 4,096 or 1,408 bytes. */
 static struct mrd_mover udp_mover(uint32_t payload_bytes)
 {
     struct mrd_mover m = {
-        .rto_floor_ns = 2 * MRD_MSEC,
-        .base_rtt_ns = 50 * MRD_USEC,
-        .ack_every = MRD_UDP_ACK_EVERY,
-        .ack_bytes = MRD_UDP_ACK_BYTES,
-        .ack_delay_ns = 100 * MRD_USEC,
         .payload_bytes = payload_bytes,
-        .quantum = MRD_UDP_SEGMENTS_MAX,
-        .burst_bytes = MRD_UDP_SUPERPACKET_BYTES,
         .paths = MRD_UDP_PATHS_DEFAULT,
-        .tracker = 4096,
-        .cwnd_cap_bytes = 512 << 10,
-        .cwnd_start_bytes = 64 << 10,
         .rx_buffer_bytes = 2 * MRD_UDP_RCVBUF_BYTES,
         .rx_packet_overhead = payload_bytes > 2048 ? 4256 : 800,
         .header_bytes = 42,
         .copies = true,
     };
 
+    mrd_mover_fill_sockets(&m);
     return m;
 }
 

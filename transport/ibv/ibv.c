@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/mover.h"
+
 enum {
     /* Steps between two looks for events of the device: each look is a system call. */
     EVENT_TURNS = 1024,
@@ -31,37 +33,19 @@ static uint64_t ibv_now_ns(struct mrd_backend *b)
 
 /* -------------------------------------------------------------------- open, close */
 
-/*
- * Numbers for a software device, whose work the kernel does, and for hardware. A kernel works in
- * runs, between what else its processors have to do. So a packet's round trip takes as long as the
- * work before it in those runs. And an ack costs as much as a packet of data.
- */
 static void fill_mover(struct mrd_ibv *ibv)
 {
     struct mrd_mover *m = &ibv->base.mover;
-    bool software = ibv->port.link_bps == 0;
 
     *m = (struct mrd_mover){
-        .link_bps = ibv->port.link_bps,
-        .rto_floor_ns = software ? 8000 * 1000 : 500 * 1000,
-        .base_rtt_ns = software ? 8000 * 1000 : 0,
-        .ack_every = software ? 32 : 8,
-        .ack_delay_ns = software ? 1000 * 1000 : 20 * 1000,
         .payload_bytes = ibv->payload_bytes,
-        /*
-         * The packets of a quantum are one post: a system call where software does the
-         * device's work.
-         */
-        .quantum = software ? 32 : 1,
         .paths = ibv->num_paths,
-        .tracker = 2048,
-        .cwnd_cap_bytes = 512 << 10,
-        .cwnd_start_bytes = 64 << 10,
         /* Counted in slots: each datagram takes one, whatever its size. */
         .rx_buffer_bytes = ibv->port.rx_slots * (ibv->payload_bytes + MRD_IBV_HEADER_ROOM),
         .header_bytes = ibv->port.v4 ? ROCE_V4_BYTES : ROCE_V6_BYTES,
         .copies = false,
     };
+    mrd_mover_fill_rdma(m, ibv->port.link_bps);
 }
 
 static int set_nonblocking(const struct mrd_ibv *ibv, int fd)

@@ -43,23 +43,13 @@ static void fill_mover(struct mrd_udp *udp)
     bool v6 = udp->family == AF_INET6 && !mrd_udp_addr_is_any(&udp->bound);
     struct mrd_mover *m = &udp->base.mover; /* rx_buffer_bytes was set when the socket was made */
 
-    m->link_bps = 0;
-    m->rto_floor_ns = 2 * 1000 * 1000;
-    m->base_rtt_ns = 50 * 1000;
-    m->ack_delay_ns = 100 * 1000;
+    mrd_mover_fill_sockets(m);
     m->payload_bytes = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_LOCAL;
     m->payload_usual = udp->mtu ? udp->mtu : MRD_UDP_PAYLOAD_JUMBO;
     m->payload_base = udp->mtu && udp->mtu < MRD_UDP_PAYLOAD_BASE ? udp->mtu : MRD_UDP_PAYLOAD_BASE;
     m->probes =
         !udp->mtu && mrd_udp_can(udp, MRD_UDP_LACKS_DF) && mrd_udp_can(udp, MRD_UDP_LACKS_DF6);
-    m->quantum = MRD_UDP_SEGMENTS_MAX;
-    m->burst_bytes = MRD_UDP_SUPERPACKET_BYTES;
-    m->ack_every = MRD_UDP_ACK_EVERY;
-    m->ack_bytes = MRD_UDP_ACK_BYTES;
     m->paths = udp->tx.num_paths;
-    m->tracker = 4096;
-    m->cwnd_cap_bytes = 512 << 10;
-    m->cwnd_start_bytes = 64 << 10;
     m->rx_packet_overhead = rx_packet_overhead(m->probes ? m->payload_base : m->payload_usual);
     m->header_bytes = (v6 ? 48 : 28) + ETHERNET_BYTES;
     m->reply_max = UINT16_MAX;

@@ -17,25 +17,18 @@
 
 #include "core/rng.h"
 #include "transport/backend.h"
+#include "transport/mover.h"
 
 enum {
     MRD_UDP_PATHS_DEFAULT = 32,
     MRD_UDP_PATHS_MAX = 256,
-    MRD_UDP_PATHS_GROWTH = 4, /* new_path() adds paths up to so many times the first number */
-
-    MRD_UDP_SEGMENTS_MAX = 64, /* in a superpacket that we send; every kernel takes so many */
-    MRD_UDP_SUPERPACKET_BYTES =
-        /* The loopback device silently splits superpackets of more than 65,493 payload bytes. */
-    65000,
+    MRD_UDP_PATHS_GROWTH = 4,    /* new_path() adds paths up to so many times the first number */
     MRD_UDP_PAYLOAD_BASE = 1088, /* at an MTU of 1,280, which IPv6 asks of every network */
     MRD_UDP_PAYLOAD_DEFAULT = 4096,
     MRD_UDP_PAYLOAD_JUMBO = 8192, /* where the MTU is 9,000 or nearly so */
     MRD_UDP_HEADER_ROOM = 96,     /* room for our header in front of a payload */
     /* To this machine, whose MTU is larger: four of them fill a superpacket. */
     MRD_UDP_PAYLOAD_LOCAL = (MRD_UDP_SUPERPACKET_BYTES / 4 - MRD_UDP_HEADER_ROOM) / 64 * 64,
-    /* Before an ack, at the latest, as senders ask several times a window: packets, */
-    MRD_UDP_ACK_EVERY = 30,
-    MRD_UDP_ACK_BYTES = 112 << 10, /* or segments of so many bytes: about two superpackets */
     MRD_UDP_RCVBUF_BYTES = 4 << 20,
     MRD_UDP_SNDBUF_BYTES = 1 << 20,
 };
