@@ -100,7 +100,8 @@ static void print_figures(const struct mrd_sim *sim, struct mrd_context *context
 
 int main(void)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.seed = 1, .links = LINKS});
+    struct mrd_sim *sim = mrd_sim_create(
+        &(struct mrd_sim_attr){.seed = 1, .links = LINKS, .knows = MRD_SIM_KNOWS_FABRIC});
     struct mrd_sim_link lossy;
     struct host a, b;
     char address[MRD_ADDRESS_MAX];

@@ -3,7 +3,8 @@
  * What movers of a kind know of the network, and how they time and pace packets, acks and windows.
  *
  * A mover fills its struct mrd_mover by one of these calls and by what is its own: sizes of packets
- * and headers, paths, buffers.
+ * and headers, paths, buffers. The simulator calls them too, for hosts that know no more than real
+ * ones (enum mrd_sim_knows), so its figures are those of the movers that it stands for.
  */
 #ifndef MRD_TRANSPORT_MOVER_H
 #define MRD_TRANSPORT_MOVER_H

@@ -12,7 +12,8 @@
  *     name it `reserved`.
  *  2. Zero must mean "the default" in what callers fill, and "unknown" in what the library fills:
  *     this is what callers and libraries that do not know the field have there. If zero is a value
- *     too, add a bit of comp_mask.
+ *     too, add a bit of comp_mask. Where an older caller is to go on with another value than the
+ *     default, the call looks at the caller's size: mrd_sim_create_sized() does.
  *  3. Leave the list of sized.c and tests/install/old_caller/0.1 as they are: they describe the
  *     first version.
  *  4. Describe the field in the man page of the call.

@@ -74,6 +74,19 @@ enum mrd_sim_wire_overhead {
     MRD_SIM_WIRE_HTSIM, /* as uet-htsim: payload + 64 of a data packet, 88 of an ack */
 };
 
+/*
+ * What hosts know of the network, and so the figures of their contexts: timers, bursts, how often
+ * acks leave. A link_bps of struct mrd_context_attr is the known rate with each of them.
+ */
+enum mrd_sim_knows {
+    /* As over UDP sockets: neither rate nor RTT; acks are rare, and packets leave in bursts. */
+    MRD_SIM_KNOWS_SOCKETS = 0,
+    /* As over an RDMA device: the rate of the host's link at the start, and no RTT. */
+    MRD_SIM_KNOWS_RDMA,
+    /* That rate, and in a topology the RTT of the longest way. No real host knows so much. */
+    MRD_SIM_KNOWS_FABRIC,
+};
+
 struct mrd_sim_attr {
     uint64_t comp_mask; /* 0 */
     uint64_t seed;
@@ -102,6 +115,9 @@ struct mrd_sim_attr {
     int payload_by_reference;
     /* In each queue, acks overtake data; they wait for the packet in service and earlier acks. */
     int ack_priority;
+    /* enum mrd_sim_knows. Callers compiled without this field have MRD_SIM_KNOWS_FABRIC. */
+    uint32_t knows;
+    uint32_t reserved; /* 0 */
 };
 
 /* `attr` may be NULL. NULL with errno EINVAL or ENOMEM. */

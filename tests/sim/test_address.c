@@ -23,7 +23,7 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
 static void sim_address__a_peer_id_that_comes_again(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = 1});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = 1});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
     uint32_t id, message;
     (void)state;
@@ -47,7 +47,7 @@ static void sim_address__a_peer_id_that_comes_again(void **state)
 /* A handle of another context is no address here. */
 static void sim_address__handle_of_another_context(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 3});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3});
     struct mrd_ah *own = w->node[HOST_0].ah[HOST_2];
     uint32_t message;
     (void)state;

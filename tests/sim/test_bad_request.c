@@ -30,7 +30,7 @@ static void some_beside(struct beside *b)
 
 static struct sim_world *create(enum mrd_order order, uint32_t rnr_retry)
 {
-    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                   .qps = 2,
                                                   .recv_bytes = 1 << 20,
                                                   .order = order,
@@ -254,7 +254,7 @@ static void bad_request__rnr_retry_for_ever(void **state)
  */
 static void dead_peer(uint64_t timeout_ns, bool known)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = 3,
                                                                  .rate_bps = 10000000000,
                                                                  .recv_bytes = 1 << 20,
@@ -314,7 +314,7 @@ static void dead_peer__within_its_timeout(void **state)
 /* What is posted to a dead peer later gets its own time, and its own event. */
 static void dead_peer__posted_again(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 200 * MSEC_NS});
     (void)state;
 

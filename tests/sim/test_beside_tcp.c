@@ -28,7 +28,6 @@ static double share(const struct scene *s, uint64_t seed)
     struct cubic *tcp = NULL;
     struct pump pump;
 
-    sim_imitate_sockets(w);
     sim_close(w, HOST_1);
     sim_close(w, HOST_3);
     pump_start(&pump, w, HOST_0, HOST_2);

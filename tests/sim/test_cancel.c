@@ -17,7 +17,7 @@ static void to_error(struct sim_world *w, uint32_t host, uint32_t qp)
 /* Hosts that know each other's round trip time, so that probes are quick. */
 static struct sim_world *warm_world(const struct sim_options *options)
 {
-    struct sim_world *w = sim_world_create(options);
+    struct sim_world *w = sim_fabric_world(options);
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_write(w, HOST_1, HOST_0, 64);
@@ -266,7 +266,7 @@ static void sim_abort__ends_the_receive(void **state)
 static void abort_finds_room(const char *cc)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;

@@ -60,7 +60,6 @@ static void run_case(const struct caps_case *c, uint64_t seed)
 
     for (uint32_t i = 0; i < PATHS; i++)
         buckets.tokens[i] = BUCKET_BYTES;
-    sim_imitate_sockets(w);
     mrd_sim_set_tap(w->sim, cap, &buckets);
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, c->run_ns / 3); /* the buckets are full at first */

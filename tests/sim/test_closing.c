@@ -11,7 +11,7 @@ enum { ROUNDS = 1500, LOSS_PPM = 50000 };
 /* The receiver closes as soon as it has its message, while 5% of the packets are lost. */
 static void receiver_closes(enum mrd_order order, uint32_t len)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = order,
                                                                  .recv_bytes = len,
                                                                  .loss_ppm = LOSS_PPM,
@@ -52,7 +52,7 @@ static void sim_close__what_was_delivered_succeeds(void **state)
 static void sim_close__half_messages_end(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .rate_bps = 10000000000});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .rate_bps = 10000000000});
     (void)state;
 
     sim_send(w, HOST_1, HOST_0, 64); /* so that the one who closes has something to ack */
@@ -72,7 +72,7 @@ static void sim_close__half_messages_end(void **state)
 /* The acks leave on different paths. */
 static void sim_close__acks_take_different_paths(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
     uint32_t first, path[MRD_FAREWELL_ACKS], num = 0;
     (void)state;

@@ -11,7 +11,7 @@ enum { MULTI = 20000, WRITES = 6 };
 
 static struct sim_world *world(enum mrd_order order, bool straight, uint32_t loss_ppm)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = order,
                                                                  .straight = straight,
                                                                  .loss_ppm = loss_ppm,

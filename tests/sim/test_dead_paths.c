@@ -13,7 +13,7 @@ enum { WARM_UP = 64, WARM_UP_BYTES = 32 << 10, BULK_BYTES = 4 << 20, PATHS = 16 
  */
 static void sim_dead_paths__fastest_of_all(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .links = 8, .paths = 8, .delay_ns = 20000});
     struct mrd_sim_link link;
     (void)state;
@@ -64,7 +64,7 @@ static void sim_dead_paths__most_of_them(void **state)
     (void)state;
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
         for (uint64_t run = 0; run < 10; run++) {
-            struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed() + run,
+            struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed() + run,
                                                                          .links = PATHS,
                                                                          .paths = PATHS,
                                                                          .rate_bps = 1000000000,
@@ -96,7 +96,7 @@ static void sim_acks__before_data(void **state)
     static const struct mrd_sim_topology topology = {
         4, 2, 0, {{2, 2, 0, 100000000000, 500, 300}, {2, 0, 0, 100000000000, 500, 300}}};
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .topology = &topology});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .topology = &topology});
     (void)state;
 
     sim_write(w, HOST_0, HOST_1, BULK_BYTES);

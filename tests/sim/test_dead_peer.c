@@ -49,7 +49,7 @@ static bool is_first(void *arg, const struct wire_packet *p)
 static void dead_ordered(uint32_t peers)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(),
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                .hosts = peers + 2,
                                                .order = MRD_ORDER_MSG,
                                                .no_receives = true,
@@ -97,7 +97,7 @@ static void sim_dead_peer__gives_back_what_it_reserved(void **state)
 static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(),
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                .order = order,
                                                .rate_bps = 10000000000,
                                                .peer_timeout_ns = TIMEOUT_MS * MSEC_NS});
@@ -143,7 +143,7 @@ static void sim_stopped__receive_ends(void **state)
 static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(),
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                .order = order,
                                                .peer_timeout_ns = TIMEOUT_MS * MSEC_NS,
                                                .challenge_ns = 4 * SEC_NS,
@@ -208,7 +208,7 @@ static void sim_restart__next_life_is_reached(void **state)
 static void sim_restart__news_of_it_fails_what_was_sent(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
     uint32_t sent, received;
     (void)state;
@@ -243,7 +243,7 @@ static void sim_reachable__means_that_our_packets_are_acked(void **state)
     (void)state;
     for (unsigned busy = 0; busy < 3; busy++) {
         struct sim_world *w =
-            sim_world_create(&(struct sim_options){.seed = test_seed(),
+            sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                    .qps = 2,
                                                    .peer_timeout_ns = TIMEOUT_MS * MSEC_NS,
                                                    .send_wr = 4096});
@@ -282,7 +282,7 @@ static void sim_reachable__means_that_our_packets_are_acked(void **state)
 /* A sender that waits for a minute survives a cut of 25 s, though its target waits for 8 s only. */
 static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .order = order, .rate_bps = 10000000000});
     uint32_t message;
 

@@ -25,7 +25,7 @@ enum {
 
 static struct sim_world *world(uint64_t seed, uint64_t ecn_bytes)
 {
-    return sim_world_create(&(struct sim_options){.seed = seed,
+    return sim_fabric_world(&(struct sim_options){.seed = seed,
                                                   .links = LINKS,
                                                   .paths = PATHS,
                                                   .rate_bps = LINK_BPS,
@@ -206,7 +206,6 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
     uint32_t first;
 
     (void)state;
-    sim_imitate_sockets(w);
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, 20 * MSEC_NS);
     first = tap->num;
@@ -247,7 +246,7 @@ static void sim_no_marks__narrow_link(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                      .links = 1,
                                                                      .paths = PATHS,
                                                                      .rate_bps = LINK_BPS,
@@ -292,12 +291,13 @@ static void check_joiner(const struct joiner_scene *scene, uint64_t seed)
                                               {{4, 4, 0, scene->rate_bps, scene->delay_ns, 0},
                                                {1, 0, 0, scene->rate_bps, scene->delay_ns, 0}}};
     struct sim_world *w = sim_world_create(&(struct sim_options){
-        .seed = seed, .topology = &topology, .queue_bytes = scene->queue_bytes});
+        .knows = scene->sockets ? MRD_SIM_KNOWS_SOCKETS : MRD_SIM_KNOWS_FABRIC,
+        .seed = seed,
+        .topology = &topology,
+        .queue_bytes = scene->queue_bytes});
     struct pump pumps[2];
     double gbps[2];
 
-    if (scene->sockets)
-        sim_imitate_sockets(w);
     pump_start(&pumps[0], w, HOST_0, HOST_2);
     pump_start(&pumps[1], w, HOST_1, HOST_2);
     pump_run(pumps, 1, 20 * MSEC_NS, NULL);
@@ -380,7 +380,6 @@ static void sim_no_marks__many_senders_share(void **state)
         double gbps[SENDERS], sum = 0, squares = 0;
         struct pump pumps[SENDERS];
 
-        sim_imitate_sockets(w);
         for (uint32_t k = 0; k < SENDERS; k++)
             pump_start(&pumps[k], w, k, SENDERS);
         pump_run(pumps, SENDERS, 300 * MSEC_NS, NULL);
@@ -445,7 +444,6 @@ static void sim_no_marks__senders_with_late_acks_share(void **state)
 
         mrd_rng_init(&late.rng, seed);
         mrd_sim_set_tap(w->sim, hold, &late);
-        sim_imitate_sockets(w);
         for (uint32_t k = 0; k < SENDERS; k++)
             pump_start(&pumps[k], w, k, SENDERS + k);
         pump_run(pumps, SENDERS, 500 * MSEC_NS, NULL);

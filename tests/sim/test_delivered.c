@@ -28,7 +28,7 @@ static bool lose_first;
 static struct scene begin(enum mrd_wr_opcode later)
 {
     struct scene s = {
-        .w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+        .w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                     .order = MRD_ORDER_MSG,
                                                     .qps = 2,
                                                     .peer_timeout_ns = TIMEOUT_MS * MSEC_NS})};
@@ -154,7 +154,7 @@ static void sim_delivered__abort_finds_no_queue_pair(void **state)
 static void sim_delivered__a_refused_message_leaves_its_place(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG});
     uint32_t bad, good;
     (void)state;
 

@@ -37,8 +37,10 @@ static struct mrd_sim *make_sim(uint64_t seed)
                   .rate_bps = 100000000000,
                   .delay_ns = 1000},
                  {.radix_down = HOSTS / LEAF_HOSTS, .rate_bps = 100000000000, .delay_ns = 1000}}};
-    struct mrd_sim_attr attr = {
-        .seed = seed, .topology = &topology, .link = {.queue_bytes = 1 << 20}};
+    struct mrd_sim_attr attr = {.seed = seed,
+                                .topology = &topology,
+                                .link = {.queue_bytes = 1 << 20},
+                                .knows = MRD_SIM_KNOWS_FABRIC};
     struct mrd_sim *sim = mrd_sim_create(&attr);
 
     assert_non_null(sim);

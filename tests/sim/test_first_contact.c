@@ -9,7 +9,8 @@ enum { BYTES = 100 };
 
 static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
 {
-    struct sim_world *w = forge_begin(tape, &(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
                                                                   .hosts = 3,
                                                                   .recv_bytes = 1 << 20,
                                                                   .challenge_ns = challenge_ns,
@@ -448,9 +449,11 @@ static void sim_challenge__table_under_pressure(void **state)
 {
     enum { PEERS = 8, STRANGERS = 100 };
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){
-                   .seed = test_seed(), .hosts = 4, .max_peers = PEERS, .no_challenge = true});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
+                                                                   .hosts = 4,
+                                                                   .max_peers = PEERS,
+                                                                   .no_challenge = true});
     struct mrd_wire_head head = {
         .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
     uint8_t buf[FORGE_BYTES_MAX];

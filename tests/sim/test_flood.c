@@ -21,7 +21,7 @@ static void forge(struct sim_world *w, struct stranger *st)
 
 static void sim_flood__newcomers_get_in(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .hosts = HOSTS, .recv_bytes = 4096});
     struct stranger *st = stranger_create(w->sim, HOSTS, test_seed());
     uint64_t end_ns;

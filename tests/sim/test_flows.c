@@ -57,7 +57,7 @@ static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
 {
     (void)state;
     for (unsigned remote = 0; remote < 2; remote++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                      .order = MRD_ORDER_MSG,
                                                                      .loss_ppm = 20000,
                                                                      .recv_bytes = 100,
@@ -92,7 +92,7 @@ static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
  */
 static void sim_flow__room_is_made_for_the_next(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 4, .qps = 8, .recv_bytes = 100});
     uint32_t index;
     (void)state;
@@ -115,7 +115,7 @@ static void sim_flow__room_is_made_for_the_next(void **state)
  */
 static void sim_flow__posted_while_it_is_closed(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = MRD_ORDER_MSG,
                                                                  .jitter_ns = 20000,
                                                                  .loss_ppm = 100000,
@@ -154,7 +154,7 @@ static bool lose_late(void *arg, const struct wire_packet *p)
 
 static void sim_flow__close_does_not_forget_what_waits(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG, .recv_bytes = 100});
     struct wiretap *tap;
     bool lose = true;
@@ -206,7 +206,7 @@ static bool to_the_dead(void *arg, const struct wire_packet *p)
 static void sim_share__of_refusals(void **state)
 {
     enum { DEAD = 14, HEALTHY = 15, EACH = 200, REFUSALS = 128 };
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = 16,
                                                                  .qps = 2,
                                                                  .send_wr = EACH,
@@ -260,7 +260,7 @@ static void sim_share__of_refusals(void **state)
 static void sim_share__only_what_needs_a_refusal_is_dropped(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .recv_bytes = 20000});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .recv_bytes = 20000});
     struct mrd_engine *e = engine(w, HOST_1);
     uint32_t bad, num;
     (void)state;

@@ -20,9 +20,11 @@ static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
 /* A table of which strangers hold all places but one, which host 1 takes. */
 static struct sim_world *fill_table(struct forge_tape *tape)
 {
-    struct sim_world *w = forge_begin(
-        tape, &(struct sim_options){
-                  .seed = test_seed(), .no_challenge = true, .hosts = 4, .max_peers = 8});
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .no_challenge = true,
+                                                                  .hosts = 4,
+                                                                  .max_peers = 8});
 
     for (uint32_t i = 0; i < 7; i++)
         stranger(w, HOST_0, i);
@@ -115,7 +117,8 @@ static void sim_identity__restart_after_a_busy_is_told(void **state)
 static void sim_receive_half__stays_under_pressure(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
                                                                    .no_challenge = true,
                                                                    .hosts = 4,
                                                                    .max_peers = 8,

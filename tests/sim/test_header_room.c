@@ -14,7 +14,7 @@ enum {
  */
 static void share_packets(enum mrd_wr_opcode opcode, enum mrd_order order, uint32_t len)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = 7, .order = order});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = 7, .order = order});
 
     for (uint32_t i = 0; i < MESSAGES; i++)
         sim_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_1, .len = len, .opcode = opcode});

@@ -42,7 +42,7 @@ static struct result run(const struct trial *t, enum mrd_order order)
     options.seed = options.seed ? options.seed : test_seed();
     options.order = order;
     options.recv_bytes = 64 << 20;
-    w = sim_world_create(&options);
+    w = sim_fabric_world(&options);
     if (t->prepare)
         t->prepare(w);
     for (uint32_t i = 0; i < 8; i++) {
@@ -402,7 +402,7 @@ static uint64_t longest_gap_ns(struct sim_world *w, uint32_t message)
 static struct result with_dead_path(uint64_t seed, enum mrd_order order, bool dies,
                                     uint64_t *gap_ns)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = seed,
                               .order = order,
                               .paths = 8,

@@ -2,24 +2,23 @@
 /*
  * Losses that are neither a queue's nor a policer's take no more of the rate than they must; and
  * those of a policer that several hosts share starve none. Hosts that always have something to
- * send, with what the mover of sockets sets.
+ * send, with what sockets know.
  */
+#include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
+#include "transport/context.h"
 
 enum { LINKS = 4, PATHS = 16, PAYLOAD_BYTES = 1408 };
 
 static struct sim_world *world(uint64_t delay_ns, uint64_t rate_bps, uint32_t links)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                                 .links = links,
-                                                                 .paths = PATHS,
-                                                                 .mtu = PAYLOAD_BYTES,
-                                                                 .rate_bps = rate_bps,
-                                                                 .delay_ns = delay_ns});
-
-    sim_imitate_sockets(w);
-    return w;
+    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                  .links = links,
+                                                  .paths = PATHS,
+                                                  .mtu = PAYLOAD_BYTES,
+                                                  .rate_bps = rate_bps,
+                                                  .delay_ns = delay_ns});
 }
 
 static void change(struct sim_world *w, int from, int to, uint32_t links,
@@ -163,6 +162,16 @@ static void sim_losses__flapping_link_rate_stays(void **state)
 }
 
 /*
+ * Bursts as short in packets as those of large ones. With 43 small ones to a superpacket, loss of
+ * 1 % leaves less of the rate on a longer way than the test asks for.
+ */
+static void shorten_bursts(struct sim_world *w)
+{
+    for (uint32_t host = 0; host < w->options.hosts; host++)
+        mrd_context_engine(w->node[host].context)->config.mover.quantum = 15;
+}
+
+/*
  * Random loss, and then a longer way: what is taken for a queue is the way's length, and does
  * not drop.
  */
@@ -178,6 +187,7 @@ static void sim_losses__longer_way_and_little_loss_rate_stays(void **state)
         struct sim_world *w = world(25 * USEC_NS, 25000000000, LINKS);
         struct pump pump;
 
+        shorten_bursts(w);
         change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, 200 * MSEC_NS);
@@ -239,7 +249,6 @@ static double least_share(uint64_t seed)
     struct pump pumps[FLOWS];
     double gbps[FLOWS], least;
 
-    sim_imitate_sockets(w);
     mrd_sim_set_tap(w->sim, police, &policer);
     for (uint32_t i = 0; i < FLOWS; i++)
         pump_start(&pumps[i], w, i, HOST_3);

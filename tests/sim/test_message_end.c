@@ -68,7 +68,7 @@ static bool loses_first_end_ack(void *arg, const struct wire_packet *p)
 static struct wiretap *write_tapped(const struct sim_options *options, uint32_t len,
                                     wiretap_rule *rule, struct first_end_ack *first)
 {
-    struct sim_world *w = sim_world_create(options);
+    struct sim_world *w = sim_fabric_world(options);
     struct wiretap *tap;
 
     for (uint32_t i = 0; i < 4; i++) {

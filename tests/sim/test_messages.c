@@ -14,7 +14,7 @@ enum { ONE_WAY_NS = 5500 }; /* delay and serialisation of one packet, rounded up
 /* A world whose hosts know each other's round trip time. */
 static struct sim_world *warm_world(const struct sim_options *options)
 {
-    struct sim_world *w = sim_world_create(options);
+    struct sim_world *w = sim_fabric_world(options);
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_write(w, HOST_1, HOST_0, 64);
@@ -83,7 +83,7 @@ static void sim_refusal__lost_is_no_success(void **state)
 static void sim_refusal__acked_psn_is_reported_at_once(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
     (void)state;
 
@@ -132,7 +132,7 @@ static void sim_refusal__names_one_message_of_a_packet(void **state)
 /* A refused PSN counts as received: its copies are not executed when a receive is there by then. */
 static void sim_refusal__copies_of_the_refused_packet_are_duplicates(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .no_receives = true, .rnr_timer_ns = 200 * USEC_NS});
     struct wiretap *tap = wiretap_open(w);
     (void)state;
@@ -157,7 +157,7 @@ static void sim_refusal__copies_of_the_refused_packet_are_duplicates(void **stat
 /* rnr_retry retries and one attempt before them, each in full, then an error. */
 static void sim_rnr__retries_are_counted(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .no_challenge = true,
                                                                  .no_receives = true,
                                                                  .rnr_limited = true,
@@ -185,7 +185,7 @@ static void sim_rnr__retries_are_counted(void **state)
 /* A new attempt begins when every packet of the old one was acked: they never overlap. */
 static void sim_rnr__attempts_do_not_overlap(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .no_challenge = true, .no_receives = true});
     struct wiretap *tap = wiretap_open(w);
     (void)state;
@@ -228,7 +228,7 @@ static uint32_t highest_psn(const struct wiretap *tap, uint32_t from)
 static void refusals_find_room(const char *cc)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_ACK] = WIRE_ALL;
@@ -287,7 +287,7 @@ static void sim_refusal__has_psns_beyond_those_of_data(void **state)
 static void sim_refusal__in_both_directions_at_once(void **state)
 {
     for (uint32_t lost = 0; lost <= 4; lost++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed() + lost});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed() + lost});
         struct wiretap *tap = wiretap_open(w);
         (void)state;
 
@@ -319,7 +319,7 @@ static bool is_of_first_id(void *arg, const struct wire_packet *p)
 static void sim_id__one_that_lasts_holds_up_nobody(void **state)
 {
     enum { MESSAGES = 150 }; /* more would fill the window of PSNs, at whose begin its packet is */
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap = wiretap_open(w);
     bool held = true;
     uint32_t done = 0;
@@ -345,7 +345,7 @@ static void sim_id__one_that_lasts_holds_up_nobody(void **state)
 /* Queue pairs take turns, packet by packet, where all would have something to send. */
 static void sim_share__queue_pairs_take_turns(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t first = 0, last = 0, packets[2] = {0, 0}, psn_next = 0;
     (void)state;
@@ -390,7 +390,7 @@ static void sim_self__every_opcode(void **state)
     (void)state;
 
     for (uint32_t mode = 0; mode < 4; mode++) {
-        struct sim_world *w = sim_world_create(
+        struct sim_world *w = sim_fabric_world(
             &(struct sim_options){.seed = test_seed() + mode,
                                   .hosts = 1,
                                   .loss_ppm = mode & 1 ? 50000 : 0,
@@ -411,7 +411,7 @@ static void sim_self__every_opcode(void **state)
 static void sim_self__refused_and_flushed(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 1, .qps = 2});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 1, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
     (void)state;
 

@@ -12,7 +12,7 @@ enum { MOVED = 5 };
 
 static struct sim_world *world(void)
 {
-    return sim_world_create(&(struct sim_options){
+    return sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .recv_bytes = 4096, .peer_timeout_ns = TIMEOUT_NS});
 }
 

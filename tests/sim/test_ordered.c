@@ -18,7 +18,7 @@ static struct sim_world *ordered_world(struct sim_options options)
     options.seed = test_seed();
     options.order = MRD_ORDER_MSG;
     options.no_receives = true;
-    w = sim_world_create(&options);
+    w = sim_fabric_world(&options);
     for (uint32_t from = 0; from < w->options.hosts; from++) {
         if (from != HOST_1)
             sim_write(w, from, HOST_1, 64);
@@ -449,7 +449,7 @@ static void fail_qp(struct sim_world *w, uint32_t host, uint32_t qp)
 /* The sender's own table is full: told at post. */
 static void sim_flows__sender_full_is_eagain(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 1, .qps = 2});
     uint32_t index;
     (void)state;
@@ -468,7 +468,7 @@ static void sim_flows__sender_full_is_eagain(void **state)
 /* The target's table is full: in-window packets are taken and refused, none is dropped. */
 static void sim_flows__target_full_is_a_refusal(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .hosts = 4, .qps = 2, .order = MRD_ORDER_MSG, .max_flows = 1});
     (void)state;
 
@@ -499,7 +499,7 @@ static void sim_flows__target_full_is_a_refusal(void **state)
  */
 static void sim_flows__begin_with_the_oldest_message_owed(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = 4,
                                                                  .qps = 2,
                                                                  .order = MRD_ORDER_MSG,

@@ -30,7 +30,7 @@ static void set_blackhole(struct sim_world *w, int on)
 static struct wiretap *write_with_outage(const char *spray, uint64_t seed)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS, .spray = spray});
+        sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS, .spray = spray});
     struct wiretap *tap = wiretap_open(w);
     uint32_t message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     uint64_t start_ns = mrd_sim_now(w->sim);
@@ -129,7 +129,7 @@ static void sim_path_probe__no_data_on_a_dead_path(void **state)
 static void sim_path_probe__not_when_idle(void **state)
 {
     uint64_t seed = test_seed(), probes;
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
     (void)state;
 
     set_blackhole(w, 1);
@@ -169,7 +169,7 @@ static void sim_path_probe__failed_among_bursts(void **state)
 {
     (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_path_attr path;
 
         set_delay(w, 5 * MSEC_NS);
@@ -203,7 +203,7 @@ static void sim_path_probe__failed_one_message_at_a_time(void **state)
 {
     (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_sim_link link;
 
         for (uint32_t i = 0; i < 100; i++) {
@@ -232,7 +232,7 @@ static void sim_path_probe__late_path_is_not_given_up(void **state)
 {
     (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = PATHS});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_sim_link link;
 
         for (uint32_t i = 0; i < 100; i++) {
@@ -262,7 +262,7 @@ static void sim_path_probe__the_first_are_all_dead(void **state)
 
     (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .paths = MANY});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = MANY});
 
         for (uint32_t i = 0; i < MRD_PATHS_FIRST; i++) {
             struct mrd_sim_link link;

@@ -7,7 +7,7 @@ enum { PATHS = 8, SAMPLES = 200 };
 /* Loss that is the same everywhere says nothing about a path: none dies, half stay in use. */
 static void sim_path__uniform_loss_kills_none(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .paths = PATHS, .loss_ppm = 300000});
     struct mrd_path_attr attr;
     uint64_t least = UINT64_MAX, most = 0;
@@ -75,7 +75,7 @@ static void sim_marks__of_the_last_hop_cut_the_window(void **state)
                                   .paths = PATHS,
                                   .ecn_min_bytes = 8000,
                                   .ecn_max_bytes = 16000};
-    struct sim_world *w = sim_world_create(&options);
+    struct sim_world *w = sim_fabric_world(&options);
     struct view v = transfer_view(w);
     (void)state;
 
@@ -95,7 +95,7 @@ static void sim_marks__of_one_path_move_traffic(void **state)
                                   .paths = PATHS,
                                   .ecn_min_bytes = 8000,
                                   .ecn_max_bytes = 16000};
-    struct sim_world *w = sim_world_create(&options);
+    struct sim_world *w = sim_fabric_world(&options);
     struct mrd_sim_link link;
     (void)state;
 

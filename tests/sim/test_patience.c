@@ -57,9 +57,11 @@ static void limited(uint32_t senders, uint32_t loss_ppm)
 {
     enum { ROOM = 16 };
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){
-                   .seed = test_seed(), .hosts = 4, .loss_ppm = loss_ppm, .recv_bytes = 8 << 20});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
+                                                                   .hosts = 4,
+                                                                   .loss_ppm = loss_ppm,
+                                                                   .recv_bytes = 8 << 20});
     struct limits limits = {0};
 
     mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM * senders;
@@ -90,7 +92,8 @@ static void sim_psn_limit__is_never_exceeded(void **state)
 static void sim_psn_limit__beyond_the_tracker_is_dropped(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
     uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
     struct mrd_wire_head head;
     struct mrd_wire_part part;
@@ -133,8 +136,9 @@ static uint32_t last_limit(const struct forge_tape *tape)
 static void sim_psn_limit__granted_less_than_the_tracker(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w =
-        forge_begin(&tape, &(struct sim_options){.seed = test_seed(), .recv_bytes = BYTES});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
+                                                                   .recv_bytes = BYTES});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
     struct mrd_wire_head head;
     struct forge_state before;
@@ -172,7 +176,8 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
 static void sim_silence__a_dead_sender_is_detected(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = SEC_NS});
     (void)state;
@@ -209,7 +214,8 @@ static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
 static void sim_silence__answered_probes_keep_the_peer(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = SEC_NS});
     uint32_t message;
@@ -240,7 +246,8 @@ static void sim_silence__answered_probes_keep_the_peer(void **state)
 static void sim_stop__judges_nobody_before_it_has_read(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = 60 * SEC_NS});
     (void)state;
@@ -272,7 +279,8 @@ static void sim_stop__judges_nobody_before_it_has_read(void **state)
 static void sim_stop__unread_acks_are_no_losses(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
     uint8_t garbage[8] = {0};
     (void)state;
 
@@ -298,7 +306,8 @@ static void sim_stop__unread_acks_are_no_losses(void **state)
 static void sim_stop__does_not_slow_what_follows(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = 60 * SEC_NS});
     (void)state;
@@ -323,8 +332,10 @@ static void sim_stop__does_not_slow_what_follows(void **state)
 static void sim_stop__time_away_is_not_the_peers_silence(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 500 * MSEC_NS});
+    struct sim_world *w =
+        forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                 .seed = test_seed(),
+                                                 .peer_timeout_ns = 500 * MSEC_NS});
     uint32_t message;
     (void)state;
 
@@ -352,9 +363,11 @@ static void sim_stop__time_away_is_not_the_peers_silence(void **state)
 static void sim_stop__posting_before_reading_condemns_nobody(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(
-        &tape,
-        &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = 500 * MSEC_NS});
+    struct sim_world *w =
+        forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                 .seed = test_seed(),
+                                                 .hosts = 3,
+                                                 .peer_timeout_ns = 500 * MSEC_NS});
     (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
@@ -382,8 +395,9 @@ static void sim_stop__posting_before_reading_condemns_nobody(void **state)
 static void sim_stop__two_seconds_on_either_side(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w =
-        forge_begin(&tape, &(struct sim_options){.seed = test_seed(), .rate_bps = 10000000000});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
+                                                                   .rate_bps = 10000000000});
     (void)state;
 
     for (uint32_t stopped = HOST_0; stopped <= HOST_1; stopped++) {

@@ -70,7 +70,6 @@ static void check_scene(const struct scene *scene)
     struct policer policer = {.w = w};
     struct pump pump;
 
-    sim_imitate_sockets(w);
     make_acks_late(w, scene->late_ns);
     mrd_sim_set_tap(w->sim, police, &policer);
     pump_start(&pump, w, HOST_0, HOST_1);

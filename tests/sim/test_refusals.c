@@ -56,7 +56,7 @@ static void sim_refusal__two_that_were_lost(void **state)
 
     for (unsigned i = 0; i < 3; i++) {
         struct sim_world *w =
-            sim_world_create(&(struct sim_options){.seed = test_seed(), .cc = cc[i]});
+            sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc[i]});
         struct wiretap *tap;
         uint32_t bad[2];
 
@@ -89,7 +89,7 @@ static void sim_refusal__two_that_were_lost(void **state)
  */
 static void sim_refusal__lost_while_the_window_is_shut(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
     struct mrd_engine *e;
     struct mrd_peer *peer;
@@ -143,7 +143,7 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
 static void sim_refusal__finds_a_psn(void **state)
 {
     enum { WRITES = 3000, WRITE_BYTES = 2100 };
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .cc = "none", .send_wr = 4096, .cqe = 8192});
     struct wiretap *tap;
     struct mrd_engine *e;
@@ -182,7 +182,7 @@ static void sim_refusal__finds_a_psn(void **state)
  */
 static void sim_abort__lost_while_the_window_is_shut(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .qps = 3, .order = MRD_ORDER_MSG});
     struct wiretap *tap;
     uint32_t flushed[2];
@@ -229,7 +229,7 @@ static void sim_abort__lost_while_the_window_is_shut(void **state)
 static void sim_refusal__finds_a_record(void **state)
 {
     enum { HOSTS = 6, EACH = 400 };
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = HOSTS,
                                                                  .loss_ppm = 20000,
                                                                  .max_peers = HOSTS,

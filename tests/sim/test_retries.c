@@ -17,7 +17,7 @@ static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
  */
 static void limited(uint32_t hosts, uint32_t per_host, uint32_t rnr_retry)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = hosts,
                                                                  .rnr_limited = true,
                                                                  .rnr_retry = rnr_retry,
@@ -62,7 +62,7 @@ static void sim_retries__retries_used_up_by_ready(void **state)
 static void sim_retries__one_receive_wakes_few(void **state)
 {
     enum { HOSTS = 16, BYTES = 80000 };
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = HOSTS,
                                                                  .rnr_timer_ns = SEC_NS,
                                                                  .recv_bytes = BYTES,
@@ -88,7 +88,7 @@ static void sim_retries__one_receive_wakes_few(void **state)
 /* The one that is told of a receive gave up meanwhile: the next one gets it at once. */
 static void sim_retries__a_receive_that_is_not_used_wakes_the_next(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = 3,
                                                                  .rnr_timer_ns = SEC_NS,
                                                                  .recv_bytes = 100,
@@ -116,7 +116,7 @@ static void sim_retries__a_receive_that_is_not_used_wakes_the_next(void **state)
  */
 static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = MRD_ORDER_MSG,
                                                                  .qps = max_flows,
                                                                  .max_flows = max_flows,
@@ -180,7 +180,7 @@ static struct mrd_txq *txq_of(struct mrd_engine *e)
  */
 static void sim_retries__no_queue_to_wait_in(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = 2, .max_flows = 1, .recv_bytes = 100, .no_receives = true});
     const struct mrd_peer *peer;
     uint32_t index, late;
@@ -216,7 +216,7 @@ static void sim_retries__no_queue_to_wait_in(void **state)
 static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
 {
     enum { MESSAGES = 1000 };
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = order,
                                                                  .send_wr = MESSAGES,
                                                                  .rnr_limited = true,
@@ -269,7 +269,7 @@ static void sim_retries__limited_retries_one_after_the_other(void **state)
  */
 static void ready_early(uint32_t len)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .rnr_timer_ns = 10 * MSEC_NS, .recv_bytes = len, .no_receives = true});
 
     sim_send(w, HOST_0, HOST_1, len);
@@ -296,7 +296,7 @@ static void sim_retries__ready_while_the_attempt_ends(void **state)
  */
 static void sim_retries__a_write_behind_one_that_starves(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = 2, .recv_bytes = 100, .no_receives = true});
     uint32_t write;
     (void)state;
@@ -322,7 +322,7 @@ static void sim_retries__a_write_behind_one_that_starves(void **state)
  */
 static void sim_retries__what_has_begun_goes_on(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .cc = "none",
                                                                  .rnr_timer_ns = USEC_NS,
                                                                  .recv_bytes = 20000,

@@ -138,7 +138,7 @@ static void mrd_sim_fabric_send__overhead_of_contexts(void **state)
 {
     enum { MESSAGE_BYTES = 100 * 4096 };
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.no_challenge = true,
+        sim_fabric_world(&(struct sim_options){.no_challenge = true,
                                                .seed = test_seed(),
                                                .topology = &leaf_spine,
                                                .wire_overhead = MRD_SIM_WIRE_HTSIM});

@@ -74,7 +74,7 @@ static void sim_leaf_spine__write_survives(void **state)
     (void)state;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){
             .seed = test_seed() + i, .topology = &leaf_spine, .queue_bytes = 200000});
 
         schedule_all(w, rows[i].change);
@@ -94,7 +94,7 @@ static void sim_leaf_spine__write_survives(void **state)
 /* Every host writes to every other leaf while one spine dies for good and one comes back. */
 static void sim_leaf_spine__all_to_all(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .topology = &leaf_spine, .queue_bytes = 200000});
     static const struct change changes[4] = {{30, "*-spine3", "blackhole", "on"},
                                              {30, "*-spine0", "down", "on"},

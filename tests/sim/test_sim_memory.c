@@ -86,7 +86,8 @@ static void mrd_sim_memory_alloc__large_block(void **state)
 /* A host's context opens again in the memory that it left. */
 static void mrd_sim_set_large_pages__open_again(void **state)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 2});
+    struct mrd_sim *sim =
+        mrd_sim_create(&(struct mrd_sim_attr){.hosts = 2, .knows = MRD_SIM_KNOWS_FABRIC});
     const char *at = NULL;
     (void)state;
 

@@ -142,7 +142,8 @@ static struct world create(const struct scene *scene, uint64_t seed, uint32_t pa
                            uint32_t threads)
 {
     struct world w = {.scene = scene, .seed = seed};
-    struct mrd_sim_attr attr = {.seed = seed,
+    struct mrd_sim_attr attr = {.knows = MRD_SIM_KNOWS_FABRIC,
+                                .seed = seed,
                                 .topology = scene->topology,
                                 .link = {.queue_bytes = 200000, .ecn_max_bytes = 100000},
                                 .loss_ppb = scene->loss_ppb,

@@ -377,7 +377,7 @@ static void mrd_sim_tx_burst__ack_priority(void **state)
     (void)state;
 
     for (int first = 0; first < 2; first++) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){.no_challenge = true,
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.no_challenge = true,
                                                                      .seed = 1,
                                                                      .topology = &leaf_spine,
                                                                      .queue_bytes = 500000,

@@ -36,7 +36,7 @@ static void sim_slept__the_peer_restarted(void **state)
 
     (void)state;
     for (unsigned trusting = 0; trusting < 2; trusting++) {
-        w = sim_world_create(&(struct sim_options){.seed = test_seed(), .no_challenge = trusting});
+        w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = trusting});
         m = sim_send(w, HOST_1, HOST_0, BYTES); /* so that host 0 holds a space */
         sim_run_until_complete(w, SEC_NS);
         mrd_sim_stop_host(w->sim, HOST_0, 1);
@@ -64,8 +64,9 @@ static void sim_slept__the_peer_restarted(void **state)
 static void sim_slept__its_address_failed(void **state)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = TIMEOUT_NS});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                   .seed = test_seed(),
+                                                                   .peer_timeout_ns = TIMEOUT_NS});
     uint64_t woke_ns;
     uint32_t m, bad;
 
@@ -107,7 +108,7 @@ static void sim_slept__its_address_failed(void **state)
  */
 static void sim_slept__another_is_not_there(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = TIMEOUT_NS});
     uint64_t woke_ns;
     uint32_t m;
@@ -142,7 +143,7 @@ static int no_path(struct mrd_backend *b)
 /* What is looked at first is nothing that the user asked for: here a dead path, which finds no new socket. */
 static void sim_slept__the_last_error_stays(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_1].context);
     const struct mrd_backend_ops *usual = c->ops;
     struct mrd_peer *peer;

@@ -20,7 +20,7 @@ static void post_writes(struct sim_world *w)
 /* While they are refused, a message on another queue pair takes no longer than ever. */
 static void sim_stale_keys__hold_up_nobody(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = QPS, .send_wr = WRITES, .cqe = QPS * WRITES * 2});
     struct mrd_mr *kept = w->node[HOST_1].mr;
     uint32_t good, bad;

@@ -18,7 +18,7 @@ enum {
 
 static struct sim_world *create(enum mrd_order order, uint32_t qps)
 {
-    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                   .order = order,
                                                   .qps = qps,
                                                   .send_wr = DEPTH,
@@ -105,7 +105,7 @@ static void sim_starving__paced_beyond_the_window(void **state)
 static void few_receives(enum mrd_order order, uint32_t loss_ppm)
 {
     enum { MESSAGES = 4000, OUTSTANDING = 128, RECEIVES = 4, BYTES = 16 << 10 };
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = order,
                                                                  .recv_wr = RECEIVES,
                                                                  .loss_ppm = loss_ppm,
@@ -259,7 +259,7 @@ static void sim_starving__is_told_of_receives(void **state)
 
     for (unsigned i = 0; i < 2; i++) {
         struct sim_world *w =
-            sim_world_create(&(struct sim_options){.seed = test_seed(),
+            sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                    .order = i ? MRD_ORDER_MSG : MRD_ORDER_NONE,
                                                    .rnr_timer_ns = TIMER_MS * MSEC_NS,
                                                    .no_receives = true});

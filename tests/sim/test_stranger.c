@@ -10,7 +10,7 @@ enum { BUDGET = 500, OWN = 0 };
 /* What a host answers to its own address it hears; the address of nobody is another matter. */
 static void sim_stranger__hears(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct stranger *st = stranger_create(w->sim, 2, test_seed());
     struct mrd_addr nobody = stranger_nobody(5);
     uint8_t buf[FORGE_BYTES_MAX];
@@ -56,7 +56,7 @@ static uint64_t received(struct sim_world *w)
 static void sim_stranger__sees(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .no_receives = true});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_receives = true});
     struct stranger *st = stranger_create(w->sim, 2, test_seed());
     (void)state;
 
@@ -88,7 +88,7 @@ struct deeds {
 /* A world without honest traffic, and a stranger with a plan. */
 static struct deeds run_plan(uint64_t seed)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = 7, .hosts = 3});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = 7, .hosts = 3});
     struct stranger *st = stranger_create(w->sim, 3, seed);
     struct stranger_plan plan = {.budget = BUDGET, .period_ns = 20 * USEC_NS, .burst = 3};
     struct deeds deeds;

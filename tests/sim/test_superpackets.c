@@ -66,7 +66,7 @@ static uint64_t write_ns(struct runs *r)
 static void sim_superpackets__lost_by_the_path(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .paths = 8, .straight = true});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .paths = 8, .straight = true});
     struct runs runs = {.w = w};
     uint64_t sum_ns = 0;
     (void)state;
@@ -90,7 +90,7 @@ static void sim_superpackets__lost_by_the_path(void **state)
 static void sim_superpackets__gathered_from_apart(void **state)
 {
     enum { PIECE = 100000 };
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .paths = 8, .send_sge = 2, .straight = true});
     const struct sim_node *from = &w->node[HOST_0], *to = &w->node[HOST_1];
     uint32_t a = sim_write(w, HOST_0, HOST_1, 2 * PIECE);
@@ -124,7 +124,7 @@ static void sim_superpackets__gaps(void **state)
     (void)state;
     for (uint32_t i = 0; i < 2 * sizeof(loss_ppm) / sizeof(loss_ppm[0]); i++) {
         uint64_t seed = test_seed() + i;
-        struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed,
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed,
                                                                      .paths = 8,
                                                                      .loss_ppm = loss_ppm[i / 2],
                                                                      .unchecked = i % 2,

@@ -22,7 +22,7 @@
  */
 static void sim_ack_request__window_smaller_than_the_ack_interval(void **state)
 {
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .rate_bps = 2000000000, .links = 1});
     (void)state;
 
@@ -37,7 +37,7 @@ static void sim_ack_request__window_smaller_than_the_ack_interval(void **state)
  */
 static void sim_ack_request__lost(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
     uint64_t at_ns;
     (void)state;
@@ -84,7 +84,7 @@ static uint64_t inflight_bytes(struct sim_world *w, uint32_t from, uint32_t to)
 static void sim_inflight_bytes__after_lost_acks(void **state)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .loss_ppm = 20000});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .loss_ppm = 20000});
     struct wiretap *tap = wiretap_open(w);
     struct dice dice = {.state = 1, .ppm = 500000};
     uint64_t most = 0;
@@ -118,7 +118,7 @@ static void sim_inflight_bytes__after_lost_acks(void **state)
 static void late_duplicate_write(uint32_t len, bool straight)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .straight = straight});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .straight = straight});
     struct wiretap *tap = wiretap_open(w);
     uint32_t older = sim_write(w, HOST_0, HOST_1, len), copies = 0;
     uint8_t *at = w->messages[older].target;
@@ -166,7 +166,7 @@ static bool loses_every_150th(void *arg, const struct wire_packet *p)
  */
 static struct outcome transfer_at(uint64_t offset_ns)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .links = 1,
                                                                  .rate_bps = 10000000000,
                                                                  .ecn_min_bytes = 20000,
@@ -223,7 +223,7 @@ static void sim_clock__wraps_change_nothing(void **state)
 static void sim_completion__waits_for_the_device(void **state)
 {
     enum { READING_NS = 300 * 1000 };
-    struct sim_world *w = sim_world_create(
+    struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .tx_done_delay_ns = READING_NS});
     struct wiretap *tap = wiretap_open(w);
     uint64_t left_ns = 0;
@@ -251,7 +251,7 @@ static void sim_completion__waits_for_the_device(void **state)
 static void sim_tx_burst__partial_ones_leave_in_order(void **state)
 {
     for (uint32_t most = 1; most <= 5; most += 2) {
-        struct sim_world *w = sim_world_create(&(struct sim_options){
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){
             .seed = test_seed(), .tx_burst_max = most, .tx_done_delay_ns = 20 * USEC_NS});
         (void)state;
 
@@ -274,7 +274,7 @@ static void sim_tx_burst__partial_ones_leave_in_order(void **state)
  */
 static void sim_progress__application_makes_no_call(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
@@ -301,7 +301,7 @@ static void sim_progress__application_makes_no_call(void **state)
 static void old_packets(uint32_t restarted, uint64_t challenge_ns)
 {
     struct sim_world *w =
-        sim_world_create(&(struct sim_options){.seed = test_seed(), .challenge_ns = challenge_ns});
+        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .challenge_ns = challenge_ns});
     struct wiretap *tap = wiretap_open(w);
     uint32_t len = 20000, num;
     uint8_t *at;
@@ -361,7 +361,7 @@ static void sim_rnr__blocks_its_own_queue_pair_only(void **state)
 
     for (uint32_t starved = 0; starved < 2; starved++) {
         struct sim_world *w =
-            sim_world_create(&(struct sim_options){.seed = test_seed(), .qps = 3});
+            sim_fabric_world(&(struct sim_options){.seed = test_seed(), .qps = 3});
         uint32_t done = 0;
 
         for (uint32_t i = 0; i < MESSAGES; i++) {

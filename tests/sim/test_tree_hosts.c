@@ -31,7 +31,7 @@ static void count_turn(void *arg, uint32_t host)
 static void sim_tree_host__is_not_asked_before_its_link_is_idle(void **state)
 {
     struct sim_options options = {.seed = test_seed(), .topology = &slow};
-    struct sim_world *w = sim_world_create(&options);
+    struct sim_world *w = sim_fabric_world(&options);
     uint64_t turns[2] = {0}, time_ns, bound;
     (void)state;
 
@@ -53,7 +53,7 @@ static void sim_tree_host__is_not_asked_before_its_link_is_idle(void **state)
 
 static uint64_t exchange_ns(uint64_t seed, bool both_ways, uint64_t *retx)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed, .topology = &fast});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .topology = &fast});
     uint64_t time_ns;
 
     sim_write(w, HOST_0, HOST_3, 4 * MESSAGE_BYTES);

@@ -11,7 +11,7 @@ enum { ROUNDS = 20, MESSAGES = 16, LONG_BYTES = 64 << 10, MOVED = 5 };
 
 static struct sim_world *world(enum mrd_order order)
 {
-    return sim_world_create(&(struct sim_options){.seed = test_seed(),
+    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                   .recv_bytes = LONG_BYTES,
                                                   .order = order,
                                                   .peer_timeout_ns = TIMEOUT_NS});

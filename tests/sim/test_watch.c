@@ -19,7 +19,7 @@ static struct sim_world *begin(const struct sim_options *options)
     o.seed = test_seed();
     if (!o.peer_timeout_ns)
         o.peer_timeout_ns = TIMEOUT_NS;
-    return sim_world_create(&o);
+    return sim_fabric_world(&o);
 }
 
 static void watch(struct sim_world *w, uint32_t host, uint32_t peer, int on)

@@ -11,7 +11,7 @@ enum { MESSAGE_BYTES = 1 << 20 };
 static void sim_clean__every_opcode_and_size(void **state)
 {
     static const uint32_t lens[] = {0, 1, 7, 64, 4095, 4096, 4097, 65536, 1000001};
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     (void)state;
 
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
@@ -38,7 +38,7 @@ static void sim_clean__every_opcode_and_size(void **state)
 /* A path dies silently: the message goes on over the others. */
 static void sim_path_dies_mid_message(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(),
         .paths = 4,
         .rate_bps = 10000000000,
@@ -57,7 +57,7 @@ static void sim_path_dies_mid_message(void **state)
 /* A stopped target's packets wait for it; nobody gives up. */
 static void sim_target_stops_mid_message(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     (void)state;
 
     sim_write_imm(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -76,7 +76,7 @@ static void sim_target_stops_mid_message(void **state)
 /* Ordered messages of all sizes stay in order under loss, duplication, corruption and jitter. */
 static void sim_ordered__under_faults(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = MRD_ORDER_MSG,
                                                                  .jitter_ns = 10000,
                                                                  .loss_ppm = 50000,
@@ -101,7 +101,7 @@ static void sim_ordered__under_faults(void **state)
  */
 static void straight_receive(uint32_t faults_ppm)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .paths = 2,
                                                                  .straight = true,
                                                                  .loss_ppm = faults_ppm,
@@ -135,7 +135,7 @@ static void sim_straight_receive__faults(void **state)
 /* The device reads the buffers long after the packets were acked, and takes few packets at once. */
 static void sim_slow_device(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .loss_ppm = 50000,
                                                                  .tx_done_delay_ns = 300 * USEC_NS,
                                                                  .tx_burst_max = 3});
@@ -153,7 +153,7 @@ static void sim_slow_device(void **state)
 /* A host that starts a new life is spoken to again; work for the old one failed or was done. */
 static void sim_restart__speaks_again(void **state)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(), .hosts = 3});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3});
     (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);

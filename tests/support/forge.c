@@ -76,9 +76,11 @@ uint32_t forge_bait(struct sim_world *w, uint32_t host)
 
 struct sim_world *forge_acquainted(struct forge_tape *tape)
 {
-    struct sim_world *w = forge_begin(
-        tape, &(struct sim_options){
-                  .seed = test_seed(), .hosts = 3, .recv_bytes = BAIT_BYTES, .no_challenge = true});
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .hosts = 3,
+                                                                  .recv_bytes = BAIT_BYTES,
+                                                                  .no_challenge = true});
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);

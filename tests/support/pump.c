@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/support/pump.h"
 
-#include "core/engine/state.h"
 #include "tests/support/check.h"
-#include "transport/context.h"
 
 enum {
     MESSAGE_BYTES = 64 << 10,
@@ -97,21 +95,4 @@ double pump_run_one(struct pump *pump, uint64_t ns)
 
     pump_run(pump, 1, ns, &gbps);
     return gbps;
-}
-
-void sim_imitate_sockets(struct sim_world *w)
-{
-    for (uint32_t host = 0; host < w->options.hosts; host++) {
-        struct mrd_mover *mover = &mrd_context_engine(w->node[host].context)->config.mover;
-
-        mover->link_bps = 0;
-        mover->rto_floor_ns = 2 * MSEC_NS;
-        mover->base_rtt_ns = 50 * USEC_NS;
-        mover->base_rtt_max_ns = 0;
-        mover->ack_every = 30;
-        mover->ack_delay_ns = 100 * USEC_NS;
-        mover->quantum = 15;
-        mover->cwnd_cap_bytes = 512 << 10;
-        mover->cwnd_start_bytes = 64 << 10;
-    }
 }

@@ -30,10 +30,4 @@ double pump_run_one(struct pump *pump, uint64_t ns);
 /* What is in flight ends. */
 void pump_stop(struct pump *p);
 
-/*
- * All contexts get what the mover of sockets sets: rates unknown, acks rare, bursts. Before
- * anything is sent.
- */
-void sim_imitate_sockets(struct sim_world *w);
-
 #endif

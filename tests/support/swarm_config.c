@@ -79,6 +79,7 @@ static void draw_hosts(struct swarm *s)
 {
     struct swarm_config *c = &s->config;
 
+    c->sim.knows = MRD_SIM_KNOWS_FABRIC;
     c->sim.hosts = swarm_chance(s, 700) ? 2 : 3 + swarm_below(s, swarm_chance(s, 700) ? 2 : 6);
     c->sim.clock_skew_ppm = swarm_chance(s, 500) ? swarm_below(s, 200) : 0;
     c->sim.tx_done_delay_ns = swarm_chance(s, 400) ? SWARM_PICK(s, 100, 5000, 200000) : 0;

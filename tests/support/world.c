@@ -46,6 +46,7 @@ static struct mrd_sim *create_sim(const struct sim_options *o)
         .links = o->topology ? 0 : o->links,
         .topology = o->topology,
         .wire_overhead = o->wire_overhead,
+        .knows = o->knows,
         .ack_priority = o->ack_priority,
         .link = {.rate_bps = o->rate_bps,
                  .delay_ns = o->delay_ns,
@@ -86,6 +87,14 @@ struct sim_world *sim_world_create(const struct sim_options *options)
         sim_open(w, host);
     }
     return w;
+}
+
+struct sim_world *sim_fabric_world(const struct sim_options *options)
+{
+    struct sim_options fabric = *options;
+
+    fabric.knows = MRD_SIM_KNOWS_FABRIC;
+    return sim_world_create(&fabric);
 }
 
 static void create_qps(struct sim_world *w, struct sim_node *node)

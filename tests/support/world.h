@@ -34,6 +34,7 @@ struct sim_options {
      */
     const struct mrd_sim_topology *topology;
     uint32_t wire_overhead;
+    uint32_t knows; /* enum mrd_sim_knows [MRD_SIM_KNOWS_SOCKETS] */
     bool ack_priority;
     struct {
         uint32_t path;
@@ -109,6 +110,8 @@ struct sim_world {
 };
 
 struct sim_world *sim_world_create(const struct sim_options *options);
+/* The same with MRD_SIM_KNOWS_FABRIC. */
+struct sim_world *sim_fabric_world(const struct sim_options *options);
 /* Destroys all QPs, lets time pass, and asserts mrd_engine_audit() of every context. */
 void sim_world_destroy(struct sim_world *w);
 

@@ -128,6 +128,10 @@ static void simx_options_parse__flags(void **state)
     assert_string_equal(config.wire_overhead, "htsim");
     good("run --wire-overhead htsim --wire-overhead ethernet");
     assert_string_equal(config.wire_overhead, "ethernet");
+    good("run --knows sockets");
+    assert_string_equal(config.knows, "sockets");
+    good("run --knows rdma");
+    assert_string_equal(config.knows, "rdma");
 }
 
 /*
@@ -224,6 +228,7 @@ static void simx_options_parse__bad_words(void **state)
     bad("failure --failure fire",
         "--failure: expected blackhole, down, flap or degrade, found 'fire'");
     bad("run --wire-overhead none", "--wire-overhead: expected ethernet or htsim, found 'none'");
+    bad("run --knows all", "--knows: expected sockets, rdma or fabric, found 'all'");
     bad("run --payload 100", "--payload: expected a multiple of 64, found 100");
     bad("run --json --csv", "--json and --csv both want stdout");
 
@@ -280,6 +285,7 @@ static void simx_options_parse__defaults_of_all(void **state)
     assert_true(config.ecn_min == 0.2 && config.ecn_max == 0.8 && config.loss == 0);
     assert_int_equal(config.skew_ppm, 50);
     assert_string_equal(config.wire_overhead, "ethernet");
+    assert_string_equal(config.knows, "fabric");
     assert_int_equal(config.paths, 64);
     assert_int_equal(config.payload_bytes, 4096);
     assert_int_equal(config.seed, 1);

@@ -47,6 +47,7 @@ struct simx_config {
     uint32_t skew_ppm;                   /* of host clocks */
 
     /* Transport. */
+    char knows[SIMX_NAME_BYTES]; /* mrd: "sockets", "rdma" or "fabric", as enum mrd_sim_knows */
     uint32_t paths, payload_bytes;
     bool check; /* mrd: payloads are checked also without `faults` */
     struct simx_set set[SIMX_SETS_MAX];

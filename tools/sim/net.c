@@ -113,10 +113,18 @@ int simx_net_init(struct simx_net *net, const struct simx_config *config)
     return 0;
 }
 
+static enum mrd_sim_knows knows_of(const char *word)
+{
+    if (strcmp(word, "sockets") == 0)
+        return MRD_SIM_KNOWS_SOCKETS;
+    return strcmp(word, "rdma") == 0 ? MRD_SIM_KNOWS_RDMA : MRD_SIM_KNOWS_FABRIC;
+}
+
 struct mrd_sim *simx_net_create(const struct simx_net *net, const struct simx_config *config,
                                 uint64_t seed)
 {
     struct mrd_sim_attr attr = {
+        .knows = knows_of(config->knows),
         .seed = seed,
         .link = net->link,
         .paths = config->paths,

@@ -59,6 +59,8 @@ const struct simx_option simx_options[] = {
 
     {"transport", SIMX_TEXT, FIELD(transport), 0, 0, "NAME", "mrd", "mrd, or a model: rc, irn",
      NULL},
+    {"knows", SIMX_TEXT, FIELD(knows), 0, 0, "WHAT", "fabric",
+     "what hosts of mrd know of the network: sockets, rdma, fabric", NULL},
     {"spray", SIMX_TEXT, FIELD(spray), 0, 0, "NAME", "adaptive",
      "of mrd: single, rr, random, reps, adaptive", "!collision"},
     {"cc", SIMX_TEXT, FIELD(cc), 0, 0, "NAME", NULL,
@@ -269,6 +271,7 @@ static int check_words(const struct simx_config *c)
     } words[] = {
         {"transport", c->transport, "mrd, rc or irn"},
         {"wire-overhead", c->wire_overhead, "ethernet or htsim"},
+        {"knows", c->knows, "sockets, rdma or fabric"},
         {"spray", c->spray, "single, rr, random, reps or adaptive"},
         {"failure", c->failure, "blackhole, down, flap or degrade"},
     };

@@ -119,6 +119,7 @@ static void add_config(struct json_object *result, const struct simx_run *run)
         {"ack_priority", (double)c->ack_priority}, {"loss", c->loss}, {"paths", (double)c->paths},
         {"payload_bytes", (double)c->payload_bytes});
     simx_json_add_string(config, "wire_overhead", c->wire_overhead);
+    simx_json_add_string(config, "knows", c->knows);
     simx_json_add_numbers(config, {"clock_skew_ppm", c->skew_ppm}, {"limit_s", c->limit_s});
     json_object_object_add(config, "constants", constants_of(c));
     json_object_object_add(result, "config", config);

@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +44,7 @@ static int fill_attr(struct mrd_sim_attr *attr)
         attr->link = link_default;
     if (attr->comp_mask != 0 || (!attr->topology && attr->hosts > HOSTS_MAX) ||
         attr->links > LINKS_MAX || attr->paths > PATHS_MAX || attr->clock_skew_ppm > SKEW_PPM_MAX ||
-        attr->wire_overhead > MRD_SIM_WIRE_HTSIM || attr->loss_ppb > LOSS_PPB_MAX)
+        attr->wire_overhead > MRD_SIM_WIRE_HTSIM || attr->loss_ppb > LOSS_PPB_MAX || attr->reserved)
         return -EINVAL;
     return mrd_sim_link_validate(&attr->link);
 }
@@ -69,6 +70,13 @@ struct mrd_sim *mrd_sim_create_sized(const struct mrd_sim_attr *attr, size_t siz
     struct mrd_rng rng;
 
     if (attr && mrd_sized_read(&mrd_sized_sim_attr, &filled, attr, size) != 0) {
+        errno = EINVAL;
+        return NULL;
+    }
+    if (size < offsetof(struct mrd_sim_attr, knows) + sizeof(filled.knows))
+        filled.knows = MRD_SIM_KNOWS_FABRIC; /* as it was before callers could say */
+    if (filled.knows > MRD_SIM_KNOWS_FABRIC) {
+        mrd_error_set("simulation: knows %u is none of enum mrd_sim_knows", filled.knows);
         errno = EINVAL;
         return NULL;
     }

@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "core/wire.h"
+#include "transport/mover.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
 #include "transport/zeroed.h"
@@ -81,6 +82,47 @@ static uint64_t longest_rtt_ns(const struct mrd_sim *sim, uint32_t payload_bytes
                       mrd_sim_tree_longest_ns(topology, HEADER_MAX + MRD_SIM_WIRE_OVERHEAD_BYTES));
 }
 
+/* What the mover of a host that knows the fabric says: the link's rate and the longest RTT. */
+static void fill_fabric(struct mrd_mover *m, const struct mrd_sim *sim, uint64_t link_bps)
+{
+    m->link_bps = link_bps;
+    m->rto_floor_ns = RTO_FLOOR_NS;
+    m->ack_every = ACK_EVERY;
+    m->ack_delay_ns = ack_delay_ns(link_bps, m->payload_bytes);
+    m->quantum = sim->options.quantum;
+    m->tracker = TRACKER;
+    if (sim->fabric.tree) {
+        m->base_rtt_max_ns = longest_rtt_ns(sim, m->payload_bytes);
+        m->ack_delay_ns = (uint32_t)(m->base_rtt_max_ns / ACK_DELAYS_A_RTT);
+    }
+}
+
+static void fill_mover(struct mrd_sim_host *host, const struct mrd_context_attr *attr)
+{
+    const struct mrd_sim *sim = host->sim;
+    struct mrd_mover *m = &host->backend.mover;
+    uint64_t link_bps = host_link(host)->rate_bps;
+
+    *m = (struct mrd_mover){
+        .payload_bytes = attr->mtu ? attr->mtu : PAYLOAD_DEFAULT,
+        .paths = attr->paths ? attr->paths : sim->attr.paths,
+        .header_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES,
+        .copies = sim->attr.tx_done_delay_ns == 0,
+        .tune = sim->options.tune,
+    };
+    switch ((enum mrd_sim_knows)sim->attr.knows) {
+    case MRD_SIM_KNOWS_SOCKETS:
+        mrd_mover_fill_sockets(m);
+        break;
+    case MRD_SIM_KNOWS_RDMA:
+        mrd_mover_fill_rdma(m, link_bps);
+        break;
+    case MRD_SIM_KNOWS_FABRIC:
+        fill_fabric(m, sim, attr->link_bps ? attr->link_bps : link_bps);
+        break;
+    }
+}
+
 /* The host of a device: the simulation owns its devices and none of them is const. */
 static struct mrd_sim_host *host_of_device(const struct mrd_device *device)
 {
@@ -127,31 +169,11 @@ static struct mrd_backend *sim_open(const struct mrd_device *device,
         return NULL;
     }
 
-    uint64_t link_bps = attr->link_bps ? attr->link_bps : host_link(host)->rate_bps;
-    uint32_t payload_bytes = attr->mtu ? attr->mtu : PAYLOAD_DEFAULT;
-
     host->backend.ops = &mrd_sim_ops;
     host->backend.threaded = false;
-    host->backend.mover = (struct mrd_mover){
-        .link_bps = link_bps,
-        .rto_floor_ns = RTO_FLOOR_NS,
-        .ack_every = ACK_EVERY,
-        .ack_delay_ns = ack_delay_ns(link_bps, payload_bytes),
-        .payload_bytes = payload_bytes,
-        .quantum = sim->options.quantum,
-        .paths = attr->paths ? attr->paths : sim->attr.paths,
-        .tracker = TRACKER,
-        .header_bytes = MRD_SIM_WIRE_OVERHEAD_BYTES,
-        .copies = sim->attr.tx_done_delay_ns == 0,
-        .tune = sim->options.tune,
-    };
-    if (sim->fabric.tree) {
-        uint64_t rtt_ns = longest_rtt_ns(sim, payload_bytes);
-
-        host->backend.mover.base_rtt_max_ns = rtt_ns;
-        host->backend.mover.ack_delay_ns = (uint32_t)(rtt_ns / ACK_DELAYS_A_RTT);
+    fill_mover(host, attr);
+    if (sim->fabric.tree)
         host->backend.batch = 1;
-    }
     mrd_sim_host_reset(host);
     host->path_next = host->backend.mover.paths;
     host->open = true;

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What hosts know of the network: their contexts have the figures of the mover that they imitate. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/engine/state.h"
+#include "tests/support/world.h"
+#include "transport/context.h"
+#include "transport/mover.h"
+
+#define RATE_BPS  25000000000ull
+#define OTHER_BPS 7000000000ull
+
+static const struct mrd_sim_topology tree = {
+    4, 2, 0, {{2, 2, 0, RATE_BPS, 1000, 0}, {2, 0, 0, RATE_BPS, 1000, 0}}};
+
+static struct sim_world *world(uint32_t knows, const struct mrd_sim_topology *topology)
+{
+    return sim_world_create(&(struct sim_options){
+        .seed = test_seed(), .knows = knows, .topology = topology, .rate_bps = RATE_BPS});
+}
+
+static const struct mrd_mover *mover_of(const struct mrd_context *context)
+{
+    return &mrd_context_engine((struct mrd_context *)(uintptr_t)context)->config.mover;
+}
+
+/* Opens a context on host 0 with that link_bps, and returns the rate that its engine knows. */
+static uint64_t known_bps(struct mrd_sim *sim, uint64_t link_bps)
+{
+    struct mrd_context *context = mrd_open_device(
+        mrd_sim_device(sim, 0), &(struct mrd_context_attr){.link_bps = link_bps, .max_peers = 4});
+    uint64_t bps;
+
+    assert_non_null(context);
+    bps = mover_of(context)->link_bps;
+    assert_int_equal(mrd_close_device(context), 0);
+    return bps;
+}
+
+/* What the mover of sockets says of itself, sizes and paths aside; a topology changes nothing. */
+static void sim_knows__sockets_as_the_mover_of_udp(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct sim_world *w = world(MRD_SIM_KNOWS_SOCKETS, i ? &tree : NULL);
+        const struct mrd_mover *m = mover_of(w->node[HOST_0].context);
+        struct mrd_mover expected = *m;
+
+        mrd_mover_fill_sockets(&expected);
+        assert_memory_equal(m, &expected, sizeof(*m));
+        assert_true(m->link_bps == 0 && m->base_rtt_max_ns == 0 && m->quantum > 1);
+        sim_world_destroy(w);
+    }
+}
+
+/* The same of RDMA, with the rate of the host's own link. */
+static void sim_knows__rdma_as_the_mover_of_rdma(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct sim_world *w = world(MRD_SIM_KNOWS_RDMA, i ? &tree : NULL);
+        const struct mrd_mover *m = mover_of(w->node[HOST_0].context);
+        struct mrd_mover expected = *m;
+
+        mrd_mover_fill_rdma(&expected, RATE_BPS);
+        assert_memory_equal(m, &expected, sizeof(*m));
+        assert_true(m->link_bps == RATE_BPS && m->base_rtt_max_ns == 0 && m->quantum == 1);
+        sim_world_destroy(w);
+    }
+}
+
+/* A link of infinite rate tells none, as the port of a software device. */
+static void sim_knows__rdma_without_a_rate(void **state)
+{
+    struct mrd_sim *sim = mrd_sim_create(
+        &(struct mrd_sim_attr){.knows = MRD_SIM_KNOWS_RDMA, .link = {.delay_ns = 5000}});
+    (void)state;
+
+    assert_non_null(sim);
+
+    struct mrd_context *context =
+        mrd_open_device(mrd_sim_device(sim, 0), &(struct mrd_context_attr){.max_peers = 4});
+
+    assert_non_null(context);
+
+    struct mrd_mover expected = *mover_of(context);
+
+    mrd_mover_fill_rdma(&expected, 0);
+    assert_memory_equal(mover_of(context), &expected, sizeof(expected));
+    assert_int_equal(mrd_close_device(context), 0);
+    mrd_sim_destroy(sim);
+}
+
+/* The rate, and in a tree the RTT of its longest way. */
+static void sim_knows__fabric_has_rate_and_rtt(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct sim_world *w = world(MRD_SIM_KNOWS_FABRIC, i ? &tree : NULL);
+        const struct mrd_mover *m = mover_of(w->node[HOST_0].context);
+
+        assert_int_equal(m->link_bps, RATE_BPS);
+        assert_true(i ? m->base_rtt_max_ns > 8000 && m->base_rtt_max_ns < 20000
+                      : m->base_rtt_max_ns == 0);
+        sim_world_destroy(w);
+    }
+}
+
+static void sim_knows__link_bps_of_the_user_wins(void **state)
+{
+    (void)state;
+    for (uint32_t knows = MRD_SIM_KNOWS_SOCKETS; knows <= MRD_SIM_KNOWS_FABRIC; knows++) {
+        for (int i = 0; i < 2; i++) {
+            struct mrd_sim *sim = mrd_sim_create(
+                &(struct mrd_sim_attr){.knows = knows, .topology = i ? &tree : NULL});
+
+            assert_non_null(sim);
+            assert_int_equal(known_bps(sim, OTHER_BPS), OTHER_BPS);
+            mrd_sim_destroy(sim);
+        }
+    }
+}
+
+/* Whatever hosts know, messages arrive, also where packets are lost. */
+static void sim_knows__messages_arrive(void **state)
+{
+    (void)state;
+    for (uint32_t knows = MRD_SIM_KNOWS_SOCKETS; knows <= MRD_SIM_KNOWS_FABRIC; knows++) {
+        struct sim_world *w =
+            sim_world_create(&(struct sim_options){.seed = test_seed(),
+                                                   .knows = knows,
+                                                   .rate_bps = RATE_BPS,
+                                                   .loss_ppm = 1000,
+                                                   .straight = knows == MRD_SIM_KNOWS_SOCKETS});
+
+        sim_send(w, HOST_0, HOST_1, 4 << 20);
+        sim_write(w, HOST_1, HOST_0, 4 << 20);
+        sim_run_until_complete(w, 50 * MSEC_NS);
+        assert_true(sim_payload_equal(w, HOST_0) && sim_payload_equal(w, HOST_1));
+        sim_world_destroy(w);
+    }
+}
+
+/* Whoever says nothing has sockets; but not callers that were compiled before they could say. */
+static void mrd_sim_create__knows_of_older_callers(void **state)
+{
+    const struct mrd_sim_attr attr = {.link = {.rate_bps = RATE_BPS, .delay_ns = 5000}};
+    const struct {
+        const struct mrd_sim_attr *attr;
+        size_t bytes;
+        uint64_t bps;
+    } rows[] = {
+        {&attr, sizeof(attr), 0},
+        {NULL, sizeof(attr), 0},
+        {&attr, offsetof(struct mrd_sim_attr, knows), RATE_BPS},
+        {NULL, offsetof(struct mrd_sim_attr, knows), 100000000000},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_sim *sim = mrd_sim_create_sized(rows[i].attr, rows[i].bytes);
+
+        assert_non_null(sim);
+        assert_int_equal(known_bps(sim, 0), rows[i].bps);
+        mrd_sim_destroy(sim);
+    }
+}
+
+static void mrd_sim_create__knows_what_nobody_does(void **state)
+{
+    (void)state;
+    errno = 0;
+    assert_null(mrd_sim_create(&(struct mrd_sim_attr){.knows = MRD_SIM_KNOWS_FABRIC + 1}));
+    assert_int_equal(errno, EINVAL);
+    assert_non_null(strstr(mrd_last_error(), "knows 3 "));
+
+    errno = 0;
+    assert_null(mrd_sim_create(&(struct mrd_sim_attr){.reserved = 1}));
+    assert_int_equal(errno, EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_knows__sockets_as_the_mover_of_udp),
+        cmocka_unit_test(sim_knows__rdma_as_the_mover_of_rdma),
+        cmocka_unit_test(sim_knows__rdma_without_a_rate),
+        cmocka_unit_test(sim_knows__fabric_has_rate_and_rtt),
+        cmocka_unit_test(sim_knows__link_bps_of_the_user_wins),
+        cmocka_unit_test(sim_knows__messages_arrive),
+        cmocka_unit_test(mrd_sim_create__knows_of_older_callers),
+        cmocka_unit_test(mrd_sim_create__knows_what_nobody_does),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
