@@ -109,7 +109,7 @@ def cpu_times($hz):
 def load($before; $after; $took; $hz):
     ($before | cpu_times($hz)) as $b | ($after | cpu_times($hz)) as $a | ($took | split(" ") | map(tonumber)) as $own
     | def beyond($used; $own): [$used - $own, 0] | max;
-      (if $own[0] < known_from then null else $a.all - $b.all end) as $all
+      (if $own[0] < known_from or $a.all == $b.all then null else $a.all - $b.all end) as $all
     | {seconds: $own[0],
        stolen: (if $all then ($a.steal - $b.steal) / $all else null end),
        foreign: (if $all then

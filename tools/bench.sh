@@ -59,6 +59,8 @@ bench_jq()
 
 # --------------------------------------------------------------------------------------------------------- measuring
 
+readonly stat=${BENCH_STAT:-/proc/stat} # a test of this script has its own
+
 # measure TURN NAME COMMAND...: its record, one more, into NAME.json. A command that fails leaves a record of that.
 measure()
 {
@@ -66,10 +68,10 @@ measure()
 
     for ((tries = 1; tries <= repeats + 1; tries++)); do
         printf '%4d s  turn %d: %s\n' $SECONDS "$turn" "${*:3}" >&2
-        read -r before </proc/stat
+        read -r before <"$stat"
         error=''
         took=$({ TIMEFORMAT='%3R %3U %3S'; time run_tool "${@:3}"; } 2>&1) || error=$(why "$3")
-        read -r after </proc/stat
+        read -r after <"$stat"
         [[ -z $error ]] || jq -n 'null' >"$scratch/report"
         # shellcheck disable=SC2016 # jq's variables
         record=$(bench_jq 'load($before; $after; $took; $hz)
