@@ -147,18 +147,22 @@ static void look_up_later(struct server *s)
         (void)evtimer_add(s->again, &pause);
 }
 
-static void look_up(struct server *s)
+static void look_up_now(struct server *s)
 {
-    uint64_t now = hub_now_ns();
-
-    if (!s->host[0] || s->lookup || (s->looked_ns && now - s->looked_ns < PAUSE_MS * MS_NS))
+    if (!s->host[0] || s->lookup)
         return;
-    s->looked_ns = now;
+    s->looked_ns = hub_now_ns();
     s->lookup = lookup_start(s->hub->base, s->host, s->port, on_answer, s);
     if (s->lookup)
         return;
     tell_failure(s, -errno, strerror(errno));
     look_up_later(s);
+}
+
+static void look_up(struct server *s)
+{
+    if (!s->looked_ns || hub_now_ns() - s->looked_ns >= PAUSE_MS * MS_NS)
+        look_up_now(s);
 }
 
 static void on_answer(void *arg, const struct lookup_answer *answer)
@@ -176,7 +180,7 @@ static void on_answer(void *arg, const struct lookup_answer *answer)
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
-    look_up(arg);
+    look_up_now(arg); /* the loop's clock may be a bit behind, and nothing would ask again */
 }
 
 /* Where it was before does not matter. */
