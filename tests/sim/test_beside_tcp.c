@@ -4,8 +4,8 @@
  * came first.
  */
 #include "tests/support/check.h"
-#include "tests/support/cubic.h"
 #include "tests/support/pump.h"
+#include "tools/sim/models/cubic.h"
 
 enum { WARM_UP_NS = 1000 * MSEC_NS };
 #define PATH_BPS 1000000000ull
@@ -25,29 +25,30 @@ static double share(const struct scene *s, uint64_t seed)
         4, 2, 0, {{2, 1, 0, 10 * PATH_BPS, s->delay_ns, 0}, {2, 0, 0, PATH_BPS, s->delay_ns, 0}}};
     struct sim_world *w = sim_world_create(&(struct sim_options){
         .seed = seed, .topology = &topology, .queue_bytes = 200000, .paths = 32, .mtu = s->mtu});
-    struct cubic *tcp = NULL;
+    struct model_cubic *tcp = NULL;
     struct pump pump;
 
     sim_close(w, HOST_1);
     sim_close(w, HOST_3);
     pump_start(&pump, w, HOST_0, HOST_2);
     if (s->tcp_first) {
-        tcp = cubic_start(w->sim, HOST_1, HOST_3, s->mss);
+        tcp = model_cubic_start(w->sim, HOST_1, HOST_3, s->mss);
         sim_run(w, WARM_UP_NS);
     } else {
         pump_run_one(&pump, WARM_UP_NS);
-        tcp = cubic_start(w->sim, HOST_1, HOST_3, s->mss);
+        tcp = model_cubic_start(w->sim, HOST_1, HOST_3, s->mss);
     }
     pump_run_one(&pump, WARM_UP_NS);
 
-    uint64_t bytes = cubic_delivered_bytes(tcp);
+    uint64_t bytes = model_cubic_delivered_bytes(tcp);
     double gbps = pump_run_one(&pump, s->measured_ns);
-    double tcp_gbps = (double)(cubic_delivered_bytes(tcp) - bytes) * 8 / (double)s->measured_ns;
+    double tcp_gbps =
+        (double)(model_cubic_delivered_bytes(tcp) - bytes) * 8 / (double)s->measured_ns;
 
     test_check(seed, (gbps + tcp_gbps) * 1e9 >= 0.85 * PATH_BPS,
                "%.3f Gb/s beside TCP's %.3f: the path is not full", gbps, tcp_gbps);
     pump_stop(&pump);
-    cubic_stop(tcp);
+    model_cubic_stop(tcp);
     sim_world_destroy(w);
     return gbps / (gbps + tcp_gbps);
 }

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tests/support/cubic.h"
+#include "tools/sim/models/cubic.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/packet.h"
-#include "tests/support/check.h"
 #include "transport/sim/sim_stack.h"
 
 enum {
-    RING = 1 << 16, /* transmissions that are remembered; more than any window here */
+    RING = 1 << 16, /* transmissions that are remembered: a bound of the window */
     OVERTAKEN = 3,
-    ACK_BYTES = 66 + 32,
-    HEADER_BYTES = 66 + 32, /* Ethernet, IPv4, TCP with timestamps */
+    ACK_BYTES = MODEL_CUBIC_HEADER_BYTES,
 };
 #define INITIAL_WINDOW 10.0
 #define C              0.4
@@ -21,19 +20,23 @@ enum {
 #define RENO_ALPHA     (3 * (1 - BETA) / (1 + BETA))
 #define RTO_NS         200000000.0
 
-/* Transmissions are numbered; an ack names the one that it answers. What was lost goes again under the next number. */
-struct cubic_packet {
+/*
+ * Transmissions are numbered; an ack names the one that it answers. What was lost goes again under
+ * the next number.
+ */
+struct packet {
     uint64_t number;
     bool is_ack;
 };
 
-struct cubic {
+struct model_cubic {
     struct mrd_sim *sim;
     uint32_t from, to, mss;
     uint64_t delivered_packets;
 
-    uint64_t first, next,
-        acked_next; /* oldest in flight, next number, one after the highest acked */
+    uint64_t first;      /* oldest in flight */
+    uint64_t next;       /* number of the next transmission */
+    uint64_t acked_next; /* one after the highest acked */
     uint32_t inflight;
     bool acked[RING];
     uint64_t sent_ns[RING];
@@ -44,27 +47,28 @@ struct cubic {
     double srtt_ns;
 };
 
-static void send_packet(struct cubic *c, bool is_ack, uint64_t number)
+static void send_packet(struct model_cubic *c, bool is_ack, uint64_t number)
 {
-    struct cubic_packet content = {number, is_ack};
+    struct packet content = {number, is_ack};
     struct mrd_sim_packet *packet = mrd_sim_stack_alloc(c->sim, sizeof(content));
 
-    assert_non_null(packet);
+    if (!packet)
+        return; /* as if it were lost */
     memcpy(packet->data, &content, sizeof(content));
     packet->to = is_ack ? c->from : c->to;
     packet->path = 0;
     packet->ecn = MRD_ECN_NOT_ECT;
-    packet->wire_bytes = is_ack ? ACK_BYTES : c->mss + HEADER_BYTES;
+    packet->wire_bytes = is_ack ? ACK_BYTES : c->mss + MODEL_CUBIC_HEADER_BYTES;
     mrd_sim_stack_send(c->sim, is_ack ? c->to : c->from, packet);
 }
 
-static void arm(struct cubic *c)
+static void arm(struct model_cubic *c)
 {
     c->rto_at_ns = mrd_sim_now(c->sim) + (uint64_t)(RTO_NS + c->srtt_ns);
     mrd_sim_stack_wake(c->sim, c->from, c->rto_at_ns);
 }
 
-static void fill(struct cubic *c)
+static void fill(struct model_cubic *c)
 {
     while (c->inflight + 1 <= c->window && c->next - c->first < RING) {
         c->acked[c->next % RING] = false;
@@ -75,9 +79,9 @@ static void fill(struct cubic *c)
     arm(c);
 }
 
-/* ---------------------------------------------------------------------------------------- the window */
+/* ------------------------------------------------------------------------------------ the window */
 
-static void grow(struct cubic *c)
+static void grow(struct model_cubic *c)
 {
     double t, target;
 
@@ -95,7 +99,7 @@ static void grow(struct cubic *c)
         c->window = c->reno_window;
 }
 
-static void begin_epoch(struct cubic *c)
+static void begin_epoch(struct model_cubic *c)
 {
     c->epoch_ns = mrd_sim_now(c->sim);
     c->k_s = cbrt((c->max_window - c->window) / C);
@@ -103,7 +107,7 @@ static void begin_epoch(struct cubic *c)
 }
 
 /* Once a window. */
-static void reduce(struct cubic *c, uint64_t lost)
+static void reduce(struct model_cubic *c, uint64_t lost)
 {
     if (lost < c->recover)
         return;
@@ -114,9 +118,9 @@ static void reduce(struct cubic *c, uint64_t lost)
     begin_epoch(c);
 }
 
-/* ---------------------------------------------------------------------------------------- both ends */
+/* ------------------------------------------------------------------------------------- both ends */
 
-static void lose_overtaken(struct cubic *c)
+static void lose_overtaken(struct model_cubic *c)
 {
     for (; c->first < c->next; c->first++) {
         if (c->acked[c->first % RING])
@@ -128,7 +132,7 @@ static void lose_overtaken(struct cubic *c)
     }
 }
 
-static void on_ack(struct cubic *c, uint64_t number)
+static void on_ack(struct model_cubic *c, uint64_t number)
 {
     double rtt_ns;
 
@@ -148,8 +152,8 @@ static void on_ack(struct cubic *c, uint64_t number)
 
 static void source_receive(void *arg, struct mrd_sim_packet *packet)
 {
-    struct cubic *c = arg;
-    struct cubic_packet content;
+    struct model_cubic *c = arg;
+    struct packet content;
 
     memcpy(&content, packet->data, sizeof(content));
     mrd_sim_stack_release(c->sim, packet);
@@ -158,8 +162,8 @@ static void source_receive(void *arg, struct mrd_sim_packet *packet)
 
 static void sink_receive(void *arg, struct mrd_sim_packet *packet)
 {
-    struct cubic *c = arg;
-    struct cubic_packet content;
+    struct model_cubic *c = arg;
+    struct packet content;
 
     memcpy(&content, packet->data, sizeof(content));
     mrd_sim_stack_release(c->sim, packet);
@@ -169,7 +173,7 @@ static void sink_receive(void *arg, struct mrd_sim_packet *packet)
 
 static void source_timer(void *arg)
 {
-    struct cubic *c = arg;
+    struct model_cubic *c = arg;
 
     if (mrd_sim_now(c->sim) < c->rto_at_ns)
         return;
@@ -188,31 +192,46 @@ static void sink_timer(void *arg)
 static const struct mrd_sim_stack_ops source_ops = {source_receive, source_timer};
 static const struct mrd_sim_stack_ops sink_ops = {sink_receive, sink_timer};
 
-struct cubic *cubic_start(struct mrd_sim *sim, uint32_t from, uint32_t to, uint32_t mss)
+struct model_cubic *model_cubic_start(struct mrd_sim *sim, uint32_t from, uint32_t to, uint32_t mss)
 {
-    struct cubic *c = calloc(1, sizeof(*c));
+    struct model_cubic *c = calloc(1, sizeof(*c));
+    int ret;
 
-    assert_non_null(c);
+    if (!c)
+        return NULL;
     c->sim = sim;
     c->from = from;
     c->to = to;
     c->mss = mss;
     c->window = INITIAL_WINDOW;
     c->threshold = INFINITY;
-    assert_int_equal(mrd_sim_stack_attach(sim, from, &source_ops, c), 0);
-    assert_int_equal(mrd_sim_stack_attach(sim, to, &sink_ops, c), 0);
+    ret = mrd_sim_stack_attach(sim, from, &source_ops, c);
+    if (ret != 0)
+        goto fail;
+    ret = mrd_sim_stack_attach(sim, to, &sink_ops, c);
+    if (ret != 0)
+        goto detach;
     fill(c);
     return c;
+
+detach:
+    mrd_sim_stack_detach(sim, from);
+fail:
+    free(c);
+    errno = -ret;
+    return NULL;
 }
 
-void cubic_stop(struct cubic *c)
+void model_cubic_stop(struct model_cubic *c)
 {
+    if (!c)
+        return;
     mrd_sim_stack_detach(c->sim, c->from);
     mrd_sim_stack_detach(c->sim, c->to);
     free(c);
 }
 
-uint64_t cubic_delivered_bytes(const struct cubic *c)
+uint64_t model_cubic_delivered_bytes(const struct model_cubic *c)
 {
     return c->delivered_packets * c->mss;
 }
