@@ -95,6 +95,55 @@ static void simx_plot_script__a_line_a_group(void **state)
     expect_in(script, "lc rgb '#009e73' title 'rc'"); /* its own colour, wherever it stands */
 }
 
+/* A line for each group and value: a colour a group, dashes a value. */
+static void simx_plot_script__a_line_a_group_and_value(void **state)
+{
+    static const char *const texts[] = {"{\"g\":0.01,\"x\":1,\"a\":3,\"b\":6}",
+                                        "{\"g\":0.01,\"x\":2,\"a\":4,\"b\":7}",
+                                        "{\"g\":0.1,\"x\":1,\"a\":5,\"b\":null}", NULL};
+    struct simx_picture picture = lines();
+    char script[SCRIPT_BYTES];
+
+    (void)state;
+    picture.group = "g";
+    picture.all_values = true;
+    picture.y[0].factor = 1;
+    picture.y_log = true;
+    assert_int_equal(script_of(&picture, texts, script), 3);
+    expect_in(script, "set logscale y\n");
+    assert_null(strstr(script, "set yrange [0:*]"));
+    expect_in(script, "$data0 << EOD\n1 3 3 3\n2 4 4 4\nEOD\n");
+    expect_in(script, "$data1 << EOD\n1 6 6 6\n2 7 7 7\nEOD\n");
+    expect_in(script, "dt 1 lc rgb '#0072b2' title '0.01 first'");
+    expect_in(script, "dt 2 lc rgb '#0072b2' title '0.01 second'");
+    expect_in(script, "dt 1 lc rgb '#d55e00' title '0.1 first'");
+    assert_null(strstr(script, "'0.1 second'")); /* it has no value */
+}
+
+/* A line for each name: the elements of an array in each point. */
+static void simx_plot_script__a_line_a_name(void **state)
+{
+    static const char *const texts[] = {
+        "{\"who\":[\"1 mrd\",\"2 "
+        "TCP\"],\"o\":[{\"t\":1,\"v\":[0.5,0]},{\"t\":2,\"v\":[0.25,0.75]}]}",
+        NULL};
+    static const char *const nobody[] = {"{\"o\":[{\"t\":1,\"v\":[0.5,0]}]}", NULL};
+    struct simx_picture picture = lines();
+    char script[SCRIPT_BYTES];
+
+    (void)state;
+    picture.array = "o";
+    picture.names = "who";
+    picture.x.key = "t";
+    picture.y[0] = (struct simx_picture_value){"v", 100, NULL};
+    assert_int_equal(script_of(&picture, texts, script), 2);
+    expect_in(script, "$data0 << EOD\n1 50 50 50\n2 25 25 25\nEOD\n");
+    expect_in(script, "$data1 << EOD\n1 0 0 0\n2 75 75 75\nEOD\n");
+    expect_in(script, "title '1 mrd'");
+    expect_in(script, "title '2 TCP'");
+    assert_int_equal(script_of(&picture, nobody, script), 0);
+}
+
 /* Elements of an array: numbers or objects, null ones left out, sorted or averaged. */
 static void simx_plot_script__arrays(void **state)
 {
@@ -193,6 +242,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simx_plot_script__a_line_a_value),
         cmocka_unit_test(simx_plot_script__a_line_a_group),
+        cmocka_unit_test(simx_plot_script__a_line_a_group_and_value),
+        cmocka_unit_test(simx_plot_script__a_line_a_name),
         cmocka_unit_test(simx_plot_script__arrays),
         cmocka_unit_test(simx_plot_write__no_gnuplot),
     };

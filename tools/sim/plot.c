@@ -37,6 +37,8 @@ struct line {
     const struct simx_picture_value *value;
     struct json_object *const *runs;
     size_t num_runs;
+    int element;           /* of the array that is the value; below 0: it is a number */
+    unsigned colour, dash; /* colour: if none is that of the name */
 };
 
 /* Between single quotes only that quote is special. */
@@ -52,6 +54,13 @@ static void put_text(FILE *out, const char *before, const char *text)
 }
 
 /* --------------------------------------------------------------------------------------- points */
+
+static double element_of(struct json_object *object, const char *key, int element)
+{
+    struct json_object *array = simx_json_get(object, key);
+
+    return array ? json_object_get_double(json_object_array_get_idx(array, (size_t)element)) : NAN;
+}
 
 static double value_of(struct json_object *object, const struct simx_picture_value *value, size_t i)
 {
@@ -82,7 +91,9 @@ static struct point make_point(const struct simx_picture *p, const struct line *
     if (!object) /* null in the array */
         return point;
     point.x = value_of(object, &p->x, i);
-    point.y = value_of(object, line->value, i);
+    point.y = line->element < 0
+                  ? value_of(object, line->value, i)
+                  : line->value->factor * element_of(object, line->value->key, line->element);
     if (!array)
         point.half = line->value->factor * simx_interval(object, line->value->key);
     if (point.x == 0 && p->x_zero > 0)
@@ -140,32 +151,88 @@ static bool put_data(FILE *out, const struct simx_picture *p, const struct line 
 /* ---------------------------------------------------------------------------------------- lines */
 
 static struct line make_line(const struct simx_picture_value *value,
-                             struct json_object *const *runs, size_t num_runs, const char *name)
+                             struct json_object *const *runs, size_t num_runs, const char *name,
+                             unsigned colour)
 {
-    struct line line = {.value = value, .runs = runs, .num_runs = num_runs};
+    struct line line = {
+        .value = value, .runs = runs, .num_runs = num_runs, .element = -1, .colour = colour};
 
     snprintf(line.name, sizeof(line.name), "%s", name);
     return line;
 }
 
-static unsigned find_lines(const struct simx_picture *p, struct json_object *const *runs,
-                           size_t num_runs, struct line *lines)
+/* A line for each name. */
+static unsigned find_names(const struct simx_picture *p, struct json_object *const *runs,
+                           struct line *lines)
+{
+    struct json_object *names = simx_json_get(runs[0], p->names);
+    unsigned num = 0, all = names ? (unsigned)json_object_array_length(names) : 0;
+
+    for (; num < all && num < LINES_MAX; num++) {
+        const char *name = json_object_get_string(json_object_array_get_idx(names, num));
+
+        lines[num] = make_line(&p->y[0], runs, 1, name, num);
+        lines[num].element = (int)num;
+        lines[num].dash = num / NUM_COLOURS;
+    }
+    return num;
+}
+
+/* How many of the results from the first on are of its group. */
+static size_t group_size(const struct simx_picture *p, struct json_object *const *runs,
+                         size_t num_runs)
+{
+    char first[NAME_BYTES];
+    size_t num = 1;
+
+    snprintf(first, sizeof(first), "%s", json_object_get_string(simx_json_get(runs[0], p->group)));
+    while (!p->array && num < num_runs &&
+           strcmp(json_object_get_string(simx_json_get(runs[num], p->group)), first) == 0)
+        num++;
+    return num;
+}
+
+static unsigned values_of(const struct simx_picture *p)
 {
     unsigned num = 0;
 
-    for (; !p->group && num < SIMX_PICTURE_VALUES && p->y[num].title; num++)
-        lines[num] = make_line(&p->y[num], runs, num_runs, p->y[num].title);
-    for (size_t i = 0; p->group && i < num_runs; i++) {
-        const char *name = json_object_get_string(simx_json_get(runs[i], p->group));
-        bool is_new = num == 0 || p->array || strcmp(name, lines[num - 1].name) != 0;
+    while (num < SIMX_PICTURE_VALUES && p->y[num].title)
+        num++;
+    return num;
+}
 
-        if (is_new && num == LINES_MAX)
-            break;
-        if (is_new)
-            lines[num++] = make_line(&p->y[0], &runs[i], 0, name);
-        lines[num - 1].num_runs++;
+static unsigned find_groups(const struct simx_picture *p, struct json_object *const *runs,
+                            size_t num_runs, struct line *lines)
+{
+    unsigned num = 0, group = 0;
+
+    for (size_t i = 0, size; i < num_runs; i += size, group++) {
+        const char *name = json_object_get_string(simx_json_get(runs[i], p->group));
+
+        size = group_size(p, &runs[i], num_runs - i);
+        if (!p->all_values && num < LINES_MAX)
+            lines[num++] = make_line(&p->y[0], &runs[i], size, name, group);
+        for (unsigned j = 0; p->all_values && j < values_of(p) && num < LINES_MAX; j++) {
+            char both[NAME_BYTES];
+
+            snprintf(both, sizeof(both), "%s %s", name, p->y[j].title);
+            lines[num] = make_line(&p->y[j], &runs[i], size, both, group);
+            lines[num++].dash = j;
+        }
     }
     return num;
+}
+
+static unsigned find_lines(const struct simx_picture *p, struct json_object *const *runs,
+                           size_t num_runs, struct line *lines)
+{
+    if (p->names)
+        return find_names(p, runs, lines);
+    if (p->group)
+        return find_groups(p, runs, num_runs, lines);
+    for (unsigned i = 0; i < values_of(p); i++)
+        lines[i] = make_line(&p->y[i], runs, num_runs, p->y[i].title, i);
+    return values_of(p);
 }
 
 static const char *colour_of(const char *name, unsigned index)
@@ -193,7 +260,7 @@ static void put_axes(FILE *out, const struct simx_picture *p, struct json_object
     put_text(out, "set xlabel", p->x_label);
     put_text(out, "set ylabel", p->y_label);
     fputs(p->x_log ? "set logscale x\n" : "", out);
-    fputs("set yrange [0:*]\n", out);
+    fputs(p->y_log ? "set logscale y\n" : "set yrange [0:*]\n", out);
     if (p->x_mark)
         fprintf(out, "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dt 2\n",
                 simx_value(run, p->x_mark), simx_value(run, p->x_mark));
@@ -210,15 +277,15 @@ unsigned simx_plot_script(const struct simx_picture *p, struct json_object *cons
     for (unsigned i = 0; i < num; i++)
         is_drawn[i] = put_data(out, p, &lines[i], i);
     for (unsigned i = 0; i < num; i++) {
-        const char *colour = colour_of(lines[i].name, i);
+        const char *colour = colour_of(lines[i].name, lines[i].colour);
 
         if (!is_drawn[i])
             continue;
         fprintf(out,
-                "%s$data%u with %s lw 2 lc rgb '%s' title '%s', $data%u using 1:3:(0):($4-$3) with "
-                "vectors heads size screen 0.005,90 lw 1 lc rgb '%s' notitle",
-                drawn++ ? ", " : "plot ", i, p->array ? "lines" : "linespoints pt 7 ps 0.6", colour,
-                lines[i].name, i, colour);
+                "%s$data%u with %s lw 2 dt %u lc rgb '%s' title '%s', $data%u using "
+                "1:3:(0):($4-$3) with vectors heads size screen 0.005,90 lw 1 lc rgb '%s' notitle",
+                drawn++ ? ", " : "plot ", i, p->array ? "lines" : "linespoints pt 7 ps 0.6",
+                lines[i].dash + 1, colour, lines[i].name, i, colour);
     }
     fputc('\n', out);
     return drawn;

@@ -14,13 +14,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-enum { SIMX_PICTURE_VALUES = 2 };
+enum { SIMX_PICTURE_VALUES = 3 };
 
 /* A value of a result; its unit is that of the picture. */
 struct simx_picture_value {
     const char *key; /* NULL: the place among the points; "": the element of the array itself */
     double factor;
-    const char *title; /* in the legend; not used where lines are named by `group` */
+    const char *title; /* in the legend; not used where `group` alone names lines */
 };
 
 struct simx_picture {
@@ -31,9 +31,15 @@ struct simx_picture {
      * array are its points. `group` NULL: a line for each value.
      */
     const char *array, *group;
+    bool all_values; /* with `group`: a line for each group and value */
+    /*
+     * With `array`: an array of names in the first result, which alone is drawn. The first value is
+     * an array in each point, and each of its elements is a line, 16 at most.
+     */
+    const char *names;
     struct simx_picture_value x; /* key NULL: points are sorted by y */
     struct simx_picture_value y[SIMX_PICTURE_VALUES];
-    bool x_log;
+    bool x_log, y_log;
     double x_zero;      /* where x = 0 stands on a logarithmic axis; 0: nowhere */
     unsigned mean_of;   /* y is the mean of so many points; 0: of one */
     const char *x_mark; /* a vertical line stands at this value of the first result; NULL: none */
