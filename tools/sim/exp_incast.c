@@ -13,6 +13,7 @@
 
 #include "tools/sim/experiment.h"
 #include "tools/sim/fail.h"
+#include "tools/sim/fair.h"
 
 enum { TARGET = 0, BESIDE_TARGET = 1 };
 
@@ -124,21 +125,14 @@ static int add_victim(struct simx_cm *cm, uint32_t leaf_hosts)
 
 /* -------------------------------------------------------------------------------------- measure */
 
-/*
- * Rates of `num` flows of one size: 1 if all have the same, 1 / num if one has all (Jain, Chiu and
- * Hawe, 1984).
- */
+/* Of the rates of `num` flows of one size. */
 static double jain(const struct simx_run_flow *flows, uint32_t num)
 {
-    double sum = 0, squares = 0;
+    struct simx_fair fair = {0};
 
-    for (uint32_t i = 0; i < num; i++) {
-        double rate = 1 / (double)(flows[i].done_ns - flows[i].start_ns);
-
-        sum += rate;
-        squares += rate * rate;
-    }
-    return sum * sum / (num * squares);
+    for (uint32_t i = 0; i < num; i++)
+        simx_fair_add(&fair, 1 / (double)(flows[i].done_ns - flows[i].start_ns));
+    return simx_fair_jain(&fair);
 }
 
 static double fct_us(const struct simx_run_flow *flow)
