@@ -63,7 +63,7 @@ two=(run -tm two.cm "${fabric[@]}")
 good --help
 [[ ! -s err ]] || fail 'help is on stderr'
 mapfile -t experiments < <(sed -n '/^Experiments:/,/^$/s/^  \([a-z]\{1,\}\)  .*/\1/p' out)
-((${#experiments[@]} >= 9)) || fail 'help does not tell of nine experiments'
+((${#experiments[@]} >= 10)) || fail 'help does not tell of ten experiments'
 for experiment in --quiet "${experiments[@]}"; do # --quiet: none, all of them
     good "$experiment" -h
     awk 'length > 80 { exit 1 }' out || fail "help of $experiment has a line of more than 80 columns"
@@ -88,6 +88,9 @@ bad '--spray: expected' "${two[@]}" --spray paint
 bad '--cc: ' "${two[@]}" --cc vegas
 bad '--transport: expected' "${two[@]}" --transport pigeon
 bad '--failure: expected' failure --failure fire
+bad '--rtt: expected' fairness --rtt 8
+bad '--buffer: expected' fairness --buffer 1x
+bad '--tcp: expected at most 62, as --flows is 2' fairness --flows 2 --tcp 63
 bad 'no constant' "${two[@]}" --set no.such=1
 bad 'NAME=VALUE' "${two[@]}" --set nscc.gain
 bad 'both want stdout' "${two[@]}" --json --csv
@@ -156,6 +159,9 @@ for experiment in allreduce alltoall; do
     good $experiment "${fabric[@]}" --size 64K --json
     jq -e '.busbw_gbps > 0 and .completion_over_ideal >= 1' out >/dev/null || fail "$experiment has no bandwidth"
 done
+good fairness --flows 2 --tcp 1 --stagger 1000 --duration 0.02 --quiet --seeds 2 --json
+jq -e '.seeds == 2 and (.names | length) == 3 and .mean.jain > 0.3 and .unfinished == 0' out >/dev/null ||
+    fail 'fairness does not tell of three flows'
 good allreduce "${fabric[@]}" --csv
 (($(wc -l <out) == 8)) || fail 'CSV of seven points is eight lines'
 
@@ -164,6 +170,8 @@ if command -v gnuplot >/dev/null; then
     grep -q '<svg' cdf.svg || fail 'the picture of a run is none'
     good alltoall "${fabric[@]}" --size 64K --plot picture.svg
     grep -q '<svg' picture.svg || fail 'the picture is none'
+    good fairness --tcp 1 --stagger 1000 --duration 0.02 --quiet --plot shares.svg
+    grep -q '5 TCP' shares.svg || fail 'the picture does not show all shares'
 fi
 # gnuplot does not tell that a disk is full.
 mkdir full

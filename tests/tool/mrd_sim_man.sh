@@ -49,10 +49,10 @@ section OPTIONS | tags | grep -oE -- '--[a-z-]+' >of_page
 same options of_page of_binary
 awk '/^  --/ { name = $1; text = "" } { text = text " " $0 }
      /\)$/ && name { gsub(/.*\(|\)$/, "", text); print name, text; name = "" }' help |
-    grep -E '^--(at|tiers|gbps|oversubscription|delay|queue|ecn|loss|clock-skew|paths|payload|seed|seeds|limit|wire-overhead|transport|knows|spray) ' >of_binary
+    grep -E '^--(at|flows|tcp|stagger|tiers|gbps|oversubscription|delay|queue|ecn|loss|clock-skew|paths|payload|seed|seeds|limit|wire-overhead|transport|knows|spray) ' >of_binary
 section OPTIONS | tr -d '"' | awk '/^\./ && $0 ~ /^\.B[RI]? --/ { name = $2 }
     match($0, /Default: [^ ]*[^ .:;]/) && name { print name, substr($0, RSTART + 9, RLENGTH - 9); name = "" }' |
-    grep -E '^--(at|tiers|gbps|oversubscription|delay|queue|ecn|loss|clock-skew|paths|payload|seed|seeds|limit|wire-overhead|transport|knows|spray) ' >of_page
+    grep -E '^--(at|flows|tcp|stagger|tiers|gbps|oversubscription|delay|queue|ecn|loss|clock-skew|paths|payload|seed|seeds|limit|wire-overhead|transport|knows|spray) ' >of_page
 same defaults of_page of_binary
 
 # Keys: those of the runs of all experiments, and those of the page, which has the inner ones in lines of .RB or below.
@@ -65,6 +65,7 @@ for experiment in "${experiments[@]}"; do
     skew) options+=(--spread 1) ;;
     failure) options+=(--failure down --at 20 --size 1M) ;;
     loss) options+=(--loss 0 --size 16M) ;;
+    fairness) options+=(--stagger 1000 --duration 0.01) ;;
     esac
     "$sim" "$experiment" "${options[@]}" --json >"$experiment.json" 2>err || { cat err; exit 1; }
 done

@@ -91,6 +91,14 @@ static void simx_options_parse__values(void **state)
     assert_true(config.spread == 0);
     good("scale --peers 9");
     assert_int_equal(config.peers, 9);
+    good("fairness --flows 3 --tcp 2 --tcp-first --stagger 7.5 --duration 0.25 --rtt 80 --speedup "
+         "2.5 --buffer 0.5 --buffer-bytes 64K");
+    assert_int_equal(config.mrd_flows, 3);
+    assert_int_equal(config.tcp_flows, 2);
+    assert_true(config.tcp_first);
+    assert_true(config.stagger_us == 7.5 && config.duration_s == 0.25 && config.rtt_us == 80);
+    assert_true(config.speedup == 2.5 && config.buffer_bdp == 0.5);
+    assert_int_equal(config.buffer_bytes, 64 << 10);
 }
 
 static void simx_options_parse__bytes(void **state)
@@ -208,6 +216,14 @@ static void simx_options_parse__bad_numbers(void **state)
     bad_values("--delay", "US from 0 to 1000000", "inf");
     bad_values("--ecn", "MIN,MAX from 0 to 1000000", "0.2 0.2, 0.2,0.8,1");
     bad_values("--ecn", "the smaller first", "0.8,0.2");
+    bad_values("--rtt", "US from 1 to 10000000", "0 0.5 80ms");
+    bad_values("--speedup", "RATIO from 1 to 10000", "0.5 x");
+    bad_values("--buffer", "BDP from 0.001 to 1000", "0 1bdp");
+    bad_values("--buffer-bytes", "a whole number from 1 to 1000000000000", "0 1.5");
+    bad_values("--tcp", "a whole number from 0 to 64", "65 two");
+    bad_values("--flows", "a whole number from 1 to 64", "0 65");
+    bad_values("--stagger", "US from 0 to 1e+09", "-1");
+    bad_values("--duration", "S from 0.0001 to 3600", "0 1h");
 }
 
 static void simx_options_parse__bad_words(void **state)
@@ -316,6 +332,7 @@ static void simx_options_parse__defaults_of_each(void **state)
         {"scale", 0, 16, 64 << 10, 7},
         {"allreduce", 32, 8, 0, 7},
         {"alltoall", 32, 8, 0, 7},
+        {"fairness", 128, 16, 0, 1},
     };
     enum { NUM = sizeof(table) / sizeof(table[0]) };
 
@@ -336,6 +353,13 @@ static void simx_options_parse__defaults_of_each(void **state)
     assert_true(config.loss < 0);
     good("skew");
     assert_true(config.spread < 0);
+    good("fairness");
+    assert_int_equal(config.mrd_flows, 4);
+    assert_int_equal(config.tcp_flows, 0);
+    assert_true(config.stagger_us == 20000 && config.duration_s == 0.5 && config.rtt_us == 100);
+    assert_true(config.gbps == 10 && config.speedup == 4 && config.ecn_max == 0);
+    assert_true(config.buffer_bdp == 1 && config.buffer_bytes == 0);
+    assert_string_equal(config.knows, "sockets");
 }
 
 /* Of a sweep, as --help names them: the values of some points. */

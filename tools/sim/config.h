@@ -65,6 +65,20 @@ struct simx_config {
     double at_us;                  /* failure: when */
     /* skew: delay of the slowest path above the fastest one's, base RTTs; below 0: those of skew */
     double spread;
+    uint32_t mrd_flows, tcp_flows; /* fairness */
+    bool tcp_first;                /* fairness */
+    double stagger_us;             /* fairness: from the start of a flow to that of the next */
+    double duration_s;             /* fairness: since the last start */
+    /* fairness: of the narrow link; `gbps` is its rate. */
+    double rtt_us;         /* base RTT of its flows */
+    double speedup;        /* rate of the hosts' links over that of the narrow one */
+    double buffer_bdp;     /* what its queue holds */
+    uint64_t buffer_bytes; /* the same; 0: buffer_bdp */
+
+    /* Set by experiments whose fabric no option describes; 0: as the options say. */
+    double host_ratio;    /* rate of the hosts' links over `gbps`; the BDP is that of `gbps` */
+    uint64_t queue_bytes; /* of a switch's port, in place of queue_packets */
+    bool is_one_part;     /* of the simulation, whatever its size */
 
     uint64_t seed;
     unsigned seeds, jobs;

@@ -20,6 +20,7 @@ const struct simx_experiment *const simx_experiments[] = {
     &simx_exp_scale,
     &simx_exp_allreduce,
     &simx_exp_alltoall,
+    &simx_exp_fairness,
     NULL,
 };
 /* clang-format on */

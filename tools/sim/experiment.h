@@ -30,11 +30,11 @@ enum { SIMX_UNSET = -1 /* of a real number */ };
 
 struct simx_experiment {
     const char *name;
-    const char *summary;        /* a line for --help */
-    const char *about;          /* more of that */
-    struct simx_default own[6]; /* the last has no option */
-    bool takes_matrix;          /* besides its own traffic; without `traffic` it needs one */
-    bool needs_two_leaves;      /* hosts below two leaves */
+    const char *summary;         /* a line for --help */
+    const char *about;           /* more of that */
+    struct simx_default own[12]; /* the last has no option */
+    bool takes_matrix;           /* besides its own traffic; without `traffic` it needs one */
+    bool needs_two_leaves;       /* hosts below two leaves */
 
     /* Points of a sweep; NULL: one. */
     unsigned (*points)(const struct simx_config *config);
@@ -124,5 +124,6 @@ extern const struct simx_experiment simx_exp_failure;
 extern const struct simx_experiment simx_exp_scale;
 extern const struct simx_experiment simx_exp_allreduce;
 extern const struct simx_experiment simx_exp_alltoall;
+extern const struct simx_experiment simx_exp_fairness;
 
 #endif

@@ -16,8 +16,8 @@ static const struct simx_default notes[] = {
 static const struct {
     const char *first, *heading;
 } groups[] = {
-    {"tm", "Traffic"}, {"topo", "Fabric"}, {"transport", "Transport"},
-    {"seed", "Runs"},  {"json", "Output"},
+    {"tm", "Traffic"},          {"rtt", "Narrow link"}, {"topo", "Fabric"},
+    {"transport", "Transport"}, {"seed", "Runs"},       {"json", "Output"},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -79,9 +79,14 @@ static int make_topology(struct simx_net *net, const struct simx_config *config)
 {
     if (config->topo[0])
         return simx_topo_read(&net->topology, config->topo);
-    return simx_topo_make(&net->topology, config->hosts, config->tiers, config->leaf_hosts,
-                          config->oversubscription, config->gbps,
-                          (uint64_t)llround(config->delay_us * 1e3));
+
+    int ret = simx_topo_make(&net->topology, config->hosts, config->tiers, config->leaf_hosts,
+                             config->oversubscription, config->gbps,
+                             (uint64_t)llround(config->delay_us * 1e3));
+
+    if (ret == 0 && config->host_ratio > 0)
+        net->topology.tier[0].rate_bps = (uint64_t)llround(config->gbps * 1e9 * config->host_ratio);
+    return ret;
 }
 
 int simx_net_init(struct simx_net *net, const struct simx_config *config)
@@ -107,7 +112,11 @@ int simx_net_init(struct simx_net *net, const struct simx_config *config)
     net->base_rtt_ns = mrd_sim_tree_longest_ns(&net->topology, net->packet_bytes) +
                        mrd_sim_tree_longest_ns(&net->topology, net->ack_bytes);
     net->bdp_bytes = (double)net->host_bps * net->base_rtt_ns / 8e9;
-    net->link.queue_bytes = (uint64_t)config->queue_packets * net->packet_bytes;
+    if (config->host_ratio > 0)
+        net->bdp_bytes /= config->host_ratio;
+    net->link.queue_bytes = config->queue_bytes
+                                ? config->queue_bytes
+                                : (uint64_t)config->queue_packets * net->packet_bytes;
     net->link.ecn_min_bytes = (uint64_t)(config->ecn_min * net->bdp_bytes);
     net->link.ecn_max_bytes = (uint64_t)(config->ecn_max * net->bdp_bytes);
     return 0;

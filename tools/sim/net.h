@@ -22,7 +22,7 @@ struct simx_net {
     uint32_t ack_bytes;    /* of an ack on the wire */
     uint32_t packet_bytes; /* of a full data packet on the wire */
     double base_rtt_ns; /* of a full packet and its ack on the longest path, nothing else there */
-    double bdp_bytes;   /* host_bps x base RTT */
+    double bdp_bytes;   /* host_bps x base RTT; with a host_ratio that of the links above */
     struct mrd_sim_link link; /* of all switch ports: queue and marks */
 };
 

@@ -9,6 +9,7 @@
 
 #include "core/cc.h"
 #include "tools/sim/fail.h"
+#include "tools/sim/narrow.h"
 #include "transport/sim/sim_part.h"
 
 #define FIELD(field)                                                                               \
@@ -18,7 +19,7 @@ const struct simx_option simx_options[] = {
     {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", NULL, "connection matrix of uet-htsim",
      "run, failure"},
     {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES", NULL,
-     "of a flow, message or buffer; K, M, G: powers of 1024", "!run"},
+     "of a flow, message or buffer; K, M, G: powers of 1024", "!run, fairness"},
     {"senders", SIMX_COUNT, FIELD(senders), 1, 65535, "N", NULL, "to one host, or that many pairs",
      "incast, failure"},
     {"victim", SIMX_FLAG, FIELD(victim), 0, 0, NULL, NULL, "a flow beside them", "incast"},
@@ -30,20 +31,40 @@ const struct simx_option simx_options[] = {
     {"at", SIMX_REAL, FIELD(at_us), 0, 1e9, "US", "500", "when it comes", "failure"},
     {"spread", SIMX_REAL, FIELD(spread), 0, 100, "RTTS", NULL,
      "delay of the slowest path above that of the fastest, base RTTs", "skew"},
+    {"flows", SIMX_COUNT, FIELD(mrd_flows), 1, SIMX_NARROW_FLOWS_MAX, "N", "4",
+     "of mrd, or of --transport", "fairness"},
+    {"tcp", SIMX_COUNT, FIELD(tcp_flows), 0, SIMX_NARROW_FLOWS_MAX, "N", "0",
+     "flows of TCP with CUBIC beside those of mrd", "fairness"},
+    {"tcp-first", SIMX_FLAG, FIELD(tcp_first), 0, 0, NULL, NULL, "they begin before the others",
+     "fairness"},
+    {"stagger", SIMX_REAL, FIELD(stagger_us), 0, 1e9, "US", "20000",
+     "from the start of a flow to that of the next", "fairness"},
+    {"duration", SIMX_REAL, FIELD(duration_s), 1e-4, 3600, "S", "0.5",
+     "of virtual time, from the last start on", "fairness"},
 
+    {"rtt", SIMX_REAL, FIELD(rtt_us), 1, 1e7, "US", "100", "base RTT, of a full packet and its ack",
+     "fairness"},
+    {"speedup", SIMX_REAL, FIELD(speedup), 1, 1e4, "RATIO", "4",
+     "rate of the hosts' links, over --gbps", "fairness"},
+    {"buffer", SIMX_REAL, FIELD(buffer_bdp), 1e-3, 1e3, "BDP", "1",
+     "what the queue of the narrow link holds", "fairness"},
+    {"buffer-bytes", SIMX_BYTES, FIELD(buffer_bytes), 1, 1e12, "BYTES", NULL,
+     "the same in bytes, in place of --buffer", "fairness"},
     {"topo", SIMX_TEXT, FIELD(topo), 0, 0, "FILE", NULL,
-     "topology of uet-htsim; it stands in for the next six", NULL},
+     "topology of uet-htsim; it stands in for the next six", "!fairness"},
     {"hosts", SIMX_COUNT, FIELD(hosts), 2, 65536, "N", "128", "a multiple of those of a leaf",
-     NULL},
+     "!fairness"},
     {"tiers", SIMX_COUNT, FIELD(tiers), 2, 3, "N", "2", "2: leaves and spines, 3: a fat tree",
-     NULL},
-    {"leaf-hosts", SIMX_COUNT, FIELD(leaf_hosts), 1, 65536, "N", "16", "hosts below a leaf", NULL},
+     "!fairness"},
+    {"leaf-hosts", SIMX_COUNT, FIELD(leaf_hosts), 1, 65536, "N", "16", "hosts below a leaf",
+     "!fairness"},
     {"oversubscription", SIMX_REAL, FIELD(oversubscription), 1, 1e6, "RATIO", "1",
-     "of the leaves: capacity down to capacity up", NULL},
-    {"gbps", SIMX_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "100", "rate of every link", NULL},
-    {"delay", SIMX_REAL, FIELD(delay_us), 0, 1e6, "US", "1", "of every link", NULL},
+     "of the leaves: capacity down to capacity up", "!fairness"},
+    {"gbps", SIMX_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "100",
+     "rate of every link, or of the narrow one", NULL},
+    {"delay", SIMX_REAL, FIELD(delay_us), 0, 1e6, "US", "1", "of every link", "!fairness"},
     {"queue", SIMX_COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS", "200",
-     "full ones that the port of a switch holds", NULL},
+     "full ones that the port of a switch holds", "!fairness"},
     {"ecn", SIMX_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX", "0.2,0.8",
      "backlogs in BDPs between which packets are marked; 0,0: none", NULL},
     {"ack-priority", SIMX_FLAG, FIELD(ack_priority), 0, 0, NULL, NULL,
@@ -81,7 +102,7 @@ const struct simx_option simx_options[] = {
     {"threads", SIMX_COUNT, FIELD(threads), 1, MRD_SIM_PARTS_MAX, "N", NULL,
      "of a run of mrd; the results do not depend on it", NULL},
     {"limit", SIMX_REAL, FIELD(limit_s), 1e-6, 86400, "S", "10",
-     "of virtual time, then it gives up", NULL},
+     "of virtual time, then it gives up", "!fairness"},
 
     {"json", SIMX_FLAG, FIELD(json), 0, 0, NULL, NULL,
      "one JSON object a line, the table to stderr", NULL},
@@ -119,7 +140,7 @@ static bool has_word(const char *list, const char *word)
 bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment)
 {
     if (option->of && option->of[0] == '!')
-        return strcmp(option->of + 1, experiment->name) != 0;
+        return !has_word(option->of + 1, experiment->name);
     return !option->of || has_word(option->of, experiment->name);
 }
 

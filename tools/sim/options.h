@@ -52,7 +52,7 @@ struct simx_option {
     const char *argument;
     const char *value; /* default, as on a command line; NULL: none */
     const char *help;
-    const char *of; /* experiments that have it, "a, b"; "!NAME": all but that; NULL: all */
+    const char *of; /* experiments that have it, "a, b"; "!a, b": all but those; NULL: all */
 };
 
 /* All; the last has no name. */

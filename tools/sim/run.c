@@ -164,7 +164,8 @@ static uint32_t choose_parts(const struct simx_run *run)
 {
     uint32_t parts = run->net.topology.hosts / PART_HOSTS, max = mrd_sim_parts_max(run->sim);
 
-    if (run->ops != &simx_drive_mrd || parts == 0 || !is_at_one_host(run))
+    if (run->ops != &simx_drive_mrd || parts == 0 || run->config->is_one_part ||
+        !is_at_one_host(run))
         return 1;
     return parts < max ? parts : max;
 }
@@ -284,14 +285,22 @@ bool simx_run_until(struct simx_run *run, uint64_t ns)
     }
 }
 
-int simx_run_all(struct simx_run *run)
+int simx_run_end(struct simx_run *run)
 {
-    simx_run_until(run, (uint64_t)(run->config->limit_s * NS_PER_S));
     if (run->wall_ns == 0)
         run->wall_ns = simx_wall_ns();
     if (run->error != 0)
         return simx_fail(run->error, "a flow could not be started: %s", mrd_last_error());
-    if (is_over(run))
-        mrd_sim_run_until(run->sim, mrd_sim_now(run->sim) + SETTLE_NS);
     return 0;
+}
+
+int simx_run_all(struct simx_run *run)
+{
+    simx_run_until(run, (uint64_t)(run->config->limit_s * NS_PER_S));
+
+    int ret = simx_run_end(run);
+
+    if (ret == 0 && is_over(run))
+        mrd_sim_run_until(run->sim, mrd_sim_now(run->sim) + SETTLE_NS);
+    return ret;
 }

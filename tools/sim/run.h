@@ -59,6 +59,8 @@ int simx_run_create(struct simx_run *run, const struct simx_config *config,
                     const struct simx_net *net, const struct simx_cm *cm);
 /* Runs until virtual time `ns` or until all flows are done. True: all are done. */
 bool simx_run_until(struct simx_run *run, uint64_t ns);
+/* Stops the machine's clock of a run that goes no further. 0, or -errno with a sentence. */
+int simx_run_end(struct simx_run *run);
 /* Runs until all flows are done or to the limit of virtual time. 0, or -errno with a sentence. */
 int simx_run_all(struct simx_run *run);
 void simx_run_destroy(struct simx_run *run);
