@@ -104,6 +104,7 @@ run --tm tools/experiments/permutation.cm --transport irn --loss 0.001
 skew --hosts 8 --leaf-hosts 4 --size 32M
 failure --hosts 32 --leaf-hosts 8 --size 16M
 fairness --flows 2 --tcp 2 --duration 0.1
+wan --rtt 5000 --loss 0.001 --duration 1
 incast --hosts 32 --leaf-hosts 8 --senders 20 --size 256K --victim
 RUNS
 }

@@ -63,7 +63,7 @@ two=(run -tm two.cm "${fabric[@]}")
 good --help
 [[ ! -s err ]] || fail 'help is on stderr'
 mapfile -t experiments < <(sed -n '/^Experiments:/,/^$/s/^  \([a-z]\{1,\}\)  .*/\1/p' out)
-((${#experiments[@]} >= 10)) || fail 'help does not tell of ten experiments'
+((${#experiments[@]} >= 11)) || fail 'help does not tell of eleven experiments'
 for experiment in --quiet "${experiments[@]}"; do # --quiet: none, all of them
     good "$experiment" -h
     awk 'length > 80 { exit 1 }' out || fail "help of $experiment has a line of more than 80 columns"
@@ -88,8 +88,8 @@ bad '--spray: expected' "${two[@]}" --spray paint
 bad '--cc: ' "${two[@]}" --cc vegas
 bad '--transport: expected' "${two[@]}" --transport pigeon
 bad '--failure: expected' failure --failure fire
-bad '--rtt: expected' fairness --rtt 8
-bad '--buffer: expected' fairness --buffer 1x
+bad '--rtt: expected' wan --rtt 20
+bad '--buffer: expected' wan --buffer 1x
 bad '--tcp: expected at most 62, as --flows is 2' fairness --flows 2 --tcp 63
 bad 'no constant' "${two[@]}" --set no.such=1
 bad 'NAME=VALUE' "${two[@]}" --set nscc.gain
@@ -162,6 +162,12 @@ done
 good fairness --flows 2 --tcp 1 --stagger 1000 --duration 0.02 --quiet --seeds 2 --json
 jq -e '.seeds == 2 and (.names | length) == 3 and .mean.jain > 0.3 and .unfinished == 0' out >/dev/null ||
     fail 'fairness does not tell of three flows'
+good wan --rtt 1000 --duration 0.1 --quiet --json
+jq -se 'length == 4 and .[3].loss == 0.01 and all(.goodput_gbps > 0 and .cubic_gbps > 0)' out >/dev/null ||
+    fail 'wan has four losses'
+printf '50000 leaf0>spine0 blackhole on\n' >dark_way.faults
+bad 'wan: with an RTT of 1000 us .* failed by .*unreachable' wan --rtt 1000 --loss 0 --duration 40 --quiet \
+    --faults dark_way.faults
 good allreduce "${fabric[@]}" --csv
 (($(wc -l <out) == 8)) || fail 'CSV of seven points is eight lines'
 
@@ -172,6 +178,8 @@ if command -v gnuplot >/dev/null; then
     grep -q '<svg' picture.svg || fail 'the picture is none'
     good fairness --tcp 1 --stagger 1000 --duration 0.02 --quiet --plot shares.svg
     grep -q '5 TCP' shares.svg || fail 'the picture does not show all shares'
+    good wan --rtt 1000 --duration 0.1 --quiet --plot far.svg
+    grep -q '0.01 CUBIC' far.svg || fail 'the picture does not show the formulas'
 fi
 # gnuplot does not tell that a disk is full.
 mkdir full

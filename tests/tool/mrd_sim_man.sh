@@ -66,6 +66,7 @@ for experiment in "${experiments[@]}"; do
     failure) options+=(--failure down --at 20 --size 1M) ;;
     loss) options+=(--loss 0 --size 16M) ;;
     fairness) options+=(--stagger 1000 --duration 0.01) ;;
+    wan) options+=(--rtt 1000 --loss 0 --duration 0.05) ;;
     esac
     "$sim" "$experiment" "${options[@]}" --json >"$experiment.json" 2>err || { cat err; exit 1; }
 done

@@ -333,6 +333,7 @@ static void simx_options_parse__defaults_of_each(void **state)
         {"allreduce", 32, 8, 0, 7},
         {"alltoall", 32, 8, 0, 7},
         {"fairness", 128, 16, 0, 1},
+        {"wan", 128, 16, 0, 4 * 4},
     };
     enum { NUM = sizeof(table) / sizeof(table[0]) };
 
@@ -360,6 +361,11 @@ static void simx_options_parse__defaults_of_each(void **state)
     assert_true(config.gbps == 10 && config.speedup == 4 && config.ecn_max == 0);
     assert_true(config.buffer_bdp == 1 && config.buffer_bytes == 0);
     assert_string_equal(config.knows, "sockets");
+    good("wan");
+    assert_true(config.duration_s == 10 && config.rtt_us < 0 && config.loss < 0);
+    assert_true(config.gbps == 1 && config.speedup == 10 && config.ecn_max == 0);
+    assert_int_equal(config.payload_bytes, 1408);
+    assert_string_equal(config.knows, "sockets");
 }
 
 /* Of a sweep, as --help names them: the values of some points. */
@@ -368,6 +374,7 @@ static void simx_options_parse__sweeps(void **state)
     static const uint32_t senders[] = {1, 2, 4, 8, 16, 32, 64, 127};
     static const double losses[] = {0, 0x1p-14, 0x1p-12, 0x1p-10, 0x1p-8, 0.01, 0.02, 0.05};
     static const double spreads[] = {0, 0.25, 0.5, 1, 2, 4};
+    static const double far_losses[] = {0, 1e-4, 1e-3, 1e-2}, rtts_us[] = {1e3, 5e3, 2e4, 8e4};
     static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
 
     (void)state;
@@ -383,6 +390,11 @@ static void simx_options_parse__sweeps(void **state)
     for (unsigned i = 0; i < 6; i++) {
         exp_configure("skew", i, &experiment, &config);
         assert_true(config.spread == spreads[i]);
+    }
+    for (unsigned i = 0; i < 4 * 4; i++) {
+        exp_configure("wan", i, &experiment, &config);
+        assert_true(config.loss == far_losses[i / 4]);
+        assert_true(config.rtt_us == rtts_us[i % 4]);
     }
 }
 

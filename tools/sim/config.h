@@ -68,9 +68,9 @@ struct simx_config {
     uint32_t mrd_flows, tcp_flows; /* fairness */
     bool tcp_first;                /* fairness */
     double stagger_us;             /* fairness: from the start of a flow to that of the next */
-    double duration_s;             /* fairness: since the last start */
-    /* fairness: of the narrow link; `gbps` is its rate. */
-    double rtt_us;         /* base RTT of its flows */
+    double duration_s;             /* fairness: since the last start; wan */
+    /* fairness, wan: of the narrow link; `gbps` is its rate. */
+    double rtt_us;         /* base RTT of its flows; below 0: those of wan */
     double speedup;        /* rate of the hosts' links over that of the narrow one */
     double buffer_bdp;     /* what its queue holds */
     uint64_t buffer_bytes; /* the same; 0: buffer_bdp */

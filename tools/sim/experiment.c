@@ -21,6 +21,7 @@ const struct simx_experiment *const simx_experiments[] = {
     &simx_exp_allreduce,
     &simx_exp_alltoall,
     &simx_exp_fairness,
+    &simx_exp_wan,
     NULL,
 };
 /* clang-format on */

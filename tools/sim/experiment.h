@@ -125,5 +125,6 @@ extern const struct simx_experiment simx_exp_scale;
 extern const struct simx_experiment simx_exp_allreduce;
 extern const struct simx_experiment simx_exp_alltoall;
 extern const struct simx_experiment simx_exp_fairness;
+extern const struct simx_experiment simx_exp_wan;
 
 #endif
