@@ -76,6 +76,21 @@ static void simx_exp_wan__a_short_path_is_full(void **state)
     json_object_put(lossy);
 }
 
+/*
+ * What is posted does not hold it up: more than the two pieces of 4 MiB that are enough in a fabric
+ * are in flight, 1280 packets, as many as the engine lets.
+ */
+static void simx_exp_wan__a_long_path_has_enough_posted(void **state)
+{
+    struct json_object *result =
+        exp_measure_only("wan --rtt 80000 --loss 0 --gbps 10 --duration 2 --cc none --knows fabric "
+                         "--payload 8192");
+
+    (void)state;
+    assert_true(exp_number(result, "goodput_gbps") > 1.1 * (8 << 20) * 8 / 80e6);
+    json_object_put(result);
+}
+
 /* A flow that fails is an error that says where and why. */
 static void simx_exp_wan__a_flow_that_fails(void **state)
 {
@@ -106,6 +121,7 @@ int main(void)
         cmocka_unit_test(simx_exp_wan__points),
         cmocka_unit_test(simx_exp_wan__formulas),
         cmocka_unit_test(simx_exp_wan__a_short_path_is_full),
+        cmocka_unit_test(simx_exp_wan__a_long_path_has_enough_posted),
         cmocka_unit_test(simx_exp_wan__a_flow_that_fails),
         cmocka_unit_test(simx_exp_wan__same_seed_same_result),
     };

@@ -6,6 +6,7 @@
  * caches would see each byte once.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,6 @@ enum {
     BUFFER_BYTES = 4 << 20,
     PIECE_BYTES = 8 << 10,
     PEERS_SPARE = 4,
-    WRS_A_FLOW = 2, /* in flight: the next piece of a long flow waits behind the one before */
     WRS_MAX = 16384,
     POLL_MAX = 16,
 };
@@ -54,6 +54,7 @@ struct simx_drive {
     struct flow *flows;
     uint8_t *source, *sinks[MRD_SIM_PARTS_MAX]; /* a sink for each part of the simulation */
     size_t buffer_bytes, mapped_bytes;          /* used of each; its whole pieces */
+    uint32_t wrs_a_flow; /* in flight: next pieces of a long flow wait behind the first one */
 };
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -104,6 +105,8 @@ static void count_traffic(struct simx_drive *d)
 {
     const struct simx_cm *cm = d->env.cm;
 
+    /* Behind the piece that is waited for as much as a window may be, twice the BDP. */
+    d->wrs_a_flow = 1 + (uint32_t)ceil(2 * d->env.net->bdp_bytes / BUFFER_BYTES);
     for (uint32_t i = 0; i < cm->num_flows; i++) {
         const struct simx_flow *flow = &cm->flows[i];
 
@@ -153,7 +156,8 @@ static int open_host(struct simx_drive *d, uint32_t number)
 {
     const struct simx_config *config = d->env.config;
     struct host *host = &d->hosts[number];
-    uint32_t wrs = host->num_out * WRS_A_FLOW < WRS_MAX ? host->num_out * WRS_A_FLOW : WRS_MAX;
+    uint64_t wanted = (uint64_t)host->num_out * d->wrs_a_flow;
+    uint32_t wrs = wanted < WRS_MAX ? (uint32_t)wanted : WRS_MAX;
     uint32_t peers = host->num_out + host->num_in;
 
     mrd_list_init(&host->waiting);
@@ -290,7 +294,8 @@ static int mrd_start(struct simx_drive *d, uint32_t number)
         return -errno;
     mrd_list_init(&flow->node);
     for (unsigned i = 0;
-         i < WRS_A_FLOW && flow->posted_bytes < what->bytes && mrd_list_empty(&flow->node); i++) {
+         i < d->wrs_a_flow && flow->posted_bytes < what->bytes && mrd_list_empty(&flow->node);
+         i++) {
         int ret = post_piece(d, number);
 
         if (ret != 0)
