@@ -8,14 +8,15 @@ usage()
     cat <<'USAGE'
 Draw what tools/experiments.sh measured, several transports in one picture.
 
-usage: experiments-plot.sh RESULTS PICTURES
+usage: experiments-plot.sh RESULTS PICTURES EXPERIMENT...
 
-RESULTS is a directory with the JSON of each measurement, PICTURES one for the SVG files. The same
-results make the same bytes. Needs gnuplot (Debian: gnuplot-nox) and jq.
+RESULTS is a directory with the JSON of each measurement, PICTURES one for the SVG files. Each
+EXPERIMENT has a picture of its own. The same results make the same bytes. Needs gnuplot (Debian:
+gnuplot-nox) and jq.
 USAGE
 }
 
-if (($# != 2)); then
+if (($# < 3)); then
     usage >&2
     exit 2
 fi
@@ -23,7 +24,7 @@ results=$(realpath "$1") pictures=$(realpath "$2")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/plot.sh
 source tools/plot.sh
-plot_need "$results/scale.json" experiments.sh
+plot_need "$results/commands" experiments.sh
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -82,16 +83,16 @@ NAMES
     echo
 }
 
-for name in single rr random reps adaptive irn rc dcqcn; do
-    jq -r '.ideal_us as $ideal | .fct_us_percentiles | to_entries[] | select(.value != null)
-        | "\(.value / $ideal) \(.key)"' "$results/run_$name.json" >"$scratch/run-$name"
-    file=collision
-    [[ $name != irn && $name != dcqcn ]] || file=collision_$name
-    jq -r --arg policy "${name/dcqcn/rc}" 'select(.policy == $policy) | [.links[].share] | sort | length as $n
-        | to_entries[] | "\(100 * (.key + 0.5) / $n) \(.value)"' "$results/$file.json" >"$scratch/collision-$name"
-done
+draw_run()
 {
-    cat <<'PLOT'
+    local name
+
+    for name in single rr random reps adaptive irn rc dcqcn; do
+        jq -r '.ideal_us as $ideal | .fct_us_percentiles | to_entries[] | select(.value != null)
+            | "\(.value / $ideal) \(.key)"' "$results/run_$name.json" >"$scratch/run-$name"
+    done
+    {
+        cat <<'PLOT'
 set title "A permutation of all hosts: how many flows have ended"
 set xlabel "time over the ideal completion time"
 set ylabel "flows that have ended [%]"
@@ -100,30 +101,47 @@ set xtics (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10)
 set xrange [0.95:*]
 set yrange [0:100]
 PLOT
-    echo "$key_right"
-    paths run 'with steps'
-} | plot_draw "$pictures/run.svg" 800 420
+        echo "$key_right"
+        paths run 'with steps'
+    } | plot_draw "$pictures/run.svg" 800 420
+}
+
+draw_collision()
 {
-    cat <<'PLOT'
+    local name file
+
+    for name in single rr random reps adaptive irn rc dcqcn; do
+        file=collision
+        [[ $name != irn && $name != dcqcn ]] || file=collision_$name
+        jq -r --arg policy "${name/dcqcn/rc}" 'select(.policy == $policy) | [.links[].share] | sort | length as $n
+            | to_entries[] | "\(100 * (.key + 0.5) / $n) \(.value)"' "$results/$file.json" >"$scratch/collision-$name"
+    done
+    {
+        cat <<'PLOT'
 set title "Utilisation of the links between switches under a permutation"
 set xlabel "links from a leaf to a spine, from the least to the most used [%]"
 set ylabel "share of the link's rate, until the last flow has ended"
 set xrange [0:100]
 set yrange [0:1]
 PLOT
-    echo "$key_right"
-    paths collision 'with lines'
-} | plot_draw "$pictures/collision.svg" 800 420
+        echo "$key_right"
+        paths collision 'with lines'
+    } | plot_draw "$pictures/collision.svg" 800 420
+}
 
 # -------------------------------------------------------------------------------------------- loss
 
-for name in mrd irn rc; do
-    # A logarithmic axis has no 0: it stands left of the least loss.
-    points loss_$name 'select(.size_bytes == 16777216)' '(if .loss > 0 then .loss * 100 else 0.0015 end)' \
-        .goodput_gbps loss-$name
-done
+draw_loss()
 {
-    cat <<'PLOT'
+    local name
+
+    for name in mrd irn rc; do
+        # A logarithmic axis has no 0: it stands left of the least loss.
+        points loss_$name 'select(.size_bytes == 16777216)' '(if .loss > 0 then .loss * 100 else 0.0015 end)' \
+            .goodput_gbps loss-$name
+    done
+    {
+        cat <<'PLOT'
 set title "Goodput against packet loss, messages of 16 MiB"
 set xlabel "loss of data packets and acks, end to end [%]"
 set ylabel "goodput [Gb/s]"
@@ -131,18 +149,23 @@ set logscale x
 set xtics ("none" 0.0015, "0.01" 0.01, "0.1" 0.1, "1" 1, "5" 5)
 set yrange [0:100]
 PLOT
-    echo "$key_right"
-    curves loss mrd irn rc
-} | plot_draw "$pictures/loss.svg" 800 420
+        echo "$key_right"
+        curves loss mrd irn rc
+    } | plot_draw "$pictures/loss.svg" 800 420
+}
 
 # ------------------------------------------------------------------------------------------ incast
 
-for name in mrd irn rc dcqcn; do
-    points incast_$name . .senders .max_over_ideal slowest-$name
-    points incast_$name . .senders .victim_over_lone victim-$name
-done
+draw_incast()
 {
-    cat <<'PLOT'
+    local name
+
+    for name in mrd irn rc dcqcn; do
+        points incast_$name . .senders .max_over_ideal slowest-$name
+        points incast_$name . .senders .victim_over_lone victim-$name
+    done
+    {
+        cat <<'PLOT'
 set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
 set xlabel "senders to one host"
 set logscale x 2
@@ -151,29 +174,14 @@ unset key
 set title "The slowest of the senders"
 set ylabel "completion time over the ideal"
 PLOT
-    curves slowest mrd irn rc dcqcn
-    echo "$key_below"
-    echo 'set title "A victim to the host beside it"; set ylabel "completion time over that of a lone flow"'
-    curves victim mrd irn rc dcqcn
-} | plot_draw "$pictures/incast.svg" 960 420
+        curves slowest mrd irn rc dcqcn
+        echo "$key_below"
+        echo 'set title "A victim to the host beside it"; set ylabel "completion time over that of a lone flow"'
+        curves victim mrd irn rc dcqcn
+    } | plot_draw "$pictures/incast.svg" 960 420
+}
 
 # ----------------------------------------------------------------------------------------- failure
-
-# Each value over one base RTT, four samples, every other one of them, around the failure: goodput, the share of what the
-# leaf sent upwards that went to the failing link, and what waited there.
-for name in mrd irn rc; do
-    for kind in blackhole degrade; do
-        jq -rn --arg kind $kind 'first(inputs | select(.failure_kind == $kind)) | . as $run
-            | [.samples[] | .t_us -= $run.failure_at_us | select(.t_us > -40 and .t_us < 121)] as $s
-            | range(3; $s | length; 2) | $s[. - 3:. + 1] as $w | $w[3].packets as $is_after
-            | ([$w[].packets // 0] | add) as $all | ([$w[].failing_packets // 0] | add) as $failing
-            | [$w[3].t_us, ([$w[].gbps] | add / 4),
-               if $is_after == null then 100 * $run.share_before
-               elif $all > 0 then 100 * $failing / $all else "NaN" end,
-               ([$w[].queue_bytes // 0] | add / 4000)]
-            | map(tostring) | join(" ")' "$results/failure_$name.json" >"$scratch/$kind-$name"
-    done
-done
 
 # failing KIND COLUMN: that column of each transport.
 failing()
@@ -187,44 +195,69 @@ failing()
     echo
 }
 
+draw_failure()
 {
-    cat <<'PLOT'
+    local name kind row column range label
+
+    # Each value over one base RTT, four samples, every other one of them, around the failure: goodput, the share of what the
+    # leaf sent upwards that went to the failing link, and what waited there.
+    for name in mrd irn rc; do
+        for kind in blackhole degrade; do
+            jq -rn --arg kind $kind 'first(inputs | select(.failure_kind == $kind)) | . as $run
+                | [.samples[] | .t_us -= $run.failure_at_us | select(.t_us > -40 and .t_us < 121)] as $s
+                | range(3; $s | length; 2) | $s[. - 3:. + 1] as $w | $w[3].packets as $is_after
+                | ([$w[].packets // 0] | add) as $all | ([$w[].failing_packets // 0] | add) as $failing
+                | [$w[3].t_us, ([$w[].gbps] | add / 4),
+                   if $is_after == null then 100 * $run.share_before
+                   elif $all > 0 then 100 * $failing / $all else "NaN" end,
+                   ([$w[].queue_bytes // 0] | add / 4000)]
+                | map(tostring) | join(" ")' "$results/failure_$name.json" >"$scratch/$kind-$name"
+        done
+    done
+
+    {
+        cat <<'PLOT'
 set multiplot layout 3,2 margins screen 0.08,0.98,0.13,0.95 spacing screen 0.08,0.06
 set xrange [-30:120]
 set arrow from 0, graph 0 to 0, graph 1 @event
 unset key
 PLOT
-    row=0
-    while read -r column range label; do
-        for kind in blackhole degrade; do
-            echo "set yrange $range; unset title; unset xlabel; unset ylabel"
-            case $row-$kind in
-            2-blackhole) # where nothing waits; the label of the axis stands above
-                echo 'set multiplot next'
-                continue
-                ;;
-            0-blackhole) echo 'set title "blackhole: the link swallows all, and nobody is told"' ;;
-            0-degrade) echo 'set title "degrade: the link has a tenth of its rate"' ;;
-            1-blackhole | 2-*) echo 'set xlabel "time since the failure [us]"' ;;
-            esac
-            [[ $kind == degrade && $row != 2 ]] || echo "set ylabel \"$label\""
-            [[ $row-$kind != 2-degrade ]] || echo 'set key at screen 0.28, screen 0.22 center vertical maxrows 1'
-            failing $kind "$column"
-        done
-        row=$((row + 1))
-    done <<'ROWS'
+        row=0
+        while read -r column range label; do
+            for kind in blackhole degrade; do
+                echo "set yrange $range; unset title; unset xlabel; unset ylabel"
+                case $row-$kind in
+                2-blackhole) # where nothing waits; the label of the axis stands above
+                    echo 'set multiplot next'
+                    continue
+                    ;;
+                0-blackhole) echo 'set title "blackhole: the link swallows all, and nobody is told"' ;;
+                0-degrade) echo 'set title "degrade: the link has a tenth of its rate"' ;;
+                1-blackhole | 2-*) echo 'set xlabel "time since the failure [us]"' ;;
+                esac
+                [[ $kind == degrade && $row != 2 ]] || echo "set ylabel \"$label\""
+                [[ $row-$kind != 2-degrade ]] || echo 'set key at screen 0.28, screen 0.22 center vertical maxrows 1'
+                failing $kind "$column"
+            done
+            row=$((row + 1))
+        done <<'ROWS'
 2 [0:105] goodput [Gb/s]
 3 [0:105] sent to that link [%]
 4 [0:*<130] its queue [kB]
 ROWS
-} | plot_draw "$pictures/failure.svg" 960 760
+    } | plot_draw "$pictures/failure.svg" 960 760
+}
 
 # -------------------------------------------------------------------------------------------- skew
 
-for value in spurious_share spurious_share_after_16_rtt; do
-    points skew . .spread_rtts "(.$value * 100)" "skew-$value"
-done
-plot_draw "$pictures/skew.svg" 800 420 <<PLOT
+draw_skew()
+{
+    local value
+
+    for value in spurious_share spurious_share_after_16_rtt; do
+        points skew . .spread_rtts "(.$value * 100)" "skew-$value"
+    done
+    plot_draw "$pictures/skew.svg" 800 420 <<PLOT
 set title "Retransmissions of packets that were only late"
 set xlabel "delay of the slowest path above the fastest one's [base RTT]"
 set ylabel "spurious retransmissions [% of packets]"
@@ -235,17 +268,20 @@ plot "$scratch/skew-spurious_share" with linespoints @mrd pt 7 ps 0.6 title "mrd
      "$scratch/skew-spurious_share_after_16_rtt" with linespoints lw 2 dt 2 lc rgb mrd_colour pt 6 ps 0.6 \
          title "mrd, after 16 round trips"
 PLOT
+}
 
 # ------------------------------------------------------------------------------------------- scale
 
-points scale . .peers .active_peer_bytes scale-active
-points scale . .peers .idle_peer_bytes scale-idle
-points scale . .peers .goodput_gbps rate-mrd
-points scale_rc . .peers .goodput_gbps rate-rc
-jq -r '"\(.peers) \($bytes)"' --argjson bytes "$(cat "$results/rc_peer_bytes")" \
-    "$results/scale.json" >"$scratch/scale-rc"
+draw_scale()
 {
-    cat <<PLOT
+    points scale . .peers .active_peer_bytes scale-active
+    points scale . .peers .idle_peer_bytes scale-idle
+    points scale . .peers .goodput_gbps rate-mrd
+    points scale_rc . .peers .goodput_gbps rate-rc
+    jq -r '"\(.peers) \($bytes)"' --argjson bytes "$(cat "$results/rc_peer_bytes")" \
+        "$results/scale.json" >"$scratch/scale-rc"
+    {
+        cat <<PLOT
 set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
 set xlabel "peers"
 set logscale x 2
@@ -262,8 +298,9 @@ set title "Messages of 64 KiB, round robin"
 set ylabel "goodput [Gb/s]"
 set yrange [0:105]
 PLOT
-    curves rate mrd rc
-} | plot_draw "$pictures/scale.svg" 960 420
+        curves rate mrd rc
+    } | plot_draw "$pictures/scale.svg" 960 420
+}
 
 # ------------------------------------------------------------------------------------- collectives
 
@@ -295,8 +332,19 @@ PLOT
     } | plot_draw "$pictures/$1.svg" "$4" 420
 }
 
-collective allreduce 1 0.12 640 <<<'allreduce Ring all-reduce'
-collective alltoall 2 0.07 960 <<'PANELS'
+draw_allreduce()
+{
+    collective allreduce 1 0.12 640 <<<'allreduce Ring all-reduce'
+}
+
+draw_alltoall()
+{
+    collective alltoall 2 0.07 960 <<'PANELS'
 alltoall All-to-all, one peer after the other
 alltoall_at_once All-to-all, all peers at once
 PANELS
+}
+
+for picture in "${@:3}"; do
+    draw_"$picture"
+done
