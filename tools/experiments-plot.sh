@@ -345,6 +345,84 @@ alltoall_at_once All-to-all, all peers at once
 PANELS
 }
 
+# ---------------------------------------------------------------------------------------- fairness
+
+# sharers MEASUREMENT TITLE COLOUR...: the share of each flow over time, the mean of two steps, in these colours.
+sharers()
+{
+    local colour names separator=plot column=2
+
+    jq -r '.samples | range(1; length; 2) as $i | [.[$i].t_us / 1000,
+        ([.[$i - 1].shares, .[$i].shares] | transpose[] | add / 2 * 1000 | round / 1000)]
+        | map(tostring) | join(" ")' "$results/$1.json" >"$scratch/$1"
+    mapfile -t names < <(jq -r '.names[] | sub("(?<n>[0-9]+) (?<what>.*)"; "\(.what), \(.n)")' "$results/$1.json")
+    echo "set title \"$2\""
+    for colour in "${@:3}"; do
+        printf '%s "%s" using 1:%d with lines lw 1.5 lc rgb %s_colour title "%s"' "$separator" "$scratch/$1" \
+            $column "$colour" "${names[column - 2]}"
+        separator=,
+        column=$((column + 1))
+    done
+    echo
+}
+
+draw_fairness()
+{
+    {
+        cat <<'PLOT'
+set multiplot layout 1,3 margins screen 0.055,0.98,0.14,0.91 spacing screen 0.035
+set xlabel "time [ms]"
+set ylabel "share of the link's rate"
+set yrange [0:1]
+set key inside top right vertical Left reverse samplen 2
+PLOT
+        sharers fairness_nscc 'Four flows of mrd' mrd reps single random
+        echo 'unset ylabel'
+        sharers fairness_tcp 'Two, and two of TCP later' mrd reps tcp dcqcn
+        sharers fairness_tcp_first 'The same, TCP first' tcp dcqcn mrd reps
+    } | plot_draw "$pictures/fairness.svg" 1200 400
+}
+
+# --------------------------------------------------------------------------------------------- wan
+
+# far LOSS TITLE: against the RTT.
+far()
+{
+    local key
+
+    for key in goodput cubic bbr; do
+        points wan "select(.loss == $1)" .rtt_ms ".${key}_gbps" "far-$1-$key"
+    done
+    cat <<PLOT
+set title "$2"
+plot "$scratch/far-$1-bbr" with lines @ceiling title "BBR, by formula", \
+     "$scratch/far-$1-cubic" with linespoints @tcp pt 5 ps 0.6 title "CUBIC, by formula", \
+     "$scratch/far-$1-goodput" with linespoints @mrd pt 7 ps 0.6 title "mrd"
+PLOT
+}
+
+draw_wan()
+{
+    {
+        cat <<PLOT
+set multiplot layout 2,2 margins screen 0.11,0.98,0.17,0.94 spacing screen 0.07,0.1
+set logscale xy
+set xrange [0.8:100]
+set yrange [0.001:1.5]
+set xtics (1, 5, 20, 80)
+$key_below
+set ylabel "goodput [Gb/s]"
+PLOT
+        far 0 'Nothing is lost'
+        echo 'unset key; unset ylabel'
+        far 0.0001 '0.01% lost'
+        echo 'set xlabel "RTT [ms]"; set ylabel "goodput [Gb/s]"'
+        far 0.001 '0.1% lost'
+        echo 'unset ylabel'
+        far 0.01 '1% lost'
+    } | plot_draw "$pictures/wan.svg" 800 640
+}
+
 for picture in "${@:3}"; do
     draw_"$picture"
 done

@@ -18,4 +18,6 @@ def lowest: [.[].lowest_gbps] | min;
 # When the flow has ended, at the latest of all seeds, ms; null: not all have.
 def ends_ms: worst(.fct_us.max) | if . == null then null else . / 1000 end;
 def or_never($digits): if . == null then "never" else fixed($digits) end;
+def wan($loss; $rtt): row("wan"; .loss == $loss and .rtt_ms == $rtt);
+def even: (.mean // .).even_us | if . == null then null else . / 1000 end | or_never(1);
 def largest($name): rows($name)[-1];

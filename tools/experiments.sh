@@ -59,7 +59,7 @@ set_sizes()
     flow_bytes=2097152
     fat_tree=(--tiers 3 --leaf-hosts 4)
     fat_tree_hosts=128
-    leaf_spine=() loss=() skew=() failure=(--limit 0.03) scale=() collective=()
+    leaf_spine=() loss=() skew=() failure=(--limit 0.03) scale=() collective=() narrow=() wan=()
     if [[ $quick == true ]]; then
         seeds=2
         few_seeds=1
@@ -72,6 +72,8 @@ set_sizes()
         failure=(--hosts 8 --leaf-hosts 4 --size 4M --at 100 --limit 0.001)
         scale=(--peers 8 --size 1K)
         collective=(--hosts 8 --leaf-hosts 4 --size 1M)
+        narrow=(--duration 0.02)
+        wan=(--duration 0.1)
     fi
 }
 
@@ -85,7 +87,7 @@ transport()
     esac
 }
 
-readonly experiments=(run collision loss incast failure skew scale allreduce alltoall)
+readonly experiments=(run collision loss incast failure skew scale allreduce alltoall fairness wan)
 
 measure_run()
 {
@@ -177,6 +179,32 @@ measure_alltoall()
         measure alltoall_$name alltoall "${collective[@]}" $(transport $name) "${few[@]}"
         measure alltoall_at_once_$name alltoall --at-once "${collective[@]}" $(transport $name) "${few[@]}"
     done
+}
+
+measure_fairness()
+{
+    local name options
+
+    while read -r name options; do
+        # shellcheck disable=SC2086 # options are words
+        measure "fairness_$name" fairness $options "${narrow[@]}" "${few[@]}"
+    done <<'POINTS'
+nscc
+many --flows 32 --stagger 0
+fabric --knows fabric
+swift --cc swift
+ecn --ecn 0.2,0.8
+dctcp --cc dctcp --ecn 0.2,0.8
+dcqcn --transport rc --cc dcqcn --ecn 0.2,0.8
+tcp --flows 2 --tcp 2
+tcp_first --flows 2 --tcp 2 --tcp-first
+tcp_deep --flows 2 --tcp 2 --buffer 4
+POINTS
+}
+
+measure_wan()
+{
+    measure wan wan "${wan[@]}"
 }
 
 # ---------------------------------------------------------------------------------------------------- the page

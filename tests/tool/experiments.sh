@@ -27,7 +27,7 @@ whole()
 
     ! grep -nE '\{\{|\}\}|(^|[^/])\bnull\b|\bNaN\b|\\\(' "$1" >&2 || fail "$1 has holes"
     files=$(grep -oE '\]\(experiments/[^)]*' "$1" | cut -c3-)
-    (($(grep -c 'svg$' <<<"$files") == 9)) || fail "$1 does not have a picture for each experiment"
+    (($(grep -c 'svg$' <<<"$files") == 11)) || fail "$1 does not have a picture for each experiment"
     for file in $files; do
         file=$(dirname "$1")/$file
         [[ -s $file ]] || fail "no $file"
