@@ -16,7 +16,7 @@ enum {
     MRD_MRS_MAX = 1 << 20, /* of a context */
     MRD_CQE_MAX = 1 << 24, /* of a completion queue */
     MRD_RESPONSES = 4096,  /* reads and atomics of peers that are executed at a time */
-    MRD_TRACKER_MIN = 256,
+    MRD_TRACKER_MIN = 512, /* its share of data goes before the first ack: half.c */
     MRD_TRACKER_MAX = 4096,
     MRD_ROUTES_WANTED = 64, /* peers whose route is asked for at a time; others ask again */
     MRD_PARTS_MAX = 64,     /* parts of a packet; a refusal names them by index */

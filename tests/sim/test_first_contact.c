@@ -37,6 +37,21 @@ static void sim_first_contact__costs_no_round_trip(void **state)
     forge_end(&tape);
 }
 
+/* What is in flight before the first ack fills 400 Gb/s over 10 us: the sender never pauses. */
+static void sim_first_contact__fills_a_round_trip(void **state)
+{
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .seed = test_seed(), .links = 1, .rate_bps = 400000000000, .no_challenge = true});
+    uint32_t message;
+    (void)state;
+
+    message = sim_write(w, HOST_0, HOST_1, 1 << 20);
+    sim_run(w, 33 * USEC_NS); /* 21.3 us of packets, and a way of 5 us there and back */
+    assert_true(w->messages[message].sent);
+    assert_true(sim_payload_equal(w, HOST_1));
+    sim_world_destroy(w);
+}
+
 /*
  * Host 1 knows host 0's incarnation from what it received, but host 0 holds no space of it yet: the
  * flag must be there until the first ack, and not after it.
@@ -481,6 +496,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_first_contact__costs_no_round_trip),
+        cmocka_unit_test(sim_first_contact__fills_a_round_trip),
         cmocka_unit_test(sim_flag__stays_until_the_first_ack),
         cmocka_unit_test(sim_flag__goes_after_its_life),
         cmocka_unit_test(sim_bind__to_the_first_that_answers),

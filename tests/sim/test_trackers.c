@@ -58,13 +58,13 @@ static void sim_trackers__equal_trackers(void **state)
 {
     (void)state;
     mixed(4096, 4096, 1000, 1000);
-    mixed(256, 256, 1000, 1000);
+    mixed(MRD_TRACKER_MIN, MRD_TRACKER_MIN, 1000, 1000);
 }
 
 static void sim_trackers__one_small_tracker(void **state)
 {
     (void)state;
-    mixed(4096, 256, 1000, 1000);
+    mixed(4096, MRD_TRACKER_MIN, 1000, 1000);
 }
 
 static void sim_trackers__trackers_of_udp_and_ibv(void **state)
@@ -72,7 +72,6 @@ static void sim_trackers__trackers_of_udp_and_ibv(void **state)
     (void)state;
     mixed(4096, 2048, 1000, 1000);
     mixed(4096, 1024, 1000, 1000);
-    mixed(4096, 512, 1000, 1000);
 }
 
 int main(void)

@@ -96,7 +96,7 @@ static void draw_hosts(struct swarm *s)
     c->rnr_limited = swarm_chance(s, 200);
     for (unsigned pool = 0; pool < SWARM_POOLS; pool++)
         c->pool[pool] = swarm_chance(s, 150) ? SWARM_PICK(s, 16, 64, 256) : 0;
-    c->tracker = SWARM_PICK(s, 0, 0, 256, 1024);
+    c->tracker = SWARM_PICK(s, 0, 0, MRD_TRACKER_MIN, 1024);
     c->rx_buffer_bytes = SWARM_PICK(s, 0, 0, 16, 64, 1024) * KIB;
     draw_attributes(s);
 }

@@ -55,7 +55,7 @@ static void mrd_engine_create__rejects_bad_configurations(void **state)
             c->incarnation = 0;
             break;
         case 9:
-            c->mover.tracker = 128;
+            c->mover.tracker = MRD_TRACKER_MIN / 2;
             break;
         case 10:
             c->mover.tracker = 1000;

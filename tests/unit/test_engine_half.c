@@ -2,7 +2,7 @@
 /* The life of peers and of their halves. */
 #include "tests/unit/engine_hand.h"
 
-enum { AT = 0, BYTES = 64, FIRST_GRANT = 160 };
+enum { AT = 0, BYTES = 64, FIRST_GRANT = 320 };
 
 /* A peer with the default patience was silent for so long: nothing of its space can still come. */
 #define EXPIRED_NS (MRD_SEND_IDLE_LIFE_NS + 8 * MRD_SEC + 2 * MRD_PACKET_LIFE_NS)
@@ -184,7 +184,7 @@ static void mrd_half_begin_epoch__table(void **state)
 {
     static const struct {
         uint32_t tracker, grant;
-    } rows[] = {{256, 64}, {512, 128}, {1024, FIRST_GRANT}, {4096, FIRST_GRANT}};
+    } rows[] = {{512, 128}, {1024, 256}, {2048, FIRST_GRANT}, {4096, FIRST_GRANT}};
     struct pair *p = &pair;
 
     (void)state;
