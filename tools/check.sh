@@ -6,7 +6,8 @@
 #
 #   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes
 #           more
-#   --long  also what CI leaves out: an ARM64 in an emulator (tests/arm64.sh), half an hour more
+#   --long  also what CI leaves out: fabrics of thousands of hosts (tests/large.sh), and an ARM64 in an
+#           emulator (tests/arm64.sh), half an hour more
 #
 # What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest,
 # and says why.
@@ -14,7 +15,7 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,12s/^# \{0,1\}//p' "$0"; exit; }
+[[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,13s/^# \{0,1\}//p' "$0"; exit; }
 
 groups=(build demo test)
 left_out=(-LE '^rdma$')
@@ -46,8 +47,10 @@ if ((${#left_out[@]} > 0)); then
     echo 'left out: tests on RDMA devices, which tools/check.sh --rdma runs too (ten minutes more)'
 fi
 if [[ $long == yes ]]; then
-    status=0
-    tests/arm64.sh || status=$?
-    ((status == 0 || status == 77)) || result=1
+    for check in tests/large.sh tests/arm64.sh; do
+        status=0
+        $check || status=$?
+        ((status == 0 || status == 77)) || result=1
+    done
 fi
 exit $result
