@@ -182,7 +182,8 @@ bool mrd_cc_end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
     cc->ce_rtt = (double)cc->round_ce / (double)cc->round_packets;
     cc->ce_ewma += (cc->ce_rtt - cc->ce_ewma) * gain;
     double sent = (double)(cc->round_lost + cc->round_acked);
-    cc->losses_rtt = (uint32_t)cc->round_lost;
+    cc->losses_rtt = cc->round_lost;
+    cc->aside_rtt = cc->round_aside < cc->round_lost ? cc->round_aside : cc->round_lost;
     cc->sent_rtt = sent;
     cc->loss_rtt = sent > 0 ? (double)cc->round_lost / sent : 0;
     if (sent > 0)
@@ -194,7 +195,7 @@ bool mrd_cc_end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
         cc->round_bps = (double)cc->round_bytes * 8e9 / (double)(ack->now_ns - cc->round_start_ns);
     cc->round_start_ns = ack->now_ns;
     cc->round_bytes = 0;
-    cc->round_packets = cc->round_ce = cc->round_acked = cc->round_lost = 0;
+    cc->round_packets = cc->round_ce = cc->round_acked = cc->round_lost = cc->round_aside = 0;
     cc->round_end_ns = ack->now_ns + (ack->srtt_ns > base_ns ? ack->srtt_ns : base_ns);
     return true;
 }
@@ -307,10 +308,9 @@ void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
         cc->watch.rest = again;
 }
 
-void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns)
+void mrd_cc_lost(struct mrd_cc *cc, bool in_queue)
 {
-    cc->failing_ns = now_ns;
-    cc->loss_delay_ns = 0;
+    cc->round_aside += !in_queue;
 }
 
 void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets)
@@ -339,7 +339,6 @@ void mrd_cc_found(struct mrd_cc *cc)
     if (!cc->undo.packets || --cc->undo.packets)
         return;
     cc->cwnd_bytes = greater(cc->cwnd_bytes, cc->undo.cwnd_bytes);
-    cc->loss_delay_ns = 0;
 }
 
 void mrd_cc_repaired(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,

@@ -93,10 +93,11 @@ struct mrd_cc_watch {
 
 /* The queue that may have dropped packets that are now declared lost. */
 struct mrd_cc_queue_losses {
-    double delay_ns; /* at the end of the last RTT */
+    float delay_ns; /* at the end of the last RTT */
     /* Least delay in this half window of `rounds` and in the previous one. */
-    double least_ns, least_prev_ns;
-    uint32_t rounds;
+    float least_ns, least_prev_ns;
+    uint16_t rounds;
+    uint16_t gentle; /* rounds until growth is as usual again: a queue dropped packets */
 };
 
 /* Is the delay that comes with losses that of a queue, or of late hosts? */
@@ -135,11 +136,11 @@ struct mrd_cc {
     struct mrd_cc_least least_delay;
     double ce_rtt, ce_ewma;     /* share of CE in the last round; EWMA of it (dctcp: alpha) */
     uint32_t losses_rtt;        /* packets declared lost in the last round */
-    uint32_t loss_delay_rounds; /* rounds until loss_delay_ns is forgotten */
+    uint32_t aside_rtt;         /* of losses_rtt: on paths without the queue */
     double sent_rtt;            /* packets acked or declared lost in the last round */
     double loss_rtt, loss_ewma; /* share lost in the last round; EWMA(loss_gain) of it */
     uint64_t round_end_ns;      /* end of the current RTT round */
-    uint32_t round_packets, round_ce, round_acked, round_lost; /* in this round */
+    uint32_t round_packets, round_ce, round_acked, round_lost, round_aside; /* in this round */
     uint64_t round_bytes, round_start_ns;
     double round_bps; /* delivered in the last round; 0: none was measured */
     /* Time of the next cut by marks or delay, at the earliest. */
@@ -150,10 +151,6 @@ struct mrd_cc {
     double measured_bps; /* greatest recent delivered rate; 0: unknown yet */
     double rate_bps;     /* link_bps, or else measured_bps */
     struct mrd_cc_rate rate;
-    /* When a path last lost packets in a row: the path, not a queue, loses them; 0: never. */
-    uint64_t failing_ns;
-    /* Queue delay at which a network without marks loses packets; 0: unknown. */
-    double loss_delay_ns;
     double length_ns; /* mean RTT less queue delay; 0: no sample yet */
     struct mrd_cc_undo undo;
     struct mrd_cc_losses *losses; /* NULL: nothing was lost yet, or there is no memory */
@@ -186,6 +183,8 @@ struct mrd_cc_ops {
     void (*lost)(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                  uint64_t rtt_min_ns);
     void (*timeout)(struct mrd_cc *cc, uint64_t now_ns);
+    /* Do packets leave evenly over the SRTT? NULL: only where the window is below one packet. */
+    bool (*paced)(const struct mrd_cc *cc);
 };
 
 /* Returns the policy of that name; NULL: there is none. name NULL: the default. */
@@ -193,8 +192,8 @@ const struct mrd_cc_ops *mrd_cc_find(const char *name);
 
 /* Returns how much longer than the least RTT a path of the fabric may be; UINT64_MAX: unknown. */
 uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
-/* A path keeps losing packets: for a while losses say nothing about queues. */
-void mrd_cc_path_fails(struct mrd_cc *cc, uint64_t now_ns);
+/* ops->lost() is about to be told of a packet: did its path have the queue that the delay is of? */
+void mrd_cc_lost(struct mrd_cc *cc, bool in_queue);
 /* Paths turned out longer: `length_ns` is the new mean RTT without queues. */
 void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns);
 /*

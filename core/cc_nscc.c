@@ -19,8 +19,14 @@
  * For a peer that never saw a mark, d >= T counts as one: without that, only losses would limit an
  * incast in a network without ECN. Such a cut goes no lower than a BDP unless losses come with it.
  * Random loss says little where paths are many: only loss_share of a window lost in an RTT cuts.
- * Where nothing ever marks, losses at a queue cut by their share (cut_for_queue_losses()), and measure what
- * the queue holds. Losses without a queue are tested (elastic.h).
+ *
+ * Where nothing ever marks, losses at a queue cut (cut_for_queue_losses()), by what empties it: to
+ * W B / (B + d), or by the share lost if that is more. For some RTTs after that the policy is gentle:
+ * the window grows by about a packet an RTT, as TCP's does, delay does not cut it, and packets are paced.
+ * With a sawtooth for all, flows that share a queue converge, whatever each takes for its base RTT. A loss is
+ * of a queue if there was one an RTT ago (update_dropping_queue()) and the packet's path had it
+ * (mrd_path_in_queue()), and if the path does not lose more than others do (mrd_path_fails()). Losses
+ * without a queue are tested (elastic.h).
  *
  * d contains neither the length of a path beyond the least RTT nor the delay of late acks. Both are
  * in the RTT that makes the BDP, and so a, the floor and the greatest window. watch() finds out
@@ -28,16 +34,13 @@
  * Nor is it if it stays when our window is too small for some RTTs to make a queue.
  *
  * Where the link's rate is unknown (sockets), the RTT contains the scheduling of two hosts too, and
- * delay is weaker evidence. Five things then differ:
+ * delay is weaker evidence. Four things then differ:
  *  - d is the least of the last delay_samples to twice as many: a standing queue is in each of
  *    them, a late wakeup is not (with that signal the controller did as well as with the mean);
  *  - cuts by delay alone take the window no lower than the start window or the measured BDP. A
  *    window that is safe before anything is known stays safe, and the measured rate stays possible;
  *    else jitter that does not depend on the window would drive it to nothing. Marks, losses at a
  *    queue, and loss above floor_loss_share take it lower;
- *  - losses at a queue cut by queue_loss_least or more, about as TCP's do, which may share the
- *    queue. By their share alone TCP was starved; with a target below the delay that they came at,
- *    we were;
  *  - late hosts, not a queue that drops, make delay that jumps from packet to packet, and is at
  *    times absent, while much is lost (update_late_hosts()). Then losses are tested like those without
  *    a queue;
@@ -61,9 +64,37 @@ static double greater(double a, double b)
     return a > b ? a : b;
 }
 
+static double within(double least, double x, double most)
+{
+    return x < least ? least : x > most ? most : x;
+}
+
 static bool rate_known(const struct mrd_cc *cc)
 {
     return cc->config->link_bps != 0;
+}
+
+/*
+ * Did a queue drop packets of late? Then the window grows slowly, delay does not cut it, and packets are
+ * paced.
+ */
+static bool is_gentle(const struct mrd_cc *cc)
+{
+    return cc->queue_losses.gentle != 0 && !cc->ce_seen;
+}
+
+static uint16_t gentle_rounds(const struct mrd_cc *cc)
+{
+    double rounds = constants(cc)->gentle_rounds + constants(cc)->gentle_ramp_rounds;
+
+    return rounds < UINT16_MAX ? (uint16_t)rounds : UINT16_MAX;
+}
+
+/* Did no queue drop any for some RTTs, so that delay that stays may be looked into? */
+static bool is_calm(const struct mrd_cc *cc)
+{
+    return !is_gentle(cc) ||
+           cc->queue_losses.gentle + constants(cc)->gentle_calm <= gentle_rounds(cc);
 }
 
 static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
@@ -130,7 +161,7 @@ static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
     if (cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
         return 0;
-    if (cc->loss_delay_ns > 0)
+    if (rate_known(cc) && is_gentle(cc))
         return mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
     if (rate_known(cc))
         return bdp_bytes(cc, rtt_min_ns);
@@ -297,8 +328,43 @@ static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_n
     cc->cut_ok_ns = ack->now_ns + (rtt_ns > base_ns ? rtt_ns : base_ns);
 }
 
+/* Returns the delay up to which there may be no queue: packets and bursts delay each other so much. */
+static double noise_ns(const struct mrd_cc *cc, double base_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+
+    if (!rate_known(cc))
+        return tune->queue_loss_share * base_ns;
+    return greater(tune->queue_loss_known * base_ns,
+                   tune->queue_loss_hops * cc->packet_bytes * 8e9 / cc->rate_bps);
+}
+
+/*
+ * Returns the growth for an acked packet after losses at a queue: of a packet an RTT, as TCP's, so that
+ * flows that share the queue converge; for a short RTT less and for a long one more. Then it gets
+ * faster.
+ */
+static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double base_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    double packet = cc->packet_bytes, share = tune->gentle_gain * packet / cc->cwnd_bytes;
+    double ramp = tune->gentle_ramp_rounds - cc->queue_losses.gentle;
+
+    if (share > tune->gentle_share)
+        share = tune->gentle_share;
+    share *= within(tune->gentle_rtt_least, (double)srtt_ns / tune->gentle_rtt_ns,
+                    tune->gentle_rtt_most);
+    for (; ramp > 0; ramp--)
+        share *= tune->gentle_ramp;
+    if (cc->loss_rtt == 0 && cc->delay_ns < noise_ns(cc, base_ns) && share < tune->gentle_empty &&
+        (rate_known(cc) || cc->cwnd_bytes < cc->start_bytes))
+        share = tune->gentle_empty;
+    return packet * share;
+}
+
 /* Grows the window for `packets` unmarked packets acked outside of slow start. */
-static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double target_ns)
+static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double target_ns,
+                 uint64_t srtt_ns)
 {
     double packet = cc->packet_bytes;
     double times = constants(cc)->above_gain;
@@ -307,10 +373,6 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 
     if (mrd_cc_tests_losses(cc) || mrd_cc_is_elastic(cc))
         return; /* test_losses() grows the window then */
-    if (cc->loss_delay_ns > 0) {
-        target_ns = cc->loss_delay_ns;
-        below = constants(cc)->queue_loss_gain;
-    }
     if (cc->delay_ns < target_ns)
         times = below * (target_ns - cc->delay_ns) / target_ns;
     /*
@@ -319,6 +381,8 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
      * into a burst.
      */
     double each = times * gain_bytes * packet / cc->cwnd_bytes;
+    if (is_gentle(cc))
+        each = gentle_growth(cc, srtt_ns, target_ns / constants(cc)->target_rtts);
     cc->cwnd_bytes += packets * (each < packet ? each : packet);
 }
 
@@ -331,20 +395,26 @@ static double update_dropping_queue(struct mrd_cc *cc, double base_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
     struct mrd_cc_queue_losses *q = &cc->queue_losses;
-    double delay_ns = greater(cc->delay_ns, q->delay_ns), least_ns;
+    double delay_ns = greater(cc->delay_ns, q->delay_ns), least_ns, varies_ns;
 
-    q->delay_ns = cc->delay_ns;
+    q->delay_ns = (float)cc->delay_ns;
     if (q->rounds++ >= mrd_tune_count(tune->queue_loss_least_rtts)) {
         q->least_prev_ns = q->least_ns;
-        q->least_ns = cc->delay_ns;
+        q->least_ns = (float)cc->delay_ns;
         q->rounds = 0;
     }
     if (cc->delay_ns < q->least_ns)
-        q->least_ns = cc->delay_ns;
+        q->least_ns = (float)cc->delay_ns;
     least_ns = q->least_ns < q->least_prev_ns ? q->least_ns : q->least_prev_ns;
-    if (!rate_known(cc) && delay_ns - least_ns < tune->queue_loss_varies * base_ns)
+    varies_ns = tune->queue_loss_varies * base_ns;
+    if (rate_known(cc) && cc->cwnd_bytes < tune->queue_loss_small * cc->packet_bytes)
+        varies_ns = 0;
+    else if (rate_known(cc)) /* a queue that drops much is always full */
+        varies_ns = tune->queue_loss_known_varies * noise_ns(cc, base_ns) *
+                    (1 - cc->loss_ewma / tune->queue_loss_much);
+    if (delay_ns - least_ns < varies_ns)
         return 0;
-    return delay_ns >= tune->queue_loss_share * base_ns ? delay_ns : 0;
+    return delay_ns >= noise_ns(cc, base_ns) ? delay_ns : 0;
 }
 
 /*
@@ -389,40 +459,46 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
     return j->hosts;
 }
 
-/*
- * Cuts for losses in a network that never marks, if there is a queue: it is full. The cut is by the
- * share lost. Where the rate is known, the window then grows slowly near the delay at which packets
- * were lost. Losses without a queue are taken for random.
- */
-static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_ns,
-                                 double queue_ns)
+/* Do RTTs jump from sample to sample as no full queue makes them? */
+static bool may_be_late(const struct mrd_cc *cc)
 {
-    uint64_t now_ns = ack->now_ns, rtt_min_ns = ack->rtt_min_ns, rtt_ns = ack->srtt_ns;
-    const struct mrd_tune_nscc *tune = constants(cc);
-    double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
-    double whole = cc->loss_rtt / tune->queue_loss_whole;
-    double share = cc->loss_rtt * tune->queue_loss_cut * (whole < 1 ? whole : 1);
+    return cc->losses && cc->losses->jitter.jump_ns > constants(cc)->jitter_share *
+                                                          LATE_JUMP_SHARE *
+                                                          cc->losses->jitter.rtt_ns;
+}
 
-    if (cc->loss_delay_ns > 0)
-        cc->loss_delay_ns += tune->queue_loss_rise * base_ns;
-    if (cc->loss_delay_ns > target_ns || !cc->loss_delay_rounds || !--cc->loss_delay_rounds)
-        cc->loss_delay_ns = 0;
-    if (cc->failing_ns &&
-        now_ns - cc->failing_ns < mrd_tune_ns(tune->queue_loss_life * (double)rtt_ns))
+/*
+ * Cuts for losses in a network that never marks, if there is a queue: it is full. The cut empties it, or is
+ * by the share lost. Losses without a queue, and those on paths that have less of it than others, are
+ * taken for random.
+ */
+static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double queue_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    double base_ns = (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
+    uint32_t lost = cc->losses_rtt - cc->aside_rtt;
+    double share, recent;
+
+    if (is_gentle(cc))
+        cc->queue_losses.gentle--;
+    /* Hosts that are late now made what was taken for a queue's, too. */
+    if (cc->losses_rtt && queue_ns == 0 && may_be_late(cc))
+        cc->queue_losses.gentle = 0;
+    if (cc->ce_seen || lost == 0 || ack->now_ns < cc->loss_ok_ns || queue_ns == 0)
         return;
-    if (cc->ce_seen || cc->loss_rtt == 0 || now_ns < cc->loss_ok_ns || queue_ns == 0)
-        return;
-    if (rate_known(cc) && (cc->loss_delay_ns == 0 || queue_ns < cc->loss_delay_ns))
-        cc->loss_delay_ns = queue_ns;
-    cc->loss_delay_rounds = mrd_tune_count(tune->queue_loss_life);
-    if (!rate_known(cc) && share < tune->queue_loss_least)
-        share = tune->queue_loss_least;
-    if (share > 1 - tune->loss_factor)
-        share = 1 - tune->loss_factor;
+    cc->queue_losses.gentle = gentle_rounds(cc);
+    if (may_be_late(cc))
+        queue_ns = 0; /* how much of it is a queue is not known */
+    share = within(tune->queue_loss_least, queue_ns / (queue_ns + base_ns), tune->queue_loss_drain);
+    /* In a small window a single loss is a large share. */
+    recent = lost / cc->sent_rtt;
+    share = greater(share, recent < cc->loss_ewma ? recent : cc->loss_ewma);
+    if (share > tune->queue_loss_most)
+        share = tune->queue_loss_most;
     mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
     cc->slow_start = false;
     /* Packets declared lost until then left before the cut. */
-    cc->loss_ok_ns = now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)rtt_ns);
+    cc->loss_ok_ns = ack->now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)ack->srtt_ns);
 }
 
 /*
@@ -478,7 +554,8 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
 {
     if (!mrd_cc_end_round(cc, ack, constants(cc)->ce_gain))
         return;
-    watch(cc, ack->rtt_min_ns, target_ns);
+    if (is_calm(cc) || drained(cc))
+        watch(cc, ack->rtt_min_ns, target_ns);
     if (drained(cc))
         return;
 
@@ -486,11 +563,11 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
 
     if (update_late_hosts(cc, ack->rtt_min_ns))
         queue_ns = 0;
-    cut_for_queue_losses(cc, ack, target_ns, queue_ns);
+    cut_for_queue_losses(cc, ack, queue_ns);
     test_losses(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)
         cc->slow_start = false;
-    if (!cc->slow_start && !mrd_cc_is_elastic(cc) && !mrd_cc_tests_losses(cc) &&
+    if (!cc->slow_start && !is_gentle(cc) && !mrd_cc_is_elastic(cc) && !mrd_cc_tests_losses(cc) &&
         mrd_cc_may_grow(cc, ack))
         cc->cwnd_bytes += constants(cc)->fair_gain * gain_bytes;
     if (cc->ce_rtt >= constants(cc)->incast_share && cc->ce_ewma >= constants(cc)->incast_share)
@@ -508,7 +585,7 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     end_round(cc, ack, gain_bytes, target_ns);
 
     bool late = cc->delay_valid && cc->delay_ns >= target_ns;
-    bool delay_is_mark = late && !cc->ce_seen;
+    bool delay_is_mark = late && !cc->ce_seen && !is_gentle(cc);
     bool full = cc->cwnd_bytes >= most_bytes(cc, ack->rtt_min_ns);
     double packet = cc->packet_bytes;
     if (full || delay_is_mark ||
@@ -524,7 +601,7 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
         cut(cc, ack, target_ns);
     } else if (mrd_cc_may_grow(cc, ack)) {
         double marked = ack->counted_packets ? (double)ack->ce_packets / ack->counted_packets : 0;
-        grow(cc, ack->acked_packets * (1 - marked), gain_bytes, target_ns);
+        grow(cc, ack->acked_packets * (1 - marked), gain_bytes, target_ns, ack->srtt_ns);
     }
     mrd_cc_clamp(cc, most_bytes(cc, ack->rtt_min_ns));
 }
@@ -573,10 +650,16 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
         mrd_elastic_reset(&cc->losses->elastic);
 }
 
+static bool nscc_paced(const struct mrd_cc *cc)
+{
+    return is_gentle(cc);
+}
+
 const struct mrd_cc_ops mrd_cc_nscc = {
     .name = "nscc",
     .init = nscc_init,
     .ack = nscc_ack,
     .lost = nscc_lost,
     .timeout = nscc_timeout,
+    .paced = nscc_paced,
 };

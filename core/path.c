@@ -7,6 +7,7 @@
 #include "core/alloc.h"
 
 #define PROBE_UNDER_WAY UINT64_MAX
+#define FAILS_LOSSES    1.5
 #define LOSS_NONE       1e-9f /* a share of loss that is none */
 
 /* Of zeroed memory. */
@@ -335,6 +336,47 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
         path->wants_ev = 1;
         path->until_ns = now_ns + mrd_tune_ns(paths->tune->dead_probe_ns);
     }
+}
+
+bool mrd_path_fails(struct mrd_paths *paths, uint32_t index, uint64_t now_ns)
+{
+    const struct mrd_tune_path *tune = paths->tune;
+    const struct mrd_path *path = &paths->path[index];
+    double mean = mean_of_others(paths, index), chance = 1;
+    /* A loss adds loss_gain: it lost more than one packet of late. */
+    bool more = path->loss_ewma > FAILS_LOSSES * tune->loss_gain && mean >= 0 &&
+                path->loss_ewma > tune->dead_times_mean * mean;
+
+    for (uint32_t i = 0; i < path->losses_row; i++)
+        chance *= mean < 0 ? 1 : mean;
+    if (path->losses_row < 2)
+        return more;
+    if (path->losses_row >= tune->fails_row || chance < tune->fails_sure)
+        paths->failed_ns = now_ns;
+    return more || path->losses_row >= tune->fails_row || chance < tune->fails_chance;
+}
+
+bool mrd_path_in_queue(const struct mrd_paths *paths, uint32_t index, double delay_ns,
+                       uint64_t srtt_ns, uint64_t now_ns)
+{
+    float least_ns = (float)paths->tune->in_queue * paths->q_avg_ns;
+    uint64_t since_ns = now_ns - srtt_ns;
+    uint32_t in = 0, sampled = 0;
+
+    if (paths->q_avg_ns < delay_ns / 2)
+        return true;
+    if (paths->load[index].q_ns >= 0 && paths->load[index].q_at_ns >= since_ns)
+        return paths->load[index].q_ns >= least_ns;
+    if (paths->failed_ns &&
+        now_ns - paths->failed_ns < mrd_tune_ns(paths->tune->fails_rtts * (double)srtt_ns))
+        return false;
+    for (uint32_t i = 0; i < paths->num; i++) {
+        if (paths->load[i].q_ns < 0 || paths->load[i].q_at_ns < since_ns)
+            continue;
+        in += paths->load[i].q_ns >= least_ns;
+        sampled++;
+    }
+    return 2 * in >= sampled;
 }
 
 bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index)

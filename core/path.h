@@ -96,6 +96,7 @@ struct mrd_paths {
      * offset of the clocks.
      */
     int64_t back_cur, back_prev;
+    uint64_t failed_ns;               /* when a path last failed for sure; 0: never */
     struct mrd_path_watch *watched;   /* of each path; NULL: there was no watch yet */
     float far_mean_ns;                /* mean of far_ns when weights were last set */
     uint16_t num_disordered;          /* paths with a spurious loss by order */
@@ -145,6 +146,19 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
  * for long.
  */
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
+/*
+ * Does the path fail, so that the loss just declared on it says nothing of a queue? It lost fails_row
+ * packets in a row, or fewer, but more than the other paths' mean share of loss makes likely.
+ */
+bool mrd_path_fails(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
+/*
+ * May a packet lost on the path have been dropped by the queue that makes the paths' delay? If the path was
+ * sampled in the last SRTT, its own delay tells: others' failures may have lost the packet if it is much
+ * less than the mean. Else yes, if half of those that were sampled have that delay, as all may share a
+ * queue, and no path failed for sure of late.
+ */
+bool mrd_path_in_queue(const struct mrd_paths *paths, uint32_t index, double delay_ns,
+                       uint64_t srtt_ns, uint64_t now_ns);
 /*
  * A tail probe is about to send a packet in flight on it again, elsewhere. Returns whether that is
  * to count as a loss: the same happened before, and since then packets were acked, but nothing came

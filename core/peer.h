@@ -177,7 +177,7 @@ struct mrd_tx_half {
     struct mrd_tx_rnr rnr;
     struct mrd_pmtu pmtu; /* most payload of a packet to this peer */
     uint64_t active_ns;   /* time of the last packet sent or ack received */
-    uint64_t sent_ns;     /* when the window last let a packet out */
+    uint64_t sent_ns;     /* when the window last let a packet out; if paced: was to let it out */
     /* Bytes of messages on txqs, part headers included: do they fill a packet? */
     uint64_t queued_bytes;
 

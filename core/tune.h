@@ -80,16 +80,27 @@
     X(nscc, unmarked_rtts,      16,       "RTTs without a mark until then")                        \
     /* Single packets and bursts of ours delay each other by less. */                              \
     X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \
+    X(nscc, queue_loss_known,   0.05,     "the same where the rate is known")                      \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
+    X(nscc, queue_loss_known_varies, 0.5, "of that delay, where the rate is known: likewise")      \
+    X(nscc, queue_loss_hops,    3,        "packets at the link's rate: likewise")                  \
+    X(nscc, queue_loss_much,    0.1,      "mean share of loss: above it, too")                     \
+    X(nscc, queue_loss_small,   6,        "packets: below that window any delay may be of a queue")\
     X(nscc, queue_loss_least_rtts, 64,    "RTTs: half window of the least delay, for that")        \
-    X(nscc, queue_loss_cut,     1,        "cut by them, times the share lost in the RTT")          \
-    /* A loss among many packets says little: it may be of one path's queue only. */               \
-    X(nscc, queue_loss_whole,   1.0 / 6,  "share lost in an RTT from which that cut is whole")     \
+    X(nscc, queue_loss_least,   0.1,      "cut by them, at least")                                 \
+    X(nscc, queue_loss_drain,   0.35,     "cut that drains the queue, at most")                    \
+    X(nscc, queue_loss_most,    0.5,      "cut by the share lost, at most")                        \
     X(nscc, queue_loss_rtts,    2,        "RTTs between such cuts")                                \
-    X(nscc, queue_loss_gain,    1,        "a: growth until that delay, in place of below_gain")    \
-    X(nscc, queue_loss_least,   0.25,     "cut by them, at least, where the rate is unknown")      \
-    X(nscc, queue_loss_life,    100,      "RTTs without one until that delay is forgotten")        \
-    X(nscc, queue_loss_rise,    1.0 / 64, "base RTTs an RTT: until more delay is tried again")     \
+    X(nscc, gentle_rounds,      64,       "RTTs after such a cut with slow growth")                \
+    X(nscc, gentle_ramp_rounds, 64,       "RTTs after these in which growth gets faster")          \
+    X(nscc, gentle_ramp,        1.09,     "times in each of them")                                 \
+    X(nscc, gentle_gain,        1,        "packets: growth an RTT of gentle_rtt_ns then")          \
+    X(nscc, gentle_share,       0.05,     "of the window: at most so much")                        \
+    X(nscc, gentle_empty,       0.1,      "of the window: growth an RTT while there is no queue")  \
+    X(nscc, gentle_rtt_ns,      200000,   "ns: RTT for which that gain is")                        \
+    X(nscc, gentle_rtt_least,   0.15,     "of it: for shorter RTTs the gain is as for that")       \
+    X(nscc, gentle_rtt_most,    1.5,      "of it: for longer RTTs the gain is as for that")        \
+    X(nscc, gentle_calm,        16,       "RTTs after such a cut until delay is looked into again")\
     /* A full queue changes RTTs by a twentieth, late hosts by a fifth and more. */                \
     X(nscc, jitter_gain,        1.0 / 32, "gain of the mean change of the RTT, sample to sample")  \
     X(nscc, jitter_share,       0.15,     "of the RTT: a mean change that no queue makes")         \
@@ -192,6 +203,11 @@
     /* Half of a fair share of two flows: a queue that falls by that is shared with few. */        \
     X(path, fall_share,        0.25,     "of what our queue would fall by: a queue falls by that") \
     X(path, rtt_unknown_ns,    100000,   "ns: base RTT before the first sample")                   \
+    X(path, fails_row,         4,        "losses in a row that are of a failing path, whatever others lose") \
+    X(path, fails_chance,      1e-2,     "chance of a row by the others' loss: less is a failing path") \
+    X(path, fails_sure,        1e-6,     "the same: some path fails for sure")                          \
+    X(path, fails_rtts,        100,      "RTTs for which that counts")                                  \
+    X(path, in_queue,          0.25,     "of the mean delay: a path with less does not have that queue")     \
     X(path, loss_gain,         1.0 / 32, "gain of a path's mean share of loss")                    \
     X(path, loss_avg_gain,     1.0 / 512, "gain of that of all paths")                             \
     X(path, q_gain,            1.0 / 8,  "gain of a path's mean queue delay")                      \

@@ -53,6 +53,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
                          enum mrd_loss_cause cause)
 {
     struct mrd_tx_half *tx = peer->tx;
+    bool fails;
 
     if (mrd_sent_is_mtu_probe(rec)) { /* too large, or it is tried again: not the path's fault */
         mrd_path_forgot(&tx->paths, rec->path);
@@ -68,8 +69,10 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         e->stats.retx_rack++;
     }
     mrd_half_path_lost(e, tx, rec->path);
-    if (tx->paths.path[rec->path].losses_row > 2)
-        mrd_cc_path_fails(&tx->cc, e->clock.now_ns);
+    fails = mrd_path_fails(&tx->paths, rec->path, e->clock.now_ns);
+    if (!fails)
+        mrd_cc_lost(&tx->cc, mrd_path_in_queue(&tx->paths, rec->path, tx->cc.delay_ns,
+                                               tx->loss.srtt_ns, e->clock.now_ns));
     if (tx->spray.ops->lost)
         tx->spray.ops->lost(&tx->spray, rec->path);
     /* The path loses whole bursts, while single packets get through: segmentation offload fails. */
@@ -80,7 +83,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
     rec->deliberate = rec->probed = rec->blamed = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, &tx->paths);
-    return tx->paths.path[rec->path].losses_row < 2;
+    return !fails;
 }
 
 void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)

@@ -71,11 +71,14 @@ static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
     return at_ns < most_ns ? at_ns : most_ns;
 }
 
-/* Does the next packet wait for its time, because the window is below one packet? */
+/* Does the next packet wait for its time? */
 static bool paced(const struct mrd_tx_half *tx)
 {
-    return tx->cc.cwnd_bytes < tx->cc.packet_bytes &&
-           (tx->sent.lost.num || !mrd_list_empty(&tx->txqs)) && !tx->sent.inflight.num;
+    if (!tx->sent.lost.num && mrd_list_empty(&tx->txqs))
+        return false;
+    if (tx->cc.cwnd_bytes < tx->cc.packet_bytes)
+        return !tx->sent.inflight.num;
+    return mrd_tx_is_paced(tx) && (double)tx->sent.inflight_bytes < tx->cc.cwnd_bytes;
 }
 
 /*

@@ -220,7 +220,7 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     if (mrd_tx_lacks_room(e, tx, rec, o))
         return true;
     resend(e, peer, rec, at_tail(tx), o);
-    tx->sent_ns = e->clock.now_ns;
+    mrd_tx_left(e, tx, rec->bytes);
     return true;
 }
 

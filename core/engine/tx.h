@@ -45,10 +45,17 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
 
 /* ---------------------------------------------------------------------------- windows and paths */
 
+/* Does the congestion control want a window of a packet or more to leave evenly over the SRTT? */
+static inline bool mrd_tx_is_paced(const struct mrd_tx_half *tx)
+{
+    return tx->cc.ops->paced && tx->cc.ops->paced(&tx->cc);
+}
+
 /*
- * A window below one packet: the next one may leave SRTT / cwnd after the last, as the window is
- * now. There is a sample a packet, so an SRTT of two stalls that looked like a longer path would come
- * down by an eighth in seconds: where the latest sample is so much shorter, that counts.
+ * When the next packet may leave, where packets are paced or the window is below one: SRTT / cwnd after the
+ * last, as the window is now. With a window below a packet there is a sample a packet, so an SRTT of two
+ * stalls that looked like a longer path would come down by an eighth in seconds: where the latest sample is
+ * so much shorter, that counts.
  */
 static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 {
@@ -57,6 +64,10 @@ static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 
     return tx->sent_ns + mrd_tune_ns((double)rtt_ns * tx->cc.packet_bytes / tx->cc.cwnd_bytes);
 }
+/* The window let out so many bytes in a row. If they are paced, the next ones wait until these had their time. */
+void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes);
+/* How many paced packets may leave in a row: few of a window, so that a short queue takes them. */
+uint32_t mrd_tx_paced_run(const struct mrd_tx_half *tx);
 /* The spray policy's choice of a path, not `avoid` if it can; -1: none to avoid. */
 uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid);
 bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx);

@@ -31,7 +31,36 @@ bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
 
     if (tx->cc.cwnd_bytes < tx->cc.packet_bytes)
         return !s->inflight.num && e->clock.now_ns >= mrd_tx_pace_ns(tx);
-    return (double)s->inflight_bytes < tx->cc.cwnd_bytes;
+    return (double)s->inflight_bytes < tx->cc.cwnd_bytes &&
+           (!mrd_tx_is_paced(tx) || e->clock.now_ns >= mrd_tx_pace_ns(tx));
+}
+
+/* A host that was late makes up for this part of an SRTT at most; a run takes this part of one. */
+enum { PACE_LATE_SHARE = 8, PACE_RUN_SHARE = 64 };
+
+void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes)
+{
+    uint64_t now_ns = e->clock.now_ns, late_ns = tx->loss.srtt_ns / PACE_LATE_SHARE, from_ns;
+    uint64_t packet_ns, bytes_ns;
+
+    if (!mrd_tx_is_paced(tx) || tx->cc.cwnd_bytes < tx->cc.packet_bytes) {
+        tx->sent_ns = now_ns;
+        return;
+    }
+    packet_ns = mrd_tx_pace_ns(tx) - tx->sent_ns;
+    bytes_ns = mrd_tune_ns((double)packet_ns * bytes / tx->cc.packet_bytes);
+    from_ns = now_ns > late_ns ? now_ns - late_ns : 0;
+    if (tx->sent_ns + packet_ns > from_ns)
+        from_ns = tx->sent_ns + packet_ns;
+    /* So that the next packet may leave bytes_ns later. */
+    tx->sent_ns = from_ns + bytes_ns > packet_ns ? from_ns + bytes_ns - packet_ns : 0;
+}
+
+uint32_t mrd_tx_paced_run(const struct mrd_tx_half *tx)
+{
+    double packets = tx->cc.cwnd_bytes / tx->cc.packet_bytes / PACE_RUN_SHARE;
+
+    return packets > 1 ? mrd_tune_count(packets) : 1;
 }
 
 bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t sixteenths)
@@ -85,7 +114,7 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
     double rest = msg->wr.length - msg->next_offset;
 
     if (tx->run.quantum == 1 || (tx->run.left && tx->run.picked_ns == e->clock.now_ns) ||
-        !msg->multi || !tx->sent.inflight.num)
+        !msg->multi || !tx->sent.inflight.num || mrd_tx_is_paced(tx))
         return false;
     burst = burst < most ? burst : most;
     burst = burst < rest ? burst : rest;

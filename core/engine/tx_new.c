@@ -196,6 +196,8 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
     if (max == 1 || tx->paths.path[index].state != MRD_PATH_GOOD ||
         e->clock.now_ns < tx->run.single_until_ns)
         return 1;
+    if (mrd_tx_is_paced(tx))
+        return least(max, mrd_tx_paced_run(tx));
     if (!msg->multi || msg->peer->one_way)
         return max;
     packets = mrd_cc_base_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) *
@@ -251,6 +253,7 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_msg *msg = next_message(e, tx);
     struct mrd_sent *rec;
+    uint32_t left;
     bool in_run;
 
     if (!msg)
@@ -281,10 +284,10 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
     else
         new_small(e, peer, rec);
     mrd_tx_emit(e, peer, rec, tx->run.path, false, o);
-    tx->sent_ns = e->clock.now_ns;
-    tx->run.left--;
+    left = tx->run.left--;
     if (rec->kind == MRD_SENT_SEGMENT)
         send_run(e, peer, msg, rec, o);
+    mrd_tx_left(e, tx, rec->bytes * (left - tx->run.left));
     if (!tx->run.left)
         rotate(tx);
     return true;

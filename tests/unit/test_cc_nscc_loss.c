@@ -45,19 +45,13 @@ static void nscc_lost__first_flight(void **state)
     }
 }
 
-/*
- * A few losses while there is a queue cut by their share where nothing marks; without a queue, or
- * where a path fails, not.
- */
-static void nscc_ack__cuts_by_share_of_loss(void **state)
+/* A few losses while there is a queue cut where nothing marks; without a queue they do not. */
+static void nscc_ack__cuts_for_a_queue_s_losses(void **state)
 {
     static const struct {
         uint64_t queue_ns;
-        bool marks, fails, cut;
-    } table[] = {{BASE_NS, false, false, true},
-                 {0, false, false, false},
-                 {BASE_NS, true, false, false},
-                 {BASE_NS, false, true, false}};
+        bool marks, cut;
+    } table[] = {{BASE_NS, false, true}, {0, false, false}, {BASE_NS, true, false}};
     struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -71,10 +65,85 @@ static void nscc_ack__cuts_by_share_of_loss(void **state)
         f->ack.rtt_ns = f->ack.srtt_ns = BASE_NS + table[i].queue_ns;
         acks(f, 20, 0.5);
         lose(f, 6);
-        if (table[i].fails)
-            mrd_cc_path_fails(&f->cc, f->ack.now_ns);
         acks(f, 1, 1);
         assert_true(table[i].cut ? packets(f) < 39 : packets(f) >= 40);
+    }
+}
+
+/* 60 packets at a queue of `queue` base RTTs, which drops some of them. */
+static void lose_at_queue(struct cc_fixture *f, const struct mrd_cc_config *config, double queue,
+                          uint32_t beside)
+{
+    uint64_t base_ns = config->base_rtt_ns;
+
+    begin(f, "nscc", config);
+    leave_slow_start(f, 60);
+    f->ack.limited = false;
+    f->ack.inflight_bytes = 0;
+    f->ack.rtt_min_ns = base_ns;
+    f->ack.queue_valid = true;
+    f->ack.queue_ns = (uint64_t)(queue * (double)base_ns);
+    f->ack.rtt_ns = f->ack.srtt_ns = base_ns + f->ack.queue_ns;
+    f->ack.acked_packets = f->ack.counted_packets = 1;
+    f->ack.acked_bytes = PACKET;
+    acks(f, 120, 2);
+    for (unsigned i = 0; i < 4; i++)
+        mrd_cc_lost(&f->cc, i >= beside);
+    lose(f, 4);
+    acks(f, 66, 1.1);
+}
+
+/* The cut empties the queue: of W the part that is in it, of 10 to 35%. */
+static void nscc_ack__cuts_by_what_empties_the_queue(void **state)
+{
+    static const struct {
+        double queue, left; /* base RTTs; of the window */
+    } table[] = {{0.13, 1 / 1.13}, {0.2, 1 / 1.2}, {0.4, 1 / 1.4}, {2, 0.65}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        lose_at_queue(f, &far_fabric, table[i].queue, 0);
+        assert_near(packets(f), 60 * table[i].left, 0.5);
+    }
+}
+
+/* What was lost on paths without the queue does not cut. */
+static void nscc_ack__lost_beside_the_queue(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    for (unsigned beside = 0; beside <= 4; beside++) {
+        lose_at_queue(f, &far_fabric, 0.5, beside);
+        assert_true(beside == 4 ? packets(f) >= 60 : packets(f) < 42);
+    }
+}
+
+/*
+ * After such a cut the window grows by a packet an RTT of 200 us, in proportion to it, whatever the delay is.
+ * After 64 RTTs without another one it grows ever faster.
+ */
+static void nscc_ack__grows_gently_after_it(void **state)
+{
+    static const uint64_t bases_ns[] = {12500, 50000, 70000};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(bases_ns) / sizeof(bases_ns[0]); i++) {
+        struct mrd_cc_config config = {.link_bps = LINK_BPS, .base_rtt_ns = bases_ns[i]};
+        double before, an_rtt = 4 * (double)bases_ns[i] / 200000;
+
+        lose_at_queue(f, &config, 3, 0); /* beyond the target */
+        f->ack.limited = true;
+        acks(f, 120, 3);
+        before = packets(f);
+        assert_true(f->cc.ops->paced(&f->cc));
+        acks(f, 10 * (unsigned)before, 10);
+        assert_near(packets(f) - before, 10 * an_rtt, 1.5 * an_rtt);
+        f->ack.queue_ns = 0;
+        f->ack.rtt_ns = f->ack.srtt_ns = bases_ns[i];
+        acks(f, 6000, 120);
+        assert_false(f->cc.ops->paced(&f->cc));
+        assert_true(packets(f) > 90);
+        end(f);
     }
 }
 
@@ -201,7 +270,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nscc_lost__quarter_of_window),
         cmocka_unit_test(nscc_lost__first_flight),
-        cmocka_unit_test(nscc_ack__cuts_by_share_of_loss),
+        cmocka_unit_test(nscc_ack__cuts_for_a_queue_s_losses),
+        cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
+        cmocka_unit_test(nscc_ack__grows_gently_after_it),
+        cmocka_unit_test(nscc_ack__lost_beside_the_queue),
         cmocka_unit_test(nscc_ack__lost_in_the_queue_of_an_rtt_ago),
         cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
         cmocka_unit_test(nscc_ack__late_hosts_by_half_the_jump),

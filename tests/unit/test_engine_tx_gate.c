@@ -60,6 +60,68 @@ static void mrd_tx_window_open__below_the_window(void **state)
     end(p, &t);
 }
 
+/*
+ * Where a queue dropped packets they leave evenly over the SRTT, large ones after more time than small ones. A
+ * host that is late makes up for little of that.
+ */
+static void mrd_tx_window_open__paced(void **state)
+{
+    enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+    uint64_t now_ns;
+
+    (void)state;
+    p->now += 1000 * SRTT_NS;
+    now_ns = t.e->clock.now_ns = p->now;
+    t.tx->cc.cwnd_bytes = 16 * t.packet;
+    t.tx->loss.srtt_ns = SRTT_NS;
+    t.tx->cc.queue_losses.gentle = 1;
+    t.tx->sent_ns = now_ns - GAP_NS; /* just in time */
+    assert_true(mrd_tx_window_open(t.e, t.tx));
+    mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
+    assert_int_equal(mrd_tx_pace_ns(t.tx), now_ns + GAP_NS);
+    assert_false(mrd_tx_window_open(t.e, t.tx));
+    t.e->clock.now_ns = now_ns + GAP_NS;
+    assert_true(mrd_tx_window_open(t.e, t.tx));
+    mrd_tx_left(t.e, t.tx, (uint32_t)t.packet / 4);
+    assert_in_range(mrd_tx_pace_ns(t.tx), now_ns + GAP_NS + GAP_NS / 4 - 2,
+                    now_ns + GAP_NS + GAP_NS / 4 + 2);
+    /* Two gaps late, then very late: an eighth of an SRTT may go at once. */
+    for (unsigned late = 2; late <= 100; late += 98) {
+        unsigned n = 0;
+
+        t.tx->sent_ns = now_ns;
+        t.e->clock.now_ns = now_ns + (1 + late) * GAP_NS;
+        for (; mrd_tx_window_open(t.e, t.tx); n++)
+            mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
+        assert_int_equal(n, 3);
+    }
+    /* Not paced: the window alone counts. */
+    t.tx->cc.queue_losses.gentle = 0;
+    mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
+    assert_true(t.tx->sent_ns == t.e->clock.now_ns && mrd_tx_window_open(t.e, t.tx));
+    end(p, &t);
+}
+
+/* A run of paced packets is 1/64 of the window, and a packet at least. */
+static void mrd_tx_paced_run__of_the_window(void **state)
+{
+    static const struct {
+        double window;
+        uint32_t run;
+    } table[] = {{0.5, 1}, {20, 1}, {64, 1}, {129, 2}, {6400, 100}};
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        t.tx->cc.cwnd_bytes = table[i].window * t.packet;
+        assert_int_equal(mrd_tx_paced_run(t.tx), table[i].run);
+    }
+    end(p, &t);
+}
+
 /* Below one packet it is a rate: the next packet goes alone, and in its time. */
 static void mrd_tx_window_open__below_one_packet(void **state)
 {
@@ -353,6 +415,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_tx_window_open__below_the_window),
         cmocka_unit_test(mrd_tx_window_open__below_one_packet),
+        cmocka_unit_test(mrd_tx_window_open__paced),
+        cmocka_unit_test(mrd_tx_paced_run__of_the_window),
         cmocka_unit_test(mrd_tx_pace_ns__after_stalls),
         cmocka_unit_test(mrd_tx_psn_room__shares),
         cmocka_unit_test(mrd_tx_room__where_the_checks_say_no),

@@ -374,6 +374,117 @@ static void mrd_path_doubt__from_the_second_on(void **state)
     assert_false(mrd_path_doubt(&f->paths, 0));
 }
 
+/* Losses in a row: how many of them are of a failing path follows from what others lose. */
+static void mrd_path_fails__by_the_row(void **state)
+{
+    static const struct {
+        uint32_t others_percent, row; /* from that row on the path fails */
+    } table[] = {{0, 2}, {5, 2}, {15, 3}, {25, 4}, {50, 4}};
+    struct path_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, PATHS);
+        for (uint32_t p = 0; p < PATHS; p++) {
+            ack(f, p);
+            f->path[p].loss_ewma = (float)table[i].others_percent / 100;
+        }
+        for (uint32_t row = 1; row <= 5; row++) {
+            f->path[0].losses_row = (uint8_t)row;
+            assert_int_equal(mrd_path_fails(&f->paths, 0, SEC_NS), row >= table[i].row);
+        }
+    }
+}
+
+/* A path that lost more than one of its last packets, and far more than others do, fails. */
+static void mrd_path_fails__by_its_share(void **state)
+{
+    static const struct {
+        double own, others;
+        bool fails;
+    } table[] = {{0.03, 0, false},    {0.06, 0, true},   {0.06, 0.01, true},
+                 {0.06, 0.02, false}, {0.2, 0.04, true}, {0.2, 0.06, false}};
+    struct path_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, PATHS);
+        for (uint32_t p = 0; p < PATHS; p++) {
+            ack(f, p);
+            f->path[p].loss_ewma = (float)table[i].others;
+        }
+        f->path[0].loss_ewma = (float)table[i].own;
+        f->path[0].losses_row = 1;
+        assert_int_equal(mrd_path_fails(&f->paths, 0, SEC_NS), table[i].fails);
+    }
+}
+
+/* Nobody to compare with: only many losses in a row tell. */
+static void mrd_path_fails__alone(void **state)
+{
+    struct path_fixture *f = *state;
+
+    begin(f, 1);
+    for (uint32_t row = 1; row <= 5; row++) {
+        f->path[0].losses_row = (uint8_t)row;
+        f->path[0].loss_ewma = 0.5f;
+        assert_int_equal(mrd_path_fails(&f->paths, 0, SEC_NS), row >= 4);
+    }
+}
+
+static void sample(struct path_fixture *f, uint32_t index, float q_ns, uint64_t at_ns)
+{
+    f->load[index].q_ns = q_ns;
+    f->load[index].q_at_ns = at_ns;
+}
+
+/* A queue that all paths share dropped the packet, whichever path it took, or one that it did not take. */
+static void mrd_path_in_queue__of_its_own_or_of_most(void **state)
+{
+    enum { NOW_NS = 100 * BASE_NS, SRTT_NS = 2 * BASE_NS };
+    static const struct {
+        float own_ns;  /* negative: no sample of late */
+        uint32_t with; /* of the others have the delay */
+        bool in;
+    } table[] = {{2000, 63, true}, {2000, 0, true}, {100, 63, false},
+                 {-1, 63, true},   {-1, 40, true},  {-1, 20, false}};
+    struct path_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, PATHS);
+        f->paths.q_avg_ns = 2000;
+        for (uint32_t p = 1; p < PATHS; p++)
+            sample(f, p, p <= table[i].with ? 2000 : 100, NOW_NS - BASE_NS);
+        if (table[i].own_ns >= 0)
+            sample(f, 0, table[i].own_ns, NOW_NS - BASE_NS);
+        else
+            sample(f, 0, 100, NOW_NS - 3 * SRTT_NS);
+        assert_int_equal(mrd_path_in_queue(&f->paths, 0, 2000, SRTT_NS, NOW_NS), table[i].in);
+        /* A delay that is in the least RTT of all paths does not tell them apart. */
+        assert_true(mrd_path_in_queue(&f->paths, 0, 10000, SRTT_NS, NOW_NS));
+    }
+}
+
+/* Once a path failed for sure, what is lost on a path of which nothing is known may be a failure. */
+static void mrd_path_in_queue__not_while_paths_fail(void **state)
+{
+    enum { NOW_NS = 1000 * BASE_NS };
+    struct path_fixture *f = *state;
+
+    begin(f, PATHS);
+    f->paths.q_avg_ns = 2000;
+    for (uint32_t p = 1; p < PATHS; p++) {
+        ack(f, p);
+        sample(f, p, 2000, NOW_NS);
+    }
+    assert_true(mrd_path_in_queue(&f->paths, 0, 2000, BASE_NS, NOW_NS));
+    f->path[1].losses_row = 4;
+    assert_true(mrd_path_fails(&f->paths, 1, NOW_NS));
+    assert_false(mrd_path_in_queue(&f->paths, 0, 2000, BASE_NS, NOW_NS));
+    assert_true(mrd_path_in_queue(&f->paths, 2, 2000, BASE_NS, NOW_NS));
+    for (uint32_t p = 1; p < PATHS; p++)
+        sample(f, p, 2000, NOW_NS + 101 * BASE_NS);
+    assert_true(mrd_path_in_queue(&f->paths, 0, 2000, BASE_NS, NOW_NS + 101 * BASE_NS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -393,6 +504,11 @@ int main(void)
         cmocka_unit_test(mrd_path_lost__lossy_path_dies_in_the_end),
         cmocka_unit_test(mrd_path_lost__only_path_in_use_never_dies),
         cmocka_unit_test(mrd_path_doubt__from_the_second_on),
+        cmocka_unit_test(mrd_path_fails__by_the_row),
+        cmocka_unit_test(mrd_path_fails__by_its_share),
+        cmocka_unit_test(mrd_path_fails__alone),
+        cmocka_unit_test(mrd_path_in_queue__of_its_own_or_of_most),
+        cmocka_unit_test(mrd_path_in_queue__not_while_paths_fail),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);
