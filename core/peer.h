@@ -145,6 +145,7 @@ struct mrd_tx_request {
 struct mrd_tx_probes {
     uint32_t due;        /* copies of a tail loss probe to be sent */
     bool silence_due;    /* a silence probe, an empty packet, is to be sent */
+    bool timeout_start;  /* slow start was on before the RTO of timeout_ns */
     bool copy_due;       /* a second copy of copy_psn is to be sent on another path */
     uint8_t of_pieces;   /* tail probes in a row, after the first, of copy_psn in pieces */
     uint32_t copy_psn;   /* of the last retransmission */

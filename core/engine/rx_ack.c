@@ -106,6 +106,14 @@ void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
 
 /* ---------------------------------------------------------------------------------------- acks */
 
+static void undo_timeout(struct mrd_tx_half *tx)
+{
+    if (tx->cc.cwnd_bytes < tx->probes.timeout_cwnd)
+        tx->cc.cwnd_bytes = tx->probes.timeout_cwnd;
+    tx->cc.slow_start |= tx->probes.timeout_start;
+    tx->probes.timeout_ns = 0;
+}
+
 /*
  * Was the last RTO needed? The first ack after it tells. If it is for a packet that was sent only
  * once, and before the RTO, nothing was lost: the window gets back what it had (after F-RTO,
@@ -116,9 +124,8 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bo
 {
     if (!last_copy)
         return;
-    if (rec->tx_count == 1 && rec->tx_ns < tx->probes.timeout_ns &&
-        tx->cc.cwnd_bytes < tx->probes.timeout_cwnd)
-        tx->cc.cwnd_bytes = tx->probes.timeout_cwnd;
+    if (rec->tx_count == 1 && rec->tx_ns < tx->probes.timeout_ns)
+        undo_timeout(tx);
     tx->probes.timeout_ns = 0;
 }
 
@@ -349,7 +356,8 @@ static bool check_serial(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t 
 /*
  * The RTT that an echoed stamp tells, in ns; 0: no sample. A sample across our own stall is too
  * long, and so is one across the peer's: its packet left before our last RTO and took much longer
- * than others.
+ * than others. The first one may tell that the RTT is longer than was taken for granted: then the timeouts
+ * before it were early.
  */
 static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t stamp,
                            uint32_t delay)
@@ -359,6 +367,9 @@ static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, u
 
     if ((int32_t)elapsed < 0 || ns > e->clock.now_ns || e->clock.now_ns - ns < e->clock.absent_ns)
         return 0;
+    if (!tx->loss.srtt_ns && tx->probes.timeout_ns &&
+        ns > mrd_tune_ns(tx->loss.tune->initial_rtt_ns))
+        undo_timeout(tx);
     if (e->clock.now_ns - ns < tx->probes.last_timeout_ns &&
         ns > STALLED_SRTTS * tx->loss.srtt_ns &&
         mrd_loss_stalled(&tx->loss, e->clock.now_ns - ns, ns))

@@ -218,6 +218,7 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
         if (!tx->probes.timeout_ns) {
             tx->probes.timeout_ns = e->clock.now_ns;
             tx->probes.timeout_cwnd = tx->cc.cwnd_bytes;
+            tx->probes.timeout_start = tx->cc.slow_start;
         }
         tx->cc.ops->timeout(&tx->cc, e->clock.now_ns);
         /* On two paths: where most are dead, one try an RTO would take long to find a good one. */

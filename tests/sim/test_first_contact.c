@@ -53,6 +53,35 @@ static void sim_first_contact__fills_a_round_trip(void **state)
 }
 
 /*
+ * The way is much longer than the RTT that is taken for granted before the first sample: the timeouts before
+ * it were early, and slow start goes on where it was.
+ */
+static void sim_first_contact__early_timeouts_cost_no_window(void **state)
+{
+    static const uint64_t way_ns[] = {10 * MSEC_NS, 40 * MSEC_NS, 100 * MSEC_NS};
+    (void)state;
+
+    for (size_t i = 0; i < sizeof(way_ns) / sizeof(way_ns[0]); i++) {
+        for (uint64_t run = 0; run < 4; run++) {
+            struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed() + run,
+                                                                         .links = 1,
+                                                                         .rate_bps = 1000000000,
+                                                                         .delay_ns = way_ns[i],
+                                                                         .no_challenge = run % 2});
+            uint64_t begin_ns = mrd_sim_now(w->sim), rtts;
+
+            sim_write(w, HOST_0, HOST_1, 1 << 20);
+            sim_run_until_complete(w, 10 * SEC_NS);
+            rtts = (mrd_sim_now(w->sim) - begin_ns) / (2 * way_ns[i]);
+            test_check(w->options.seed, sim_counter(w, HOST_0, "retx_timeout") > 0 && rtts <= 7,
+                       "a way of %llu ns: %llu round trips", (unsigned long long)way_ns[i],
+                       (unsigned long long)rtts);
+            sim_world_destroy(w);
+        }
+    }
+}
+
+/*
  * Host 1 knows host 0's incarnation from what it received, but host 0 holds no space of it yet: the
  * flag must be there until the first ack, and not after it.
  */
@@ -497,6 +526,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_first_contact__costs_no_round_trip),
         cmocka_unit_test(sim_first_contact__fills_a_round_trip),
+        cmocka_unit_test(sim_first_contact__early_timeouts_cost_no_window),
         cmocka_unit_test(sim_flag__stays_until_the_first_ack),
         cmocka_unit_test(sim_flag__goes_after_its_life),
         cmocka_unit_test(sim_bind__to_the_first_that_answers),
