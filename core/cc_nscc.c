@@ -391,7 +391,7 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
  * such queue. Those packets left up to an RTT ago and met the queue of that time. Constant delay is
  * the path's: a queue that drops is not always full.
  */
-static double update_dropping_queue(struct mrd_cc *cc, double base_ns)
+static double update_dropping_queue(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double base_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
     struct mrd_cc_queue_losses *q = &cc->queue_losses;
@@ -412,6 +412,9 @@ static double update_dropping_queue(struct mrd_cc *cc, double base_ns)
     else if (rate_known(cc)) /* a queue that drops much is always full */
         varies_ns = tune->queue_loss_known_varies * noise_ns(cc, base_ns) *
                     (1 - cc->loss_ewma / tune->queue_loss_much);
+    if (rate_known(cc) && cc->loss_ewma > tune->queue_loss_sure && cc->losses_rtt > 0 &&
+        ack->limited && cc->round_bps < tune->queue_loss_slow * cc->rate_bps)
+        return greater(delay_ns, 1); /* the least RTT may contain it */
     if (delay_ns - least_ns < varies_ns)
         return 0;
     return delay_ns >= noise_ns(cc, base_ns) ? delay_ns : 0;
@@ -559,7 +562,8 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
     if (drained(cc))
         return;
 
-    double queue_ns = update_dropping_queue(cc, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
+    double queue_ns =
+        update_dropping_queue(cc, ack, (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns));
 
     if (update_late_hosts(cc, ack->rtt_min_ns))
         queue_ns = 0;

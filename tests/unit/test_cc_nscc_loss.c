@@ -148,6 +148,33 @@ static void nscc_ack__grows_gently_after_it(void **state)
 }
 
 /*
+ * Half is lost, but there is no delay: the least RTT contains the queue. With little of the link's rate that is
+ * a queue of many; with more of it, or if the application holds back, losses are random.
+ */
+static void nscc_ack__much_loss_at_a_trickle(void **state)
+{
+    static const struct {
+        uint32_t acked; /* packets an RTT; the BDP is 24 */
+        bool limited, cut;
+    } table[] = {{1, true, true}, {6, true, false}, {1, false, false}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        begin(f, "nscc", &far_fabric);
+        leave_slow_start(f, 8);
+        f->ack.limited = table[i].limited;
+        f->ack.inflight_bytes = 0;
+        f->ack.acked_packets = f->ack.counted_packets = table[i].acked;
+        f->ack.acked_bytes = table[i].acked * PACKET;
+        for (unsigned round = 0; round < 20; round++) {
+            f->cc.round_lost += table[i].acked;
+            acks(f, 1, 1.01);
+        }
+        assert_int_equal(f->cc.queue_losses.gentle != 0, table[i].cut);
+    }
+}
+
+/*
  * What is declared lost left up to an RTT ago: a queue that stood then dropped it, though the queue is
  * gone by now. An RTT later that is no longer so.
  */
@@ -274,6 +301,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
         cmocka_unit_test(nscc_ack__grows_gently_after_it),
         cmocka_unit_test(nscc_ack__lost_beside_the_queue),
+        cmocka_unit_test(nscc_ack__much_loss_at_a_trickle),
         cmocka_unit_test(nscc_ack__lost_in_the_queue_of_an_rtt_ago),
         cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
         cmocka_unit_test(nscc_ack__late_hosts_by_half_the_jump),
