@@ -128,8 +128,9 @@ struct mrd_tx_run {
     uint32_t path;            /* index of the path chosen last */
     uint32_t left;            /* packets of the quantum that are left */
     uint64_t picked_ns;       /* when it was chosen */
-    bool path_probed;         /* a path that is not GOOD was probed since data was sent */
-    bool limited;             /* the window stopped the last attempt to send */
+    bool path_probed : 1;     /* a path that is not GOOD was probed since data was sent */
+    bool limited : 1;         /* the window stopped the last attempt to send */
+    bool full : 1;            /* it was full when an ack came, since data was sent; by rx_ack.c */
     uint16_t quantum;         /* packets in a burst, at most: it follows from pmtu.payload */
     uint32_t losses;          /* packets of bursts lost since a packet of a burst was acked */
     uint64_t single_until_ns; /* until then packets go alone, not in bursts */

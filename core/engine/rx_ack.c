@@ -413,6 +413,7 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
     a->rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
     a->inflight_bytes = inflight;
     a->limited = tx->run.limited;
+    tx->run.full |= (double)inflight >= tx->cc.cwnd_bytes;
     tx->cc.ops->ack(&tx->cc, a);
     if (tx->cc.watch.wish)
         fulfil_wish(e, tx);

@@ -35,14 +35,20 @@ bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
            (!mrd_tx_is_paced(tx) || e->clock.now_ns >= mrd_tx_pace_ns(tx));
 }
 
-/* A host that was late makes up for this part of an SRTT at most; a run takes this part of one. */
-enum { PACE_LATE_SHARE = 8, PACE_RUN_SHARE = 64 };
+/*
+ * A host that was late makes up for an SRTT at most. What a full window held back goes no sooner than in its
+ * time, but for this part of an SRTT: a smaller one for sockets, which send longer runs. A run takes the
+ * other part.
+ */
+enum { PACE_FULL_SHARE = 4, PACE_FULL_SOCKETS = 8, PACE_RUN_SHARE = 64 };
 
 void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes)
 {
-    uint64_t now_ns = e->clock.now_ns, late_ns = tx->loss.srtt_ns / PACE_LATE_SHARE, from_ns;
-    uint64_t packet_ns, bytes_ns;
+    uint64_t share = e->config.mover.link_bps ? PACE_FULL_SHARE : PACE_FULL_SOCKETS;
+    uint64_t late_ns = tx->loss.srtt_ns / (tx->run.full ? share : 1);
+    uint64_t now_ns = e->clock.now_ns, from_ns, packet_ns, bytes_ns;
 
+    tx->run.full = false;
     if (!mrd_tx_is_paced(tx) || tx->cc.cwnd_bytes < tx->cc.packet_bytes) {
         tx->sent_ns = now_ns;
         return;

@@ -87,7 +87,7 @@ static void mrd_tx_window_open__paced(void **state)
     mrd_tx_left(t.e, t.tx, (uint32_t)t.packet / 4);
     assert_in_range(mrd_tx_pace_ns(t.tx), now_ns + GAP_NS + GAP_NS / 4 - 2,
                     now_ns + GAP_NS + GAP_NS / 4 + 2);
-    /* Two gaps late, then very late: an eighth of an SRTT may go at once. */
+    /* Two gaps late, then very late: what an SRTT carries may go at once. */
     for (unsigned late = 2; late <= 100; late += 98) {
         unsigned n = 0;
 
@@ -95,12 +95,37 @@ static void mrd_tx_window_open__paced(void **state)
         t.e->clock.now_ns = now_ns + (1 + late) * GAP_NS;
         for (; mrd_tx_window_open(t.e, t.tx); n++)
             mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
-        assert_int_equal(n, 3);
+        assert_int_equal(n, late == 2 ? 3 : 17);
     }
     /* Not paced: the window alone counts. */
     t.tx->cc.queue_losses.gentle = 0;
     mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
     assert_true(t.tx->sent_ns == t.e->clock.now_ns && mrd_tx_window_open(t.e, t.tx));
+    end(p, &t);
+}
+
+/* What a full window held back, not the host, goes no sooner than in its time: a quarter of an SRTT is left. */
+static void mrd_tx_left__after_a_full_window(void **state)
+{
+    enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
+    struct pair *p = &pair;
+    struct gate_test t = begin(p, 1);
+
+    (void)state;
+    p->now += 1000 * SRTT_NS;
+    for (unsigned full = 0; full <= 1; full++) {
+        unsigned n = 0;
+
+        t.e->clock.now_ns = p->now;
+        t.tx->cc.cwnd_bytes = 16 * t.packet;
+        t.tx->loss.srtt_ns = SRTT_NS;
+        t.tx->cc.queue_losses.gentle = 1;
+        t.tx->sent_ns = p->now - 10 * SRTT_NS;
+        t.tx->run.full = full;
+        for (; mrd_tx_window_open(t.e, t.tx); n++)
+            mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
+        assert_int_equal(n, full ? (t.e->config.mover.link_bps ? 5 : 3) : 17);
+    }
     end(p, &t);
 }
 
@@ -416,6 +441,7 @@ int main(void)
         cmocka_unit_test(mrd_tx_window_open__below_the_window),
         cmocka_unit_test(mrd_tx_window_open__below_one_packet),
         cmocka_unit_test(mrd_tx_window_open__paced),
+        cmocka_unit_test(mrd_tx_left__after_a_full_window),
         cmocka_unit_test(mrd_tx_paced_run__of_the_window),
         cmocka_unit_test(mrd_tx_pace_ns__after_stalls),
         cmocka_unit_test(mrd_tx_psn_room__shares),
