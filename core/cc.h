@@ -109,7 +109,7 @@ struct mrd_cc_jitter {
     bool hosts;        /* the hosts are late */
 };
 
-/* What nscc learns of losses where the link is unknown: from the first one on. */
+/* What nscc learns of losses, from the first one on; `elastic` only where the rate is unknown. */
 struct mrd_cc_losses {
     struct mrd_cc_jitter jitter;
     struct mrd_elastic elastic;

@@ -53,6 +53,8 @@
 #define LATE_JUMP_SHARE 0.5
 /* ...or less than this share of jitter_loss is lost. */
 #define LATE_LOSS_SHARE 0.25
+/* Where the link's rate is known, RTTs that jump by less than so many packets are not late hosts'. */
+#define LATE_JUMP_PACKETS 3
 
 static const struct mrd_tune_nscc *constants(const struct mrd_cc *cc)
 {
@@ -328,6 +330,15 @@ static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_n
     cc->cut_ok_ns = ack->now_ns + (rtt_ns > base_ns ? rtt_ns : base_ns);
 }
 
+/* Returns how long the link takes for so many packets, but no more than queue_loss_some base RTTs. */
+static double packets_ns(const struct mrd_cc *cc, double packets, double base_ns)
+{
+    double ns = packets * cc->packet_bytes * 8e9 / cc->rate_bps;
+    double most_ns = constants(cc)->queue_loss_some * base_ns;
+
+    return ns < most_ns ? ns : most_ns;
+}
+
 /* Returns the delay up to which there may be no queue: packets and bursts delay each other so much. */
 static double noise_ns(const struct mrd_cc *cc, double base_ns)
 {
@@ -336,7 +347,7 @@ static double noise_ns(const struct mrd_cc *cc, double base_ns)
     if (!rate_known(cc))
         return tune->queue_loss_share * base_ns;
     return greater(tune->queue_loss_known * base_ns,
-                   tune->queue_loss_hops * cc->packet_bytes * 8e9 / cc->rate_bps);
+                   packets_ns(cc, tune->queue_loss_hops, base_ns));
 }
 
 /*
@@ -348,7 +359,7 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
 {
     const struct mrd_tune_nscc *tune = constants(cc);
     double packet = cc->packet_bytes, share = tune->gentle_gain * packet / cc->cwnd_bytes;
-    double ramp = tune->gentle_ramp_rounds - cc->queue_losses.gentle;
+    double ramp = tune->gentle_ramp_rounds - cc->queue_losses.gentle, empty_ns;
 
     if (share > tune->gentle_share)
         share = tune->gentle_share;
@@ -356,7 +367,10 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
                     tune->gentle_rtt_most);
     for (; ramp > 0; ramp--)
         share *= tune->gentle_ramp;
-    if (cc->loss_rtt == 0 && cc->delay_ns < noise_ns(cc, base_ns) && share < tune->gentle_empty &&
+    empty_ns = noise_ns(cc, base_ns);
+    if (cc->loss_rtt > 0) /* or a short queue that drops much */
+        empty_ns *= 1 - cc->loss_ewma / tune->queue_loss_busy;
+    if (cc->delay_ns < empty_ns && share < tune->gentle_empty &&
         (rate_known(cc) || cc->cwnd_bytes < cc->start_bytes))
         share = tune->gentle_empty;
     return packet * share;
@@ -435,8 +449,25 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * Updates and returns whether late hosts, not a queue, make the delay: then a policer may drop the
- * packets. They do if much is lost although the window was cut for a queue, and RTTs jump from
+ * Do RTTs jump from sample to sample as no full queue makes them? One that holds few packets does: each is
+ * then much of the RTT.
+ */
+static bool may_be_late(const struct mrd_cc *cc, double base_ns)
+{
+    double jump_ns;
+
+    if (!cc->losses)
+        return false;
+    jump_ns = constants(cc)->jitter_share * LATE_JUMP_SHARE * cc->losses->jitter.rtt_ns;
+    if (rate_known(cc))
+        jump_ns = greater(jump_ns, packets_ns(cc, LATE_JUMP_PACKETS, base_ns));
+    return cc->losses->jitter.jump_ns > jump_ns;
+}
+
+/*
+ * Updates and returns whether late hosts, or paths that differ, not a queue, make the delay: then losses are
+ * random, or a policer's. Where the rate is known they do if RTTs jump. Where it is not, delay is weaker
+ * evidence: they do if much is lost although the window was cut for a queue, and RTTs jump from
  * sample to sample. Some RTTs must be as short as the least: behind a full queue none is. It ends
  * when that changes, or when little is lost outside of a test.
  */
@@ -450,6 +481,9 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
     if (!cc->losses)
         return false;
     j = &cc->losses->jitter;
+    if (rate_known(cc))
+        return may_be_late(cc, (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns)) &&
+               !queue_stands(cc, rtt_min_ns);
     jump_ns = tune->jitter_share * j->rtt_ns * (j->hosts ? LATE_JUMP_SHARE : 1);
     j->sent += cc->sent_rtt - j->sent * tune->jitter_fades;
     j->lost += cc->losses_rtt - j->lost * tune->jitter_fades;
@@ -460,14 +494,6 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
     else if (idle && j->lost < tune->jitter_loss * LATE_LOSS_SHARE * j->sent)
         j->hosts = false;
     return j->hosts;
-}
-
-/* Do RTTs jump from sample to sample as no full queue makes them? */
-static bool may_be_late(const struct mrd_cc *cc)
-{
-    return cc->losses && cc->losses->jitter.jump_ns > constants(cc)->jitter_share *
-                                                          LATE_JUMP_SHARE *
-                                                          cc->losses->jitter.rtt_ns;
 }
 
 /*
@@ -485,12 +511,12 @@ static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack
     if (is_gentle(cc))
         cc->queue_losses.gentle--;
     /* Hosts that are late now made what was taken for a queue's, too. */
-    if (cc->losses_rtt && queue_ns == 0 && may_be_late(cc))
+    if (cc->losses_rtt && queue_ns == 0 && may_be_late(cc, base_ns))
         cc->queue_losses.gentle = 0;
     if (cc->ce_seen || lost == 0 || ack->now_ns < cc->loss_ok_ns || queue_ns == 0)
         return;
     cc->queue_losses.gentle = gentle_rounds(cc);
-    if (may_be_late(cc))
+    if (may_be_late(cc, base_ns))
         queue_ns = 0; /* how much of it is a queue is not known */
     share = within(tune->queue_loss_least, queue_ns / (queue_ns + base_ns), tune->queue_loss_drain);
     /* In a small window a single loss is a large share. */
@@ -527,7 +553,7 @@ static void test_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double 
 {
     struct mrd_elastic *x;
 
-    if (!cc->losses)
+    if (!cc->losses || rate_known(cc))
         return;
     x = &cc->losses->elastic;
     /* Nothing else would end a test or slow growth in progress. */
@@ -617,8 +643,7 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
     double packet = cc->packet_bytes;
     double sent = cc->cwnd_bytes / packet;
 
-    if (!rate_known(cc))
-        mrd_cc_examine(cc);
+    mrd_cc_examine(cc);
     if (mrd_cc_is_elastic(cc))
         sent = greater(sent, cc->sent_rtt);
     double needed = greater(1, sent * constants(cc)->loss_share);

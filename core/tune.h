@@ -83,9 +83,11 @@
     X(nscc, queue_loss_known,   0.05,     "the same where the rate is known")                      \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_known_varies, 0.5, "of that delay, where the rate is known: likewise")      \
-    X(nscc, queue_loss_hops,    3,        "packets at the link's rate: likewise")                  \
+    X(nscc, queue_loss_hops,    5,        "packets at the link's rate: likewise, but no more than") \
+    X(nscc, queue_loss_some,    0.25,     "base RTTs")                                             \
+    X(nscc, queue_loss_busy,    0.2,      "mean share of loss at which no delay means no queue")    \
     X(nscc, queue_loss_much,    0.1,      "mean share of loss: above it, too")                     \
-    X(nscc, queue_loss_sure,    0.35,     "mean share of loss that is a queue's whatever the delay") \
+    X(nscc, queue_loss_sure,    0.4,      "mean share of loss that is a queue's whatever the delay") \
     X(nscc, queue_loss_slow,    0.1,      "of the link: if less comes through")                   \
     X(nscc, queue_loss_small,   6,        "packets: below that window any delay may be of a queue")\
     X(nscc, queue_loss_least_rtts, 64,    "RTTs: half window of the least delay, for that")        \

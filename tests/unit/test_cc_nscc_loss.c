@@ -98,7 +98,7 @@ static void nscc_ack__cuts_by_what_empties_the_queue(void **state)
 {
     static const struct {
         double queue, left; /* base RTTs; of the window */
-    } table[] = {{0.13, 1 / 1.13}, {0.2, 1 / 1.2}, {0.4, 1 / 1.4}, {2, 0.65}};
+    } table[] = {{0.3, 1 / 1.3}, {0.35, 1 / 1.35}, {0.4, 1 / 1.4}, {2, 0.65}};
     struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -145,6 +145,37 @@ static void nscc_ack__grows_gently_after_it(void **state)
         assert_true(packets(f) > 90);
         end(f);
     }
+}
+
+/* RTTs that jump and are at times as short as the least: late hosts lose at random, and do not cut. */
+static void nscc_ack__jumping_rtts_are_no_queue(void **state)
+{
+    static const struct {
+        uint64_t least_ns, jump_ns;
+        bool cut;
+    } table[] = {{BASE_NS, 6000, false}, {BASE_NS + 4000, 6000, true}, {BASE_NS + 4000, 200, true}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        static const struct mrd_cc_config config = {
+            .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .allocator = &cc_alloc.ops};
+
+        begin(f, "nscc", &config);
+        leave_slow_start(f, 60);
+        f->ack.limited = false;
+        f->ack.inflight_bytes = 0;
+        f->ack.acked_packets = f->ack.counted_packets = 1;
+        f->ack.acked_bytes = PACKET;
+        for (unsigned k = 0; k < 600; k++) {
+            f->ack.rtt_ns = table[i].least_ns + k % 2 * table[i].jump_ns;
+            f->ack.srtt_ns = table[i].least_ns + table[i].jump_ns / 2;
+            acks(f, 1, 1.0 / 60);
+            if (k % 120 == 0)
+                lose(f, 1);
+        }
+        assert_true(table[i].cut ? packets(f) < 56 : packets(f) >= 58);
+    }
+    end(f);
 }
 
 /*
@@ -301,6 +332,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
         cmocka_unit_test(nscc_ack__grows_gently_after_it),
         cmocka_unit_test(nscc_ack__lost_beside_the_queue),
+        cmocka_unit_test(nscc_ack__jumping_rtts_are_no_queue),
         cmocka_unit_test(nscc_ack__much_loss_at_a_trickle),
         cmocka_unit_test(nscc_ack__lost_in_the_queue_of_an_rtt_ago),
         cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
