@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of bottleneck.h: each played with several seeds, compared with its bounds, and printed. */
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/support/bottleneck.h"
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+enum { SEEDS_DEFAULT = 1 };
+#else
+enum { SEEDS_DEFAULT = 3 };
+#endif
+
+enum { SEEDS_MAX = 1000, SEEDS_MEDIAN = 3, SEEDS_SHOWN = 16, TEXT_BYTES = 512, NAME_BYTES = 64 };
+
+enum good { GREAT, SMALL };
+
+static const struct {
+    const char *text;
+    enum good good;
+} kinds[] = {
+#define BOTTLENECK_X(name, text, good) {text, good},
+    BOTTLENECK_EACH_FIGURE(BOTTLENECK_X)
+#undef BOTTLENECK_X
+};
+
+/* What one figure was with each seed, the best first. */
+struct spread {
+    double value[SEEDS_MAX];
+    uint64_t seed[SEEDS_MAX];
+    unsigned num;
+};
+
+static bool is_better(enum good good, double a, double b)
+{
+    return good == GREAT ? a > b : a < b;
+}
+
+static void spread_add(struct spread *s, enum good good, double value, uint64_t seed)
+{
+    unsigned at = s->num++;
+
+    for (; at > 0 && is_better(good, value, s->value[at - 1]); at--) {
+        s->value[at] = s->value[at - 1];
+        s->seed[at] = s->seed[at - 1];
+    }
+    s->value[at] = value;
+    s->seed[at] = seed;
+}
+
+static double median(const struct spread *s)
+{
+    return (s->value[(s->num - 1) / 2] + s->value[s->num / 2]) / 2;
+}
+
+static double worst(const struct spread *s)
+{
+    return s->value[s->num - 1];
+}
+
+static unsigned num_seeds(int seed_is_given)
+{
+    const char *text = getenv("MRD_BOTTLENECK_SEEDS");
+    unsigned long n = text ? strtoul(text, NULL, 0) : 0;
+
+    if (n == 0)
+        return seed_is_given ? 1 : SEEDS_DEFAULT;
+    return n < SEEDS_MAX ? (unsigned)n : SEEDS_MAX;
+}
+
+/* The scene in words. */
+static void describe(const struct bottleneck *b, char *text, size_t len)
+{
+    static const char *const knows[] = {"sockets", "rdma", "fabric"};
+    size_t at = (size_t)snprintf(text, len, "%s %gG x%g", b->shape ? "incast" : "dumbbell", b->gbps,
+                                 b->speedup > 0 ? b->speedup : 1);
+
+#define ADD(...)                                                                                   \
+    do {                                                                                           \
+        if (at < len)                                                                              \
+            at += (size_t)snprintf(text + at, len - at, __VA_ARGS__);                              \
+    } while (0)
+    if (b->far_rtt_us > 0)
+        ADD(" rtt %g+%gus", b->rtt_us, b->far_rtt_us);
+    else
+        ADD(" rtt %gus", b->rtt_us);
+    ADD(" queue %.0fK%s %s %u", bottleneck_queue_bytes(b) / 1000, b->ecn ? " ecn" : "",
+        knows[b->knows], b->flows);
+    if (b->rpcs)
+        ADD("+%u rpc", b->rpcs);
+    if (b->cubics)
+        ADD("+%u tcp", b->cubics);
+    if (b->jitter_us > 0)
+        ADD(" jitter %gus", b->jitter_us);
+#undef ADD
+}
+
+/* ---------------------------------------------------------------------------------------- the printed table */
+
+static void print_head(struct bottleneck_judge *judge, const struct spread *spreads)
+{
+    printf("%-12s %-58s %5s", "row", "scene", "cpu s");
+    for (unsigned i = 0; i < BOTTLENECK_FIGURES; i++) {
+        if (isnan(spreads[i].value[0]))
+            continue;
+        judge->shown |= 1ull << i;
+        printf(" | %-15s", kinds[i].text);
+    }
+    printf("\n");
+}
+
+/* The median, and the worst behind it; in front of both what it took of a processor. */
+static void print_row(struct bottleneck_judge *judge, const char *name, const char *scene,
+                      const struct spread *spreads, double cpu_s)
+{
+    if (!judge->shown)
+        print_head(judge, spreads);
+    printf("%-12s %-58s %5.2f", name, scene, cpu_s);
+    for (unsigned i = 0; i < BOTTLENECK_FIGURES; i++)
+        if (judge->shown & 1ull << i)
+            printf(" | %7.*f %7.*f", i < BOTTLENECK_RPC_MEDIAN ? 4 : 1, median(&spreads[i]),
+                   i < BOTTLENECK_RPC_MEDIAN ? 4 : 1, worst(&spreads[i]));
+    printf("\n");
+    fflush(stdout);
+}
+
+/* ------------------------------------------------------------------------------------------- the bounds */
+
+static bool is_outside(enum good good, double value, double bound)
+{
+    return bound > 0 && !(good == GREAT ? value >= bound : value <= bound);
+}
+
+static bool compare(const char *name, const char *scene, unsigned figure, const struct spread *s,
+                    const struct bottleneck_bound *bound)
+{
+    enum good good = kinds[figure].good;
+    bool median_bad = s->num >= SEEDS_MEDIAN && is_outside(good, median(s), bound->median);
+    bool worst_bad = is_outside(good, worst(s), bound->worst);
+    char values[TEXT_BYTES] = "";
+
+    if (!median_bad && !worst_bad)
+        return true;
+    for (unsigned i = 0, at = 0; i < s->num && i < SEEDS_SHOWN; i++)
+        at += (unsigned)snprintf(values + at, sizeof(values) - at, " %.4g", s->value[i]);
+    print_error("%s (%s): %s is to be at %s %g in the median and %g at worst, and was%s; "
+                "the worst again: MRD_TEST_SEED=%" PRIu64 " MRD_BOTTLENECK_ROW=%s\n",
+                name, scene, kinds[figure].text, good == GREAT ? "least" : "most", bound->median,
+                bound->worst, values, s->seed[s->num - 1], name);
+    return false;
+}
+
+void bottleneck_judge_row(struct bottleneck_judge *judge, const struct bottleneck *scene,
+                          const struct bottleneck_bounds *bounds)
+{
+    const char *pattern = getenv("MRD_BOTTLENECK_ROW");
+    int is_given;
+    uint64_t first = test_seed_or(test_seed(), &is_given);
+    unsigned n = num_seeds(is_given);
+    char name[NAME_BYTES], text[TEXT_BYTES];
+    bool is_good = true;
+    clock_t start = clock();
+
+    snprintf(name, sizeof(name), "%s.%u", judge->name, ++judge->rows);
+    if (pattern && *pattern && fnmatch(pattern, name, 0) != 0)
+        return;
+
+    struct spread *spreads = calloc(BOTTLENECK_FIGURES, sizeof(*spreads));
+
+    assert_non_null(spreads);
+    describe(scene, text, sizeof(text));
+    for (unsigned i = 0; i < n; i++) {
+        struct bottleneck_figures figures;
+
+        bottleneck_run(scene, first + i, &figures);
+        for (unsigned k = 0; k < BOTTLENECK_FIGURES; k++)
+            spread_add(&spreads[k], kinds[k].good, figures.of[k], first + i);
+    }
+    if (getenv("MRD_BOTTLENECK_PRINT"))
+        print_row(judge, name, text, spreads, (double)(clock() - start) / CLOCKS_PER_SEC);
+    for (unsigned k = 0; k < BOTTLENECK_FIGURES; k++)
+        is_good = compare(name, text, k, &spreads[k], &bounds->of[k]) && is_good;
+    judge->outside += !is_good;
+    free(spreads);
+}
+
+void bottleneck_judge_end(const struct bottleneck_judge *judge)
+{
+    if (judge->outside > 0)
+        fail_msg("%u of %u rows of \"%s\" are out of bounds", judge->outside, judge->rows,
+                 judge->name);
+}
