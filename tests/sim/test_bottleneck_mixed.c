@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Flows that are not alike at one queue: one that has a short message at a time waits not much longer
+ * for it beside four that always have data, and flows with a short way leave a share to those with a long one.
+ */
+#include "tests/support/bottleneck.h"
+
+enum { SOCKETS = MRD_SIM_KNOWS_SOCKETS, RDMA = MRD_SIM_KNOWS_RDMA, FABRIC = MRD_SIM_KNOWS_FABRIC };
+
+enum { BULKS = 4, WARM_MS = 20, SPAN_MS = 20 };
+
+struct rpc_row {
+    double gbps, speedup, rtt_us, queue_bdp;
+    bool ecn;
+    uint32_t knows;
+    double warm_ms, span_ms;
+    struct bottleneck_bound goodput, drops, p99;
+};
+
+struct far_row {
+    uint32_t flows; /* half of them far */
+    double gbps, speedup, rtt_us, far_rtt_us, queue_bytes;
+    bool ecn;
+    uint32_t knows;
+    struct bottleneck_bound goodput, drops, far, least;
+};
+
+/* The bound is in microseconds; the queue alone is up to queue_bdp round trips. */
+/* clang-format off */
+static const struct rpc_row rpc_rows[] = {
+    {10, 1, 100, 1, false, RDMA, 20, 40, {0.93, 0.91}, {0.03, 0.05}, {2000, 21500}},
+    {10, 1, 100, 1, false, SOCKETS, 20, 40, {0.93, 0.91}, {0.03, 0.05}, {920, 42800}},
+    {10, 4, 20, 4, false, RDMA, 20, 40, {0.93, 0.91}, {0.04, 0.05}, {460, 1200}},
+    {10, 4, 20, 4, false, SOCKETS, 20, 40, {0.93, 0.91}, {0.03, 0.04}, {630, 730}},
+    {25, 4, 20, 2, false, FABRIC, 10, 15, {0.93, 0.91}, {0.02, 0.03}, {200, 270}},
+    {25, 4, 20, 2, false, RDMA, 10, 15, {0.93, 0.91}, {0.02, 0.03}, {90, 110}},
+    {25, 4, 20, 2, false, SOCKETS, 10, 15, {0.93, 0.91}, {0.03, 0.03}, {330, 660}},
+    {100, 1, 10, 2, false, RDMA, 5, 6, {0.93, 0.91}, {0.02, 0.03}, {50, 270}},
+    {100, 1, 10, 2, false, SOCKETS, 5, 6, {0.93, 0.91}, {0.02, 0.02}, {50, 610}},
+    {10, 1, 100, 1, true, RDMA, 20, 40, {0.93, 0.91}, {0.08, 0.09}, {2100, 5200}},
+    {10, 1, 100, 1, true, SOCKETS, 20, 40, {0.93, 0.91}, {0.02, 0.02}, {570, 1000}},
+    {10, 4, 20, 4, true, RDMA, 20, 40, {0.93, 0.91}, {0.06, 0.08}, {470, 910}},
+    {10, 4, 20, 4, true, SOCKETS, 20, 40, {0.93, 0.91}, {0.02, 0.02}, {1200, 2800}},
+    {25, 4, 20, 2, true, FABRIC, 10, 15, {0.93, 0.91}, {0.06, 0.08}, {260, 330}},
+    {25, 4, 20, 2, true, RDMA, 10, 15, {0.93, 0.91}, {0.09, 0.12}, {290, 400}},
+    {25, 4, 20, 2, true, SOCKETS, 10, 15, {0.93, 0.91}, {0.02, 0.02}, {930, 1700}},
+    {100, 1, 10, 2, true, RDMA, 5, 6, {0.93, 0.91}, {0.02, 0.04}, {100, 290}},
+    {100, 1, 10, 2, true, SOCKETS, 5, 6, {0.93, 0.91}, {0.02, 0.03}, {180, 830}},
+};
+
+static const struct far_row far_rows[] = {
+    {2, 10, 4, 10, 200, 100000, false, RDMA, {0.93, 0.91}, {0.03, 0.03}, {0.66, 0.5}, {0.66, 0.5}},
+    {2, 10, 4, 10, 200, 100000, false, SOCKETS, {0.93, 0.91}, {0.03, 0.04}, {0.87, 0.5}, {0.69, 0.38}},
+    {4, 10, 1, 10, 200, 250000, false, RDMA, {0.93, 0.91}, {0.03, 0.04}, {0.54, 0.37}, {0.42, 0.2}},
+    {4, 10, 1, 10, 200, 250000, false, SOCKETS, {0.93, 0.91}, {0.04, 0.08}, {0.54, 0.37}, {0.43, 0.09}},
+    {8, 25, 4, 10, 200, 300000, false, FABRIC, {0.94, 0.91}, {0.03, 0.03}, {0.46, 0.21}, {0.34, 0.15}},
+    {8, 25, 4, 10, 200, 300000, false, RDMA, {0.93, 0.91}, {0.03, 0.04}, {0.87, 0.66}, {0.48, 0.25}},
+    {8, 25, 4, 10, 200, 300000, false, SOCKETS, {0.93, 0.91}, {0.05, 0.07}, {1.27, 1.02}, {0.21, 0.1}},
+    {4, 50, 1, 10, 200, 500000, false, RDMA, {0.93, 0.91}, {0.02, 0.02}, {0.87, 0.59}, {0.69, 0.49}},
+    {4, 50, 1, 10, 200, 500000, false, SOCKETS, {0.93, 0.91}, {0.02, 0.02}, {0.94, 0.79}, {0.61, 0.44}},
+    {2, 10, 4, 10, 200, 100000, true, RDMA, {0.91, 0.87}, {0.15, 0.21}, {1.04, 0.58}, {0.5, 0.19}},
+    {2, 10, 4, 10, 200, 100000, true, SOCKETS, {0.93, 0.91}, {0.05, 0.06}, {1.11, 0.08}, {0.43, 0.08}},
+    {4, 10, 1, 10, 200, 250000, true, RDMA, {0.93, 0.91}, {0.04, 0.05}, {1.63, 1.39}, {0, 0}},
+    {4, 10, 1, 10, 200, 250000, true, SOCKETS, {0.93, 0.91}, {0.01, 0.02}, {1.1, 0.9}, {0.18, 0.08}},
+    {8, 25, 4, 10, 200, 300000, true, RDMA, {0.93, 0.91}, {0.1, 0.13}, {0.74, 0.54}, {0.01, 0}},
+    {8, 25, 4, 10, 200, 300000, true, SOCKETS, {0.93, 0.91}, {0.02, 0.02}, {0.97, 0.63}, {0.07, 0}},
+    {4, 50, 1, 10, 200, 500000, true, RDMA, {0.93, 0.91}, {0.03, 0.04}, {1.04, 0.87}, {0.51, 0.35}},
+    {4, 50, 1, 10, 200, 500000, true, SOCKETS, {0.93, 0.91}, {0.01, 0.02}, {1.05, 0.9}, {0.24, 0.11}},
+};
+/* clang-format on */
+
+static void sim_bottleneck__rpc(void **state)
+{
+    struct bottleneck_judge judge = {.name = "rpc"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(rpc_rows) / sizeof(rpc_rows[0]); i++) {
+        const struct rpc_row *r = &rpc_rows[i];
+
+        bottleneck_judge_row(&judge,
+                             &(struct bottleneck){
+                                 .knows = r->knows,
+                                 .gbps = r->gbps,
+                                 .speedup = r->speedup,
+                                 .rtt_us = r->rtt_us,
+                                 .queue_bdp = r->queue_bdp,
+                                 .warm_ms = r->warm_ms,
+                                 .span_ms = r->span_ms,
+                                 .ecn = r->ecn,
+                                 .flows = BULKS,
+                                 .rpcs = 1,
+                             },
+                             &(struct bottleneck_bounds){{
+                                 [BOTTLENECK_GOODPUT] = r->goodput,
+                                 [BOTTLENECK_DROPS] = r->drops,
+                                 [BOTTLENECK_RPC_P99] = r->p99,
+                             }});
+    }
+    bottleneck_judge_end(&judge);
+}
+
+static void sim_bottleneck__far(void **state)
+{
+    struct bottleneck_judge judge = {.name = "far"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(far_rows) / sizeof(far_rows[0]); i++) {
+        const struct far_row *r = &far_rows[i];
+
+        bottleneck_judge_row(&judge,
+                             &(struct bottleneck){
+                                 .knows = r->knows,
+                                 .gbps = r->gbps,
+                                 .speedup = r->speedup,
+                                 .rtt_us = r->rtt_us,
+                                 .flows = r->flows,
+                                 .far_rtt_us = r->far_rtt_us,
+                                 .queue_bytes = r->queue_bytes,
+                                 .ecn = r->ecn,
+                                 .warm_ms = WARM_MS,
+                                 .span_ms = SPAN_MS,
+                             },
+                             &(struct bottleneck_bounds){{
+                                 [BOTTLENECK_GOODPUT] = r->goodput,
+                                 [BOTTLENECK_DROPS] = r->drops,
+                                 [BOTTLENECK_FAR] = r->far,
+                                 [BOTTLENECK_LEAST] = r->least,
+                             }});
+    }
+    bottleneck_judge_end(&judge);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_bottleneck__rpc),
+        cmocka_unit_test(sim_bottleneck__far),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
