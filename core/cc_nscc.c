@@ -359,13 +359,14 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
 {
     const struct mrd_tune_nscc *tune = constants(cc);
     double packet = cc->packet_bytes, share = tune->gentle_gain * packet / cc->cwnd_bytes;
-    double ramp = tune->gentle_ramp_rounds - cc->queue_losses.gentle, empty_ns;
+    uint32_t ramp = mrd_tune_count(tune->gentle_ramp_rounds);
+    double empty_ns;
 
     if (share > tune->gentle_share)
         share = tune->gentle_share;
     share *= within(tune->gentle_rtt_least, (double)srtt_ns / tune->gentle_rtt_ns,
                     tune->gentle_rtt_most);
-    for (; ramp > 0; ramp--)
+    for (uint32_t left = cc->queue_losses.gentle; left < ramp; left++)
         share *= tune->gentle_ramp;
     empty_ns = noise_ns(cc, base_ns);
     if (cc->loss_rtt > 0) /* or a short queue that drops much */

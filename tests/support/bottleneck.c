@@ -413,6 +413,7 @@ static double share_out(const struct stage *s, struct bottleneck_figures *figure
     }
 
     double fair = sum > 0 ? sum / b->flows : 1;
+    uint32_t num_far = b->flows / 2;
 
     if (b->flows > 1) {
         figures->of[BOTTLENECK_JAIN] = squares > 0 ? sum * sum / (b->flows * squares) : 0;
@@ -420,7 +421,7 @@ static double share_out(const struct stage *s, struct bottleneck_figures *figure
         figures->of[BOTTLENECK_LAST] = bytes / fair;
     }
     if (b->far_rtt_us > 0)
-        figures->of[BOTTLENECK_FAR] = far / (b->flows / 2) / fair;
+        figures->of[BOTTLENECK_FAR] = far / num_far / fair;
     return sum;
 }
 
