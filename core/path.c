@@ -360,18 +360,17 @@ bool mrd_path_in_queue(const struct mrd_paths *paths, uint32_t index, double del
                        uint64_t srtt_ns, uint64_t now_ns)
 {
     float least_ns = (float)paths->tune->in_queue * paths->q_avg_ns;
-    uint64_t since_ns = now_ns - srtt_ns;
     uint32_t in = 0, sampled = 0;
 
     if (paths->q_avg_ns < delay_ns / 2)
         return true;
-    if (paths->load[index].q_ns >= 0 && paths->load[index].q_at_ns >= since_ns)
+    if (paths->load[index].q_ns >= 0 && now_ns - paths->load[index].q_at_ns <= srtt_ns)
         return paths->load[index].q_ns >= least_ns;
     if (paths->failed_ns &&
         now_ns - paths->failed_ns < mrd_tune_ns(paths->tune->fails_rtts * (double)srtt_ns))
         return false;
     for (uint32_t i = 0; i < paths->num; i++) {
-        if (paths->load[i].q_ns < 0 || paths->load[i].q_at_ns < since_ns)
+        if (paths->load[i].q_ns < 0 || now_ns - paths->load[i].q_at_ns > srtt_ns)
             continue;
         in += paths->load[i].q_ns >= least_ns;
         sampled++;
