@@ -26,7 +26,7 @@
  * With a sawtooth for all, flows that share a queue converge, whatever each takes for its base RTT. A loss is
  * of a queue if there was one an RTT ago (update_dropping_queue()) and the packet's path had it
  * (mrd_path_in_queue()), and if the path does not lose more than others do (mrd_path_fails()). Losses
- * without a queue are tested (elastic.h).
+ * without a queue are random where the link's rate is known; else they are tested (elastic.h).
  *
  * d contains neither the length of a path beyond the least RTT nor the delay of late acks. Both are
  * in the RTT that makes the BDP, and so a, the floor and the greatest window. watch() finds out

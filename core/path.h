@@ -148,7 +148,8 @@ void mrd_path_pseq_acked(struct mrd_path *path, uint32_t pseq);
 void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns, uint64_t now_ns);
 /*
  * Does the path fail, so that the loss just declared on it says nothing of a queue? It lost fails_row
- * packets in a row, or fewer, but more than the other paths' mean share of loss makes likely.
+ * packets in a row, or fewer, but more than the other paths' mean share of loss makes likely; or more than
+ * one of its last packets, and dead_times_mean times that mean.
  */
 bool mrd_path_fails(struct mrd_paths *paths, uint32_t index, uint64_t now_ns);
 /*

@@ -129,7 +129,7 @@ struct mrd_tx_run {
     uint32_t left;            /* packets of the quantum that are left */
     uint64_t picked_ns;       /* when it was chosen */
     bool path_probed : 1;     /* a path that is not GOOD was probed since data was sent */
-    bool limited : 1;         /* the window stopped the last attempt to send */
+    bool limited : 1;         /* the window, or its pace, stopped the last attempt to send */
     bool full : 1;            /* it was full when an ack came, since data was sent; by rx_ack.c */
     uint16_t quantum;         /* packets in a burst, at most: it follows from pmtu.payload */
     uint32_t losses;          /* packets of bursts lost since a packet of a burst was acked */
