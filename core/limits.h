@@ -11,16 +11,17 @@ enum {
     MRD_PEERS_MAX = 1 << 20, /* of a context */
     MRD_FLOWS_MAX = 1 << 24, /* of a context, ordered flows and send queues with work */
     MRD_PATHS_MAX = 256,
-    MRD_PATHS_FIRST = 8,   /* of a peer with few packets in flight */
-    MRD_WR_MAX = 1 << 20,  /* of a queue of a queue pair */
-    MRD_MRS_MAX = 1 << 20, /* of a context */
-    MRD_CQE_MAX = 1 << 24, /* of a completion queue */
-    MRD_RESPONSES = 4096,  /* reads and atomics of peers that are executed at a time */
-    MRD_TRACKER_MIN = 512, /* its share of data goes before the first ack: half.c */
-    MRD_TRACKER_MAX = 4096,
-    MRD_ROUTES_WANTED = 64, /* peers whose route is asked for at a time; others ask again */
-    MRD_PARTS_MAX = 64,     /* parts of a packet; a refusal names them by index */
-    MRD_MSG_SLOTS = 1024,   /* messages of several packets in flight to a peer: power of two */
+    MRD_PATHS_FIRST = 8,        /* of a peer with few packets in flight */
+    MRD_WR_MAX = 1 << 20,       /* of a queue of a queue pair */
+    MRD_MRS_MAX = 1 << 20,      /* of a context */
+    MRD_CQE_MAX = 1 << 24,      /* of a completion queue */
+    MRD_RESPONSES = 4096,       /* reads and atomics of peers that are executed at a time */
+    MRD_TRACKER_MIN = 512,      /* its share of data goes before the first ack: half.c */
+    MRD_TRACKER_MAX = 4096,     /* of a peer at first */
+    MRD_TRACKER_WIDEST = 65536, /* of one whose packets in flight are many */
+    MRD_ROUTES_WANTED = 64,     /* peers whose route is asked for at a time; others ask again */
+    MRD_PARTS_MAX = 64,         /* parts of a packet; a refusal names them by index */
+    MRD_MSG_SLOTS = 1024,       /* messages of several packets in flight to a peer: power of two */
     /* Messages of an ordered flow, from the oldest incomplete one to the newest. */
     MRD_MSN_WINDOW = 1024,
     MRD_SENT_PAGE = 16,     /* records of sent packets that are allocated together */
@@ -56,6 +57,9 @@ enum {
     MRD_PSN_CONTROL = 6, /* E: and empty packets, READY, CLOSE */
     MRD_PSN_REFUSALS = 16,
 };
+
+/* Memory of a context for trackers that are wider than at first. */
+#define MRD_WIDE_BYTES (16u << 20)
 
 #define MRD_USEC  1000ull
 #define MRD_MSEC  1000000ull

@@ -46,7 +46,7 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
                              (cache ? MRD_SPRAY_CACHE * sizeof(uint16_t) : 0),
                          max_peers) &&
            mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
-           mrd_pool_init(&peers->maps, allocator, mrd_rcv_map_bytes(tracker), max_peers) &&
+           mrd_rcv_maps_init(&peers->maps, allocator, tracker, max_peers) &&
            mrd_pool_init(&peers->words, allocator, MRD_MSG_SLOTS * sizeof(uint32_t), max_peers) &&
            mrd_pool_init(&peers->commons, allocator, sizeof(struct mrd_txq), 2 * max_peers) &&
            mrd_pool_init(&peers->pages, allocator, sizeof(struct mrd_sent_page),
@@ -68,7 +68,7 @@ void mrd_peers_fini(struct mrd_peers *peers)
     mrd_pool_fini(&peers->pages);
     mrd_pool_fini(&peers->commons);
     mrd_pool_fini(&peers->words);
-    mrd_pool_fini(&peers->maps);
+    mrd_rcv_maps_fini(&peers->maps);
     mrd_pool_fini(&peers->rx_halves);
     mrd_pool_fini(&peers->tx_halves);
     mrd_pool_fini(&peers->entries);
@@ -586,7 +586,7 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
     tx->probes.answer_ns = MRD_SILENCE_MIN_NS;
     tx->spray.cache = (uint16_t *)(void *)&load[first];
     mrd_ids_init(&tx->ids, peers->allocator);
-    mrd_sent_init(&tx->sent, &peers->pages, peers->tracker, peers->max);
+    mrd_sent_init(&tx->sent, &peers->pages, MRD_TRACKER_WIDEST, peers->max);
     mrd_paths_init(&tx->paths, tx->path, load, first, num_paths, tune, now_ns);
     mrd_loss_init(&tx->loss, tune, now_ns);
     peer->tx = tx;
@@ -664,8 +664,7 @@ static uint64_t rx_bytes(const struct mrd_peers *peers, const struct mrd_rx_half
 
     if (rx->rcv.path != &rx->rcv.one)
         bytes += rx->rcv.room * sizeof(*rx->rcv.path);
-    if (rx->rcv.received != rx->rcv.few)
-        bytes += peers->maps.item_bytes;
+    bytes += mrd_rcv_bytes(&rx->rcv);
     if (rx->slots.word != rx->slots.few)
         bytes += peers->words.item_bytes;
     return bytes;

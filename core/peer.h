@@ -116,6 +116,7 @@ struct mrd_tx_told {
     uint64_t stamp_ns;   /* when the last one that acked came */
     uint32_t serial;     /* of the newest ack */
     uint32_t psn_limit;  /* the peer grants PSNs below it */
+    uint32_t tracker;    /* PSNs that it surely tracks: as many as it once granted, or ours */
     uint32_t delay_base; /* first rx stamp - tx stamp; differences from it do not wrap */
     uint64_t ask_ns;     /* when to ask for a grant if there is none */
 };
@@ -131,6 +132,7 @@ struct mrd_tx_run {
     bool path_probed : 1;     /* a path that is not GOOD was probed since data was sent */
     bool limited : 1;         /* the window, or its pace, stopped the last attempt to send */
     bool full : 1;            /* it was full when an ack came, since data was sent; by rx_ack.c */
+    bool wants_more : 1;      /* the grant stopped an attempt to send that the window did not */
     uint16_t quantum;         /* packets in a burst, at most: it follows from pmtu.payload */
     uint32_t losses;          /* packets of bursts lost since a packet of a burst was acked */
     uint64_t single_until_ns; /* until then packets go alone, not in bursts */
@@ -207,8 +209,12 @@ struct mrd_rx_half {
     uint64_t silence_ns;  /* current interval between silence probes */
     uint64_t probe_at_ns; /* time of the next silence probe; MRD_NEVER: the peer owes nothing */
     uint32_t call_seq;    /* API call in which wait_for_reply was set */
-    uint32_t ack_path;    /* entropy value that the last ack left by */
-    uint64_t share_seen;  /* argument of mrd_share_grant() */
+    uint32_t share_seen;  /* argument of mrd_share_grant() */
+    uint16_t ack_path;    /* entropy value that the last ack left by */
+    /* What the peer is granted beyond its share. Owned by grant.c. */
+    uint8_t doublings;  /* of the share */
+    bool wants_more;    /* it said so since the last ack */
+    uint32_t asks_from; /* new packets below this PSN left before it heard of its grant */
     struct mrd_rcv rcv;
     struct mrd_slots slots;
 };
@@ -342,15 +348,16 @@ struct mrd_peers {
     uint32_t *rest_bucket;       /* of those that rest, by address: number + 1; 0: none */
     uint32_t rest_mask;          /* number of buckets - 1 */
     uint32_t num_resting, hand;  /* hand: where mrd_peer_forget() looks next */
-    struct mrd_pool maps, words; /* mrd_rcv.maps, mrd_slots.words */
-    struct mrd_pool commons;     /* mrd_tx_rnr.common */
+    struct mrd_rcv_maps maps;
+    struct mrd_pool words;   /* mrd_slots.words */
+    struct mrd_pool commons; /* mrd_tx_rnr.common */
     struct mrd_hash by_addr, by_own;
     struct mrd_table hosts; /* of struct mrd_host: how many of those awake each host has */
     struct mrd_node awake;  /* those looked at longest ago first: mrd_half_sweep() */
     uint64_t swept_ns;      /* when some were looked at; half.c */
     const struct mrd_allocator *allocator;
     uint32_t max, index_bits; /* most peers; low bits of an id that are its index */
-    uint32_t tracker;         /* PSNs in flight, at most */
+    uint32_t tracker;         /* PSNs in flight from a peer, at first */
     uint32_t generation;
     uint64_t full_ns; /* nobody can be evicted before this time; half.c */
 };

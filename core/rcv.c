@@ -8,9 +8,25 @@
 #include "core/bitmap.h"
 #include "core/seq.h"
 
-enum { ACK_PATHS_MIN = 4 }; /* paths in a full ack, however little room there is */
+enum {
+    ACK_PATHS_MIN = 4, /* paths in a full ack, however little room there is */
+    SLICES = MRD_TRACKER_WIDEST / MRD_WIRE_SLICE_BITS,
+};
 
-void mrd_rcv_init(struct mrd_rcv *r, struct mrd_pool *maps, uint32_t tracker, uint32_t limit)
+/* Both rings of so many bits. */
+static size_t rings_bytes(uint32_t bits)
+{
+    return bits / 4;
+}
+
+bool mrd_rcv_maps_init(struct mrd_rcv_maps *maps, const struct mrd_allocator *allocator,
+                       uint32_t tracker, uint32_t num)
+{
+    maps->wide_bytes = 0;
+    return mrd_pool_init(&maps->pool, allocator, rings_bytes(tracker), num);
+}
+
+void mrd_rcv_init(struct mrd_rcv *r, struct mrd_rcv_maps *maps, uint32_t tracker, uint32_t limit)
 {
     memset(r, 0, sizeof(*r));
     r->maps = maps;
@@ -24,30 +40,83 @@ void mrd_rcv_init(struct mrd_rcv *r, struct mrd_pool *maps, uint32_t tracker, ui
     r->room = 1;
 }
 
-void mrd_rcv_fini(struct mrd_rcv *r)
+static void free_rings(struct mrd_rcv *r)
 {
-    if (r->received != r->few)
-        mrd_pool_release(r->maps, r->received);
-    if (r->path != &r->one)
-        mrd_free(r->maps->allocator, r->path, r->room * sizeof(*r->path));
+    if (r->wide) {
+        mrd_free(r->maps->pool.allocator, r->received, mrd_rcv_wide_bytes(r->ring));
+        r->maps->wide_bytes -= mrd_rcv_wide_bytes(r->ring);
+    } else if (r->received != r->few) {
+        mrd_pool_release(&r->maps->pool, r->received);
+    }
 }
 
-/* PSNs further ahead of cum are to be noted: all bits move to rings as long as the tracker. */
-static void widen(struct mrd_rcv *r)
+void mrd_rcv_fini(struct mrd_rcv *r)
 {
-    uint64_t *received = mrd_pool_alloc(r->maps), *refused = received + r->tracker / 64;
+    free_rings(r);
+    if (r->path != &r->one)
+        mrd_free(r->maps->pool.allocator, r->path, r->room * sizeof(*r->path));
+}
 
-    assert(received && r->received == r->few);
-    memset(received, 0, mrd_rcv_map_bytes(r->tracker));
+/* Moves all bits to longer rings, `refused` behind `received`, which are 0. */
+static void move_to(struct mrd_rcv *r, uint64_t *received, uint32_t ring)
+{
+    uint64_t *refused = received + ring / 64;
+
     for (uint32_t psn = r->cum; psn != r->cum + r->ring; psn++) {
         if (mrd_bit_test(r->received, r->ring - 1, psn))
-            mrd_bit_set(received, r->tracker - 1, psn);
+            mrd_bit_set(received, ring - 1, psn);
         if (mrd_bit_test(r->refused, r->ring - 1, psn))
-            mrd_bit_set(refused, r->tracker - 1, psn);
+            mrd_bit_set(refused, ring - 1, psn);
     }
+    free_rings(r);
     r->received = received;
     r->refused = refused;
-    r->ring = r->tracker;
+    r->ring = ring;
+}
+
+/* PSNs further ahead of cum are to be noted: the rings become as long as the tracker. */
+static void use_map(struct mrd_rcv *r)
+{
+    uint64_t *item = mrd_pool_alloc(&r->maps->pool);
+
+    assert(item && r->received == r->few);
+    memset(item, 0, rings_bytes(r->tracker));
+    move_to(r, item, r->tracker);
+}
+
+static uint64_t *fresh_bits(const struct mrd_rcv *r)
+{
+    return r->refused + r->ring / 64;
+}
+
+bool mrd_rcv_widen(struct mrd_rcv *r)
+{
+    uint32_t tracker = 2 * r->tracker;
+    size_t bytes = mrd_rcv_wide_bytes(tracker);
+    uint64_t *item, fresh[SLICES / 64];
+
+    if (r->maps->wide_bytes + bytes > MRD_WIDE_BYTES)
+        return false;
+    item = mrd_alloc(r->maps->pool.allocator, bytes);
+    if (!item)
+        return false;
+    if (r->wide)
+        memcpy(fresh, fresh_bits(r), sizeof(fresh));
+    else
+        memset(fresh, 0xff, sizeof(fresh));
+    r->maps->wide_bytes += bytes;
+    move_to(r, item, tracker);
+    r->tracker = tracker;
+    r->wide = true;
+    memcpy(fresh_bits(r), fresh, sizeof(fresh));
+    return true;
+}
+
+/* The PSN's slice has news for the next ack. */
+static void freshen(struct mrd_rcv *r, uint32_t psn)
+{
+    if (r->wide)
+        mrd_bit_set(fresh_bits(r), SLICES - 1, psn / MRD_WIRE_SLICE_BITS);
 }
 
 /* Returns the figures of a path; NULL: no memory for one more. */
@@ -60,12 +129,12 @@ static struct mrd_rcv_path *path_of(struct mrd_rcv *r, uint16_t id)
         return &r->path[index];
     while (room <= index)
         room *= 2;
-    path = mrd_alloc(r->maps->allocator, room * sizeof(*path));
+    path = mrd_alloc(r->maps->pool.allocator, room * sizeof(*path));
     if (!path)
         return NULL;
     memcpy(path, r->path, r->room * sizeof(*path));
     if (r->path != &r->one)
-        mrd_free(r->maps->allocator, r->path, r->room * sizeof(*path));
+        mrd_free(r->maps->pool.allocator, r->path, r->room * sizeof(*path));
     r->path = path;
     r->room = (uint16_t)room;
     return &path[index];
@@ -113,8 +182,9 @@ void mrd_rcv_add(struct mrd_rcv *r, uint32_t psn, bool refused)
 {
     assert(mrd_rcv_check(r, psn) == MRD_RCV_NEW);
     if (psn - r->cum >= r->ring)
-        widen(r);
+        use_map(r);
     mrd_bit_set(r->received, r->ring - 1, psn);
+    freshen(r, psn);
     if (refused) {
         mrd_bit_set(r->refused, r->ring - 1, psn);
         r->num_refused++;
@@ -148,6 +218,7 @@ bool mrd_rcv_refusal_acked(struct mrd_rcv *r, uint32_t psn)
     if (psn - r->cum >= r->ring || !mrd_bit_test(r->refused, r->ring - 1, psn))
         return false;
     mrd_bit_clear(r->refused, r->ring - 1, psn);
+    freshen(r, psn);
     r->num_refused--;
     advance(r);
     r->now = true;
@@ -260,20 +331,64 @@ static uint64_t reportable(const struct mrd_rcv *r, uint32_t base)
     return bits;
 }
 
-static void build_slices(const struct mrd_rcv *r, struct mrd_wire_ack *ack)
+/* Adds a slice; where they take turns only if something in it is reportable. */
+static void add_slice(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t base)
 {
+    struct mrd_wire_slice *slice = &ack->slice[ack->num_slices];
+    uint64_t any = 0;
+
+    slice->base = base;
+    for (uint32_t w = 0; w < 4; w++)
+        any |= slice->bits[w] = reportable(r, base + 64 * w);
+    if (r->wide)
+        mrd_bit_clear(fresh_bits(r), SLICES - 1, base / MRD_WIRE_SLICE_BITS);
+    if (any || !r->wide)
+        ack->num_slices++;
+}
+
+static bool is_fresh(const struct mrd_rcv *r, uint32_t base)
+{
+    return mrd_bit_test(fresh_bits(r), SLICES - 1, base / MRD_WIRE_SLICE_BITS);
+}
+
+/*
+ * There are more slices than an ack takes: `num`, the first one at `first`. It tells that one, where
+ * what was lost comes, then those with news, then the others in turn: an ack that told news may be lost.
+ */
+static void take_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t first, uint32_t num)
+{
+    bool told[SLICES + 1] = {true};
+    uint32_t i, looks;
+
+    add_slice(r, ack, first);
+    for (i = 1; i < num && ack->num_slices < MRD_WIRE_SLICES_MAX; i++) {
+        told[i] = is_fresh(r, first + i * MRD_WIRE_SLICE_BITS);
+        if (told[i])
+            add_slice(r, ack, first + i * MRD_WIRE_SLICE_BITS);
+    }
+    i = (r->next_base - first) / MRD_WIRE_SLICE_BITS;
+    for (looks = 0; looks < num && ack->num_slices < MRD_WIRE_SLICES_MAX; looks++) {
+        i = i < num ? i : 0;
+        if (!told[i])
+            add_slice(r, ack, first + i * MRD_WIRE_SLICE_BITS);
+        i++;
+    }
+    r->next_base = first + i * MRD_WIRE_SLICE_BITS;
+}
+
+static void build_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack)
+{
+    uint32_t first = r->cum & ~(uint32_t)(MRD_WIRE_SLICE_BITS - 1), num;
+
     if (r->highest == r->cum)
         return;
-    for (uint32_t base = r->cum & ~(uint32_t)(MRD_WIRE_SLICE_BITS - 1);
-         mrd_seq_before(base, r->highest); base += MRD_WIRE_SLICE_BITS) {
-        struct mrd_wire_slice *slice = &ack->slice[ack->num_slices++];
-
-        slice->base = base;
-        for (uint32_t w = 0; w < 4; w++)
-            slice->bits[w] = reportable(r, base + 64 * w);
-        if (ack->num_slices == MRD_WIRE_SLICES_MAX)
-            break;
+    num = (r->highest - 1 - first) / MRD_WIRE_SLICE_BITS + 1;
+    if (num > MRD_WIRE_SLICES_MAX) {
+        take_slices(r, ack, first, num);
+        return;
     }
+    for (uint32_t i = 0; i < num; i++)
+        add_slice(r, ack, first + i * MRD_WIRE_SLICE_BITS);
 }
 
 /*

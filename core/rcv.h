@@ -21,6 +21,12 @@
 
 enum { MRD_RCV_FEW = 128 }; /* PSNs ahead of cum that need no map of their own */
 
+/* Memory of the receive halves of a context for PSNs ahead of cum. */
+struct mrd_rcv_maps {
+    struct mrd_pool pool; /* one item for each half */
+    size_t wide_bytes;    /* allocated beyond it, for trackers that grew; MRD_WIDE_BYTES at most */
+};
+
 struct mrd_rcv_path {
     uint16_t id;
     bool seen; /* a packet came on it since the last full ack */
@@ -39,13 +45,13 @@ struct mrd_rcv {
     uint32_t serial;      /* of the last ack */
     /*
      * Rings of `ring` bits, a power of two: `few`, or once PSNs are further ahead of cum one item of
-     * `maps` for both. It has one for each receive half.
+     * maps->pool for both, or once the tracker grew memory of their own.
      */
     uint64_t *received, *refused;
     uint64_t few[2 * MRD_RCV_FEW / 64];
     uint32_t ring;
-    uint32_t since_ack;    /* packets received since the last ack */
-    struct mrd_pool *maps; /* borrowed */
+    uint32_t since_ack;        /* packets received since the last ack */
+    struct mrd_rcv_maps *maps; /* borrowed */
 
     uint64_t due_ns; /* when the next ack must leave; MRD_NEVER: none is owed */
     bool now;        /* the next ack must leave at once */
@@ -54,30 +60,51 @@ struct mrd_rcv {
     bool full;      /* the next ack must be a full one: an ack block cannot report duplicates */
     bool twice;     /* the next ack is sent twice, on two paths: no later ack may repeat it */
     bool ce_unsaid; /* CE counts changed since the last full ack reported them */
+    /*
+     * The tracker grew. Behind `refused` is a bit for each slice then: PSNs in it came, or became
+     * reportable, since an ack told it.
+     */
+    bool wide;
 
     bool echo_valid, echo_ce;
+    uint32_t next_base; /* wide: base PSN of the next slice without news to be told */
     uint32_t echo_psn, echo_stamp, echo_rx_stamp;
     uint16_t echo_path;
-    uint64_t echo_ns;
-
-    uint32_t dup[MRD_ACK_DUPS_MAX];
-    uint8_t num_dups;
     uint16_t num_seen;
     uint16_t room; /* paths at `path`, by id modulo MRD_PATHS_MAX: `one`, or allocated */
+    uint8_t num_dups;
+    uint64_t echo_ns;
+    uint32_t dup[MRD_ACK_DUPS_MAX];
     struct mrd_rcv_path *path, one;
 };
 
 enum mrd_rcv_verdict { MRD_RCV_NEW, MRD_RCV_DUPLICATE, MRD_RCV_BEYOND };
 
-/* Returns the size of an item of `maps` for mrd_rcv_init(). */
-static inline size_t mrd_rcv_map_bytes(uint32_t tracker)
+/* For `num` receive halves with this tracker at first. Returns false if there is no memory. */
+bool mrd_rcv_maps_init(struct mrd_rcv_maps *maps, const struct mrd_allocator *allocator,
+                       uint32_t tracker, uint32_t num);
+static inline void mrd_rcv_maps_fini(struct mrd_rcv_maps *maps)
 {
-    return tracker / 4;
+    mrd_pool_fini(&maps->pool);
 }
 
-/* `maps` is borrowed, and its allocator is used for paths. */
-void mrd_rcv_init(struct mrd_rcv *r, struct mrd_pool *maps, uint32_t tracker, uint32_t limit);
+/* `maps` is borrowed, and its allocator is used for paths and for a tracker that grows. */
+void mrd_rcv_init(struct mrd_rcv *r, struct mrd_rcv_maps *maps, uint32_t tracker, uint32_t limit);
 void mrd_rcv_fini(struct mrd_rcv *r);
+/* Doubles the tracker. Returns false, and changes nothing, if there is no memory. */
+bool mrd_rcv_widen(struct mrd_rcv *r);
+/* Returns the bytes of rings that grew to so many bits, with a bit for each slice. */
+static inline size_t mrd_rcv_wide_bytes(uint32_t ring)
+{
+    return ring / 4 + MRD_TRACKER_WIDEST / MRD_WIRE_SLICE_BITS / 8;
+}
+/* Returns the bytes that the rings take beyond the struct. */
+static inline size_t mrd_rcv_bytes(const struct mrd_rcv *r)
+{
+    if (r->wide)
+        return mrd_rcv_wide_bytes(r->ring);
+    return r->received == r->few ? 0 : r->maps->pool.item_bytes;
+}
 enum mrd_rcv_verdict mrd_rcv_check(const struct mrd_rcv *r, uint32_t psn);
 /*
  * How many PSNs from `psn` on, at most `most`, are new one after the other and were granted to data.

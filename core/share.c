@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "core/share.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 #include "core/limits.h"
 
 #define PERIOD_NS (20 * MRD_MSEC)
+
+enum { LOW_PART = 4 };
 
 static void count_room(struct mrd_share *share)
 {
@@ -63,9 +64,24 @@ static void begin_period(struct mrd_share *share, uint64_t now_ns)
     share->period_at_ns = now_ns;
 }
 
-uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, uint64_t now_ns)
+static uint32_t most(const struct mrd_share *share)
 {
-    uint32_t active, most, packets = share->packets_max;
+    return share->most > share->most_prev ? share->most : share->most_prev;
+}
+
+bool mrd_share_is_low(const struct mrd_share *share)
+{
+    return !share->room || most(share) <= share->room / LOW_PART;
+}
+
+bool mrd_share_is_full(const struct mrd_share *share)
+{
+    return share->room && most(share) > share->room / 2;
+}
+
+uint32_t mrd_share_grant(struct mrd_share *share, uint32_t *seen, uint32_t id, uint64_t now_ns)
+{
+    uint32_t active, packets = share->packets_max;
 
     if (now_ns - share->period_at_ns > PERIOD_NS)
         begin_period(share, now_ns);
@@ -82,7 +98,6 @@ uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, u
         return 2 * packets;
     }
     /* Not a packet for each: if the buffer fills, another part of them has a turn each period. */
-    most = share->most > share->most_prev ? share->most : share->most_prev;
-    share->turns = most > share->room / 2 ? (active + share->room - 1) / share->room : 1;
+    share->turns = mrd_share_is_full(share) ? (active + share->room - 1) / share->room : 1;
     return (id + share->period) % share->turns ? 1 : 2;
 }

@@ -13,6 +13,7 @@
 #ifndef MRD_CORE_SHARE_H
 #define MRD_CORE_SHARE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct mrd_share {
@@ -22,7 +23,7 @@ struct mrd_share {
     uint32_t largest_before; /* in the one before */
     uint32_t room;           /* so large packets that the buffer holds; 0: no limit */
     uint32_t packets_max;    /* granted to one peer */
-    uint64_t period;         /* counts periods */
+    uint32_t period;         /* counts periods */
     uint64_t period_at_ns;   /* when this one began */
     uint32_t senders;        /* peers counted in this period */
     uint32_t senders_prev;   /* in the one before */
@@ -47,12 +48,16 @@ static inline void mrd_share_empty(struct mrd_share *share)
 {
     share->since_empty = 0;
 }
+/* Was it nearly empty lately, in this period and the one before? */
+bool mrd_share_is_low(const struct mrd_share *share);
+/* Was it more than half full? */
+bool mrd_share_is_full(const struct mrd_share *share);
 /*
  * Returns the number of PSNs to grant: twice the share, because a sender fills at most half of a
  * grant with data; the rest is for refusals and ABORTs, which are small. 1, of which half is no
  * packet: it is not this peer's turn, and it may ask again. *seen: the peer's own, 0 at first. id:
  * different for each peer.
  */
-uint32_t mrd_share_grant(struct mrd_share *share, uint64_t *seen, uint32_t id, uint64_t now_ns);
+uint32_t mrd_share_grant(struct mrd_share *share, uint32_t *seen, uint32_t id, uint64_t now_ns);
 
 #endif

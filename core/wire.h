@@ -31,7 +31,8 @@ enum {
     MRD_WIRE_SLICE_BITS = 256,
     MRD_WIRE_SLICE_BYTES = 36,
     MRD_WIRE_PATH_BYTES = 12,
-    MRD_WIRE_SLICES_MAX = MRD_TRACKER_MAX / MRD_WIRE_SLICE_BITS + 1,
+    MRD_WIRE_SLICES_MAX =
+        MRD_TRACKER_MAX / MRD_WIRE_SLICE_BITS + 1, /* a wider tracker takes turns */
     MRD_WIRE_ACK_PATHS_MAX = 64,
     MRD_WIRE_REFUSAL_BYTES = 16,
     MRD_WIRE_REFUSAL_ENTRY_BYTES = 8,
@@ -64,6 +65,7 @@ enum mrd_wire_flags {
     MRD_WIRE_COOKIE = 1 << 3,
     MRD_WIRE_UNCHECKED = 1 << 4, /* the payload has no check: its receiver asked for none */
     MRD_WIRE_FORGOTTEN = 1 << 5, /* with FIRST_CONTACT: its sender holds no space of the receiver */
+    MRD_WIRE_WANTS_MORE = 1 << 6, /* its sender has more to send than it was granted */
 };
 
 enum mrd_wire_op {

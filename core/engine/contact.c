@@ -60,7 +60,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
         }
     }
     mrd_sent_fini(&tx->sent);
-    mrd_sent_init(&tx->sent, pages, e->config.mover.tracker, e->peers.max);
+    mrd_sent_init(&tx->sent, pages, MRD_TRACKER_WIDEST, e->peers.max);
     mrd_loss_fini(&tx->loss, &e->allocator);
     mrd_loss_init(&tx->loss, e->config.mover.tune, e->clock.now_ns);
     mrd_half_begin_epoch(e, peer, inc);

@@ -284,6 +284,7 @@ void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t 
     tx->contact.inc = inc;
     tx->contact.knew_inc = inc != 0;
     tx->told.unchecked = false; /* another life may want checks, and would ack nothing */
+    tx->told.tracker = e->config.mover.tracker;
     /* The peer's tracker is not known yet: grant what the smallest one allows. */
     tx->told.psn_limit =
         e->config.mover.tracker / 4 < FIRST_GRANT ? e->config.mover.tracker / 4 : FIRST_GRANT;

@@ -6,6 +6,7 @@
 
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
+#include "core/engine/grant.h"
 #include "core/engine/timer.h"
 #include "core/seq.h"
 
@@ -145,6 +146,8 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
     case MRD_PLACED:
         break;
     }
+    if (in->head.flags & MRD_WIRE_WANTS_MORE)
+        mrd_grant_wanted(peer->rx, in->head.psn);
     mrd_rcv_add(r, in->head.psn, refusal != NULL);
     count_packets(e, peer, 1, &in->head, payload_without_padding(in), in->packet);
     watch_silence(e, peer);
@@ -167,6 +170,8 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
         return 1;
     if (!mrd_rx_place_run(e, &run, n))
         return 0;
+    if (run.head.flags & MRD_WIRE_WANTS_MORE)
+        mrd_grant_wanted(run.peer->rx, run.head.psn);
     mrd_rcv_add_run(&run.peer->rx->rcv, run.head.psn, n);
     run.head.psn += n - 1;
     count_packets(e, run.peer, n, &run.head, run.part.len, packets);

@@ -353,6 +353,16 @@ static bool check_serial(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t 
     return true;
 }
 
+/* The peer grants PSNs below `limit`, and tracks all of them from `cum` on. */
+static void note_grant(struct mrd_tx_half *tx, uint32_t limit, uint32_t cum)
+{
+    uint32_t psns = limit - cum;
+
+    tx->told.psn_limit = limit;
+    while (tx->told.tracker < MRD_TRACKER_WIDEST && psns >= 2 * tx->told.tracker)
+        tx->told.tracker *= 2;
+}
+
 /*
  * The RTT that an echoed stamp tells, in ns; 0: no sample. A sample across our own stall is too
  * long, and so is one across the peer's: its packet left before our last RTO and took much longer
@@ -565,7 +575,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     inflight = tx->sent.inflight_bytes;
     news = check_serial(e, tx, ack.serial);
     if (news) {
-        tx->told.psn_limit = ack.psn_limit;
+        note_grant(tx, ack.psn_limit, ack.cum);
         tx->told.unchecked = ack.flags & MRD_ACK_UNCHECKED;
         tx->loss.peer_ack_delay_ns = ack.ack_delay_usec * (uint32_t)MRD_USEC;
         apply_echo(e, tx, &ack, &a);
@@ -605,7 +615,7 @@ void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct m
     inflight = tx->sent.inflight_bytes;
     if (check_serial(e, tx, head->ack_serial)) {
         mrd_half_answered(e, peer);
-        tx->told.psn_limit = head->ack_psn_limit;
+        note_grant(tx, head->ack_psn_limit, head->ack_cum);
         a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);
         if (a.rtt_ns)
             mrd_loss_rtt(&tx->loss, a.rtt_ns, e->clock.now_ns);

@@ -171,7 +171,7 @@ uint32_t mrd_rx_plan_run(struct mrd_engine *e, const struct mrd_rx_packet *packe
     if (!run->slot)
         return 0;
     run->head = *head;
-    run->head.flags = 0;
+    run->head.flags = head->flags & MRD_WIRE_WANTS_MORE;
     checked = !(head->flags & MRD_WIRE_UNCHECKED);
     if (!checked && !e->config.no_check)
         return 0;

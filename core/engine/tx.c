@@ -28,7 +28,7 @@ static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
     struct mrd_sent *rec;
 
     if (mrd_list_empty(&tx->refusals) ||
-        !mrd_tx_add_control(e, peer, MRD_SENT_REFUSAL, MRD_PSN_REFUSALS, &rec))
+        !mrd_tx_add_control(peer, MRD_SENT_REFUSAL, MRD_PSN_REFUSALS, &rec))
         return false;
     rec->u.refusal = mrd_container_of(mrd_list_pop(&tx->refusals), struct mrd_refusal, node);
     mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, -1), false, o);
@@ -43,7 +43,7 @@ static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
     struct mrd_node *n;
 
     if (mrd_list_empty(&tx->aborts) ||
-        !mrd_tx_add_control(e, peer, MRD_SENT_ABORT, MRD_PSN_DATA, &rec))
+        !mrd_tx_add_control(peer, MRD_SENT_ABORT, MRD_PSN_DATA, &rec))
         return false;
     tail = &rec->u.small;
     for (unsigned i = 0; i < MRD_PARTS_MAX / 4 && (n = mrd_list_pop(&tx->aborts)); i++) {
@@ -78,7 +78,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
             mrd_want_postpone(want);
             continue;
         }
-        if (!mrd_tx_add_control(e, peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
+        if (!mrd_tx_add_control(peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
             return false;
         rec->id = want->qp->pub.qp_num;
         rec->offset = want->receives;
@@ -97,7 +97,7 @@ static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     struct mrd_sent *rec;
 
     if (mrd_list_empty(&tx->closes) ||
-        !mrd_tx_add_control(e, peer, MRD_SENT_CLOSE, MRD_PSN_CONTROL, &rec))
+        !mrd_tx_add_control(peer, MRD_SENT_CLOSE, MRD_PSN_CONTROL, &rec))
         return false;
     rec->u.flow = mrd_container_of(mrd_list_pop(&tx->closes), struct mrd_flow_tx, idle_node);
     rec->u.flow->closing = true;
@@ -125,7 +125,7 @@ static bool send_mtu_probe(struct mrd_engine *e, struct mrd_peer *peer, struct m
         !mrd_tx_is_granted(tx))
         return false;
     bytes = mrd_pmtu_next(&tx->pmtu, &r, e->clock.now_ns);
-    if (!bytes || !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_DATA, &rec))
+    if (!bytes || !mrd_tx_add_control(peer, MRD_SENT_EMPTY, MRD_PSN_DATA, &rec))
         return false;
     rec->len = (uint16_t)bytes;
     mrd_pmtu_sent(&tx->pmtu, bytes);
@@ -323,8 +323,7 @@ static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, stru
     struct mrd_tx_half *tx = peer->tx;
     struct mrd_sent *rec;
 
-    if (!tx->probes.silence_due ||
-        !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
+    if (!tx->probes.silence_due || !mrd_tx_add_control(peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
         return false;
     tx->probes.silence_due = false;
     e->stats.probes++;

@@ -77,7 +77,7 @@ bool mrd_tx_full_window(const struct mrd_tx_half *tx);
  * Is a PSN left in a share of the tracker? Refusals must never lack one: a PSN of the peer's may
  * wait for each.
  */
-bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t sixteenths);
+bool mrd_tx_psn_room(const struct mrd_tx_half *tx, uint32_t sixteenths);
 /*
  * Does the packet leave in pieces, more than there is room for? Then the caller's packets end here.
  */
@@ -89,7 +89,7 @@ bool mrd_tx_is_granted(const struct mrd_tx_half *tx);
  * How many packets of data, of so many bytes each, may leave one after the other before one of
  * these three says no.
  */
-uint32_t mrd_tx_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t bytes);
+uint32_t mrd_tx_room(const struct mrd_tx_half *tx, uint32_t bytes);
 /*
  * A long message goes in bursts that a mover can hand down at once: with less room than that, and
  * acks on their way, it waits for more. (The same trade as TCP's deferral of segmentation offload.)
@@ -103,8 +103,8 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
  */
 bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx);
 /* A record for a control packet; false: no PSN is left in its share, or no memory. */
-bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
-                        uint32_t sixteenths, struct mrd_sent **rec);
+bool mrd_tx_add_control(struct mrd_peer *peer, enum mrd_sent_kind kind, uint32_t sixteenths,
+                        struct mrd_sent **rec);
 /* Is a path out whose time has come? *index: which. */
 bool mrd_tx_path_to_probe(const struct mrd_engine *e, const struct mrd_tx_half *tx,
                           uint32_t *index);

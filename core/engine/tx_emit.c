@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/engine/answer.h"
+#include "core/engine/grant.h"
 #include "core/engine/message.h"
 #include "core/engine/tx.h"
 #include "core/sge.h"
@@ -25,13 +26,6 @@ void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o)
     mrd_wire_add_flags(o->open_head, MRD_WIRE_ACK_REQUEST);
     tx->request.packets = 0;
     tx->request.psn = o->open_psn;
-}
-
-/* The peer may send PSNs below the one returned. */
-static uint32_t grant(struct mrd_engine *e, struct mrd_peer *peer)
-{
-    return peer->rx->rcv.cum +
-           mrd_share_grant(&e->share, &peer->rx->share_seen, peer->id, e->clock.now_ns);
 }
 
 static struct mrd_tx_packet *next_packet(const struct mrd_engine *e, struct mrd_tx_out *o,
@@ -67,7 +61,7 @@ static uint16_t pick_ack_path(struct mrd_engine *e, struct mrd_peer *peer)
         if (ev != peer->rx->ack_path && (!path || mrd_path_is_good(path)))
             break;
     }
-    peer->rx->ack_path = ev;
+    peer->rx->ack_path = (uint16_t)ev;
     return (uint16_t)ev;
 }
 
@@ -90,7 +84,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
                                  .reply = e->config.self.port};
     struct mrd_wire_ack ack;
 
-    mrd_rcv_build(r, &ack, grant(e, peer), packet_room(e), e->clock.now_ns);
+    mrd_rcv_build(r, &ack, mrd_grant_limit(e, peer), packet_room(e), e->clock.now_ns);
     if (e->config.no_check)
         ack.flags |= MRD_ACK_UNCHECKED;
     r->twice = false;
@@ -443,15 +437,19 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     begin_head(e, peer, rec, &tx->paths.path[index], pseq, &head);
     if (rec->kind == MRD_SENT_SMALL && !cut && peer->rx && peer->rx->rcv.due_ns != MRD_NEVER &&
         !(head.flags & MRD_WIRE_COOKIE) && mrd_rcv_rides(&peer->rx->rcv)) {
-        mrd_rcv_ride(&peer->rx->rcv, &head, grant(e, peer), e->clock.now_ns);
+        mrd_rcv_ride(&peer->rx->rcv, &head, mrd_grant_limit(e, peer), e->clock.now_ns);
         head.ack_epoch = peer->space.epoch;
         e->stats.tx_acks_ridden++;
     }
     if (cut) { /* all its transmissions are alike, so that their pieces go together */
         fresh = head;
         head.stamp = head.path_id = head.pseq = 0;
-    } else if (is_unchecked(e, tx)) {
-        head.flags |= MRD_WIRE_UNCHECKED;
+    } else {
+        head.flags |= is_unchecked(e, tx) ? MRD_WIRE_UNCHECKED : 0;
+        if (tx->run.wants_more && rec->state == MRD_SENT_NEW) {
+            head.flags |= MRD_WIRE_WANTS_MORE;
+            tx->run.wants_more = false;
+        }
     }
     at = mrd_wire_put_head(p->head, &head);
     if (rec->kind == MRD_SENT_SEGMENT)

@@ -69,15 +69,15 @@ uint32_t mrd_tx_paced_run(const struct mrd_tx_half *tx)
     return packets > 1 ? mrd_tune_count(packets) : 1;
 }
 
-bool mrd_tx_psn_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t sixteenths)
+bool mrd_tx_psn_room(const struct mrd_tx_half *tx, uint32_t sixteenths)
 {
-    return tx->sent.next - tx->sent.una < e->config.mover.tracker / 16 * sixteenths;
+    return tx->sent.next - tx->sent.una < tx->told.tracker / 16 * sixteenths;
 }
 
-bool mrd_tx_add_control(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_sent_kind kind,
-                        uint32_t sixteenths, struct mrd_sent **rec)
+bool mrd_tx_add_control(struct mrd_peer *peer, enum mrd_sent_kind kind, uint32_t sixteenths,
+                        struct mrd_sent **rec)
 {
-    if (!mrd_tx_psn_room(e, peer->tx, sixteenths))
+    if (!mrd_tx_psn_room(peer->tx, sixteenths))
         return false;
     *rec = mrd_sent_add(&peer->tx->sent, kind);
     return *rec != NULL;
@@ -101,7 +101,7 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     uint32_t index;
 
     if (!mrd_tx_path_to_probe(e, peer->tx, &index) ||
-        !mrd_tx_add_control(e, peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
+        !mrd_tx_add_control(peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
         return false;
     e->stats.probes_path++;
     /* As large as data: the path may be out for taking less than the others. */
@@ -140,10 +140,10 @@ bool mrd_tx_is_granted(const struct mrd_tx_half *tx)
     return (int32_t)(tx->sent.next - una) < (int32_t)(tx->told.psn_limit - una) / 2;
 }
 
-uint32_t mrd_tx_room(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t bytes)
+uint32_t mrd_tx_room(const struct mrd_tx_half *tx, uint32_t bytes)
 {
     const struct mrd_sents *s = &tx->sent;
-    int32_t psns = (int32_t)(e->config.mover.tracker / 16 * MRD_PSN_DATA);
+    int32_t psns = (int32_t)(tx->told.tracker / 16 * MRD_PSN_DATA);
     int32_t granted = (int32_t)(tx->told.psn_limit - s->una) / 2;
     double window = tx->cc.cwnd_bytes - (double)s->inflight_bytes;
     int32_t n = (granted < psns ? granted : psns) - (int32_t)(s->next - s->una);

@@ -241,7 +241,7 @@ static void send_run(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg
     /* Of the first one's entry: where that ends with it, the next bytes lie elsewhere. */
     in_entry = mrd_sge_rest(msg->wr.sge, msg->wr.num_sge, rec->offset) - rec->len;
     n = least(n, least(in_entry, msg->wr.length - msg->next_offset) / rec->len);
-    n = mrd_tx_follow(e, peer, rec, least(n, mrd_tx_room(e, tx, rec->bytes)), o);
+    n = mrd_tx_follow(e, peer, rec, least(n, mrd_tx_room(tx, rec->bytes)), o);
     msg->next_offset += n * rec->len;
     tx->run.left -= n;
     if (n && msg->next_offset == msg->wr.length)
@@ -259,8 +259,13 @@ bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_
     if (!msg)
         return false;
     tx->run.limited = true;
-    if (!mrd_tx_window_open(e, tx) || !mrd_tx_psn_room(e, tx, MRD_PSN_DATA) ||
-        !mrd_tx_is_granted(tx) || mrd_tx_waits_for_burst(e, tx, msg))
+    if (!mrd_tx_window_open(e, tx))
+        return false;
+    if (!mrd_tx_psn_room(tx, MRD_PSN_DATA) || !mrd_tx_is_granted(tx)) {
+        tx->run.wants_more = true;
+        return false;
+    }
+    if (mrd_tx_waits_for_burst(e, tx, msg))
         return false;
     if (!tx->run.path_probed && mrd_tx_probe_path(e, peer, o)) {
         tx->run.path_probed = true; /* data is next: a window below a packet lets out only one */

@@ -19,7 +19,7 @@ trap 'rm -rf "$scratch"' EXIT
 cat >"$scratch/floors" <<'FLOORS'
 txq.c tx_flow.c want.c create.c query.c audit.c
 request.c complete.c answer.c
-message.c
+message.c grant.c
 rx_flow.c
 half.c
 address.c handle.c
@@ -40,7 +40,7 @@ diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
 
 # A header declares functions of these floors and above.
-declare -A lowest=([engine]=0 [state]=0 [query]=1 [message]=1 [rx]=1 [answer]=2 [contact]=5 [address]=6 [handle]=6 [tx]=7 [timer]=9)
+declare -A lowest=([engine]=0 [state]=0 [grant]=3 [query]=1 [message]=1 [rx]=1 [answer]=2 [contact]=5 [address]=6 [handle]=6 [tx]=7 [timer]=9)
 floor=0
 while read -r -a names; do
     ((++floor))

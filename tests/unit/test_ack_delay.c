@@ -8,7 +8,7 @@ enum { TRACKER = 1024 };
 
 struct rcv_fixture {
     struct unit_alloc alloc;
-    struct mrd_pool maps;
+    struct mrd_rcv_maps maps;
     struct mrd_rcv r;
     struct mrd_wire_ack ack;
 };
@@ -17,14 +17,14 @@ static void begin(struct rcv_fixture *f)
 {
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
-    assert_true(mrd_pool_init(&f->maps, &f->alloc.ops, mrd_rcv_map_bytes(TRACKER), 1));
+    assert_true(mrd_rcv_maps_init(&f->maps, &f->alloc.ops, TRACKER, 1));
     mrd_rcv_init(&f->r, &f->maps, TRACKER, TRACKER);
 }
 
 static void end(struct rcv_fixture *f)
 {
     mrd_rcv_fini(&f->r);
-    mrd_pool_fini(&f->maps);
+    mrd_rcv_maps_fini(&f->maps);
 }
 
 /* A packet of a path, with these stamps; only a new one is echoed. */

@@ -195,12 +195,15 @@ static void mrd_tx_psn_room__shares(void **state)
     struct gate_test t = begin(p, 1);
 
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        t.tx->sent.una = UINT32_MAX - 5;
-        t.tx->sent.next = t.tx->sent.una + rows[i].room - 1;
-        assert_true(mrd_tx_psn_room(t.e, t.tx, rows[i].sixteenths));
-        t.tx->sent.next++;
-        assert_false(mrd_tx_psn_room(t.e, t.tx, rows[i].sixteenths));
+    for (uint32_t times = 1; times <= 64; times *= 8) { /* the peer's may grow */
+        t.tx->told.tracker = times * TRACKER;
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+            t.tx->sent.una = UINT32_MAX - 5;
+            t.tx->sent.next = t.tx->sent.una + times * rows[i].room - 1;
+            assert_true(mrd_tx_psn_room(t.tx, rows[i].sixteenths));
+            t.tx->sent.next++;
+            assert_false(mrd_tx_psn_room(t.tx, rows[i].sixteenths));
+        }
     }
     end(p, &t);
 }
@@ -224,9 +227,9 @@ static void mrd_tx_room__where_the_checks_say_no(void **state)
         t.tx->told.psn_limit = una + mrd_rng_below(&rng, 250);
         t.tx->sent.inflight.num = 1;
         t.tx->sent.inflight_bytes = mrd_rng_below(&rng, 8) * bytes;
-        room = mrd_tx_room(t.e, t.tx, bytes);
+        room = mrd_tx_room(t.tx, bytes);
         for (n = 0; mrd_tx_window_open(t.e, t.tx) && mrd_tx_is_granted(t.tx) &&
-                    mrd_tx_psn_room(t.e, t.tx, MRD_PSN_DATA);
+                    mrd_tx_psn_room(t.tx, MRD_PSN_DATA);
              n++) {
             t.tx->sent.next++;
             t.tx->sent.inflight_bytes += bytes;
@@ -245,7 +248,7 @@ static void mrd_tx_add_control__room_and_memory(void **state)
     uint32_t added = 0;
 
     (void)state;
-    while (mrd_tx_add_control(t.e, t.peer, MRD_SENT_EMPTY, 1, &rec)) {
+    while (mrd_tx_add_control(t.peer, MRD_SENT_EMPTY, 1, &rec)) {
         assert_int_equal(rec->kind, MRD_SENT_EMPTY);
         assert_ptr_equal(mrd_sent_get(&t.tx->sent, added++), rec);
     }
@@ -253,8 +256,8 @@ static void mrd_tx_add_control__room_and_memory(void **state)
     assert_int_equal(t.tx->sent.next, added);
     /* That is one page of records. Of a second one only what is never refused has the use. */
     t.tx->sent.keep_free = UINT32_MAX;
-    assert_false(mrd_tx_add_control(t.e, t.peer, MRD_SENT_ABORT, 2, &rec));
-    assert_true(mrd_tx_add_control(t.e, t.peer, MRD_SENT_READY, 2, &rec));
+    assert_false(mrd_tx_add_control(t.peer, MRD_SENT_ABORT, 2, &rec));
+    assert_true(mrd_tx_add_control(t.peer, MRD_SENT_READY, 2, &rec));
     mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
     pair_end(p);
 }

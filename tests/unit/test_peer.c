@@ -180,7 +180,7 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
     tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);
-    assert_int_equal(tx->sent.tracker, TRACKER);
+    assert_int_equal(tx->sent.tracker, MRD_TRACKER_WIDEST);
     assert_int_equal(tx->paths.num, PATHS);
     assert_true(tx->contact.epoch_ns == MRD_NEVER);
     assert_true(tx->rnr.next_ns == MRD_NEVER);

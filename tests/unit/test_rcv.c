@@ -16,7 +16,7 @@ enum { TRACKER = 1024 };
 
 struct rcv_fixture {
     struct unit_alloc alloc;
-    struct mrd_pool maps;
+    struct mrd_rcv_maps maps;
     struct mrd_rcv r;
     struct mrd_wire_ack ack;
 };
@@ -25,7 +25,7 @@ static void begin(struct rcv_fixture *f, uint32_t tracker, uint32_t first)
 {
     memset(f, 0, sizeof(*f));
     unit_alloc_init(&f->alloc);
-    assert_true(mrd_pool_init(&f->maps, &f->alloc.ops, mrd_rcv_map_bytes(tracker), 1));
+    assert_true(mrd_rcv_maps_init(&f->maps, &f->alloc.ops, tracker, 1));
     mrd_rcv_init(&f->r, &f->maps, tracker, first + tracker);
     f->r.cum = f->r.highest = first;
 }
@@ -33,8 +33,9 @@ static void begin(struct rcv_fixture *f, uint32_t tracker, uint32_t first)
 static void end(struct rcv_fixture *f)
 {
     mrd_rcv_fini(&f->r);
-    assert_int_equal(f->maps.used, 0);
-    mrd_pool_fini(&f->maps);
+    assert_int_equal(f->maps.pool.used, 0);
+    assert_int_equal(f->maps.wide_bytes, 0);
+    mrd_rcv_maps_fini(&f->maps);
     assert_int_equal(f->alloc.live_bytes, 0);
 }
 
@@ -515,6 +516,136 @@ static void mrd_rcv_build__full_tracker_fits(void **state)
     end(&f);
 }
 
+/* A tracker as wide as it gets, with a gap at its begin. */
+static void begin_wide(struct rcv_fixture *f, uint32_t first)
+{
+    begin(f, MRD_TRACKER_MAX, first);
+    while (f->r.tracker < MRD_TRACKER_WIDEST)
+        assert_true(mrd_rcv_widen(&f->r));
+    add(f, first + 1);
+}
+
+/* What was noted before a tracker grows stays: received, refused, and told by the next ack. */
+static void mrd_rcv_widen__keeps_all(void **state)
+{
+    static const uint32_t first[] = {0, 77, 4095, UINT32_MAX - 5000};
+    static const uint32_t ahead[] = {1, 100, 127, 128, 300, 4094};
+
+    (void)state;
+    for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
+        struct rcv_fixture f;
+
+        begin(&f, MRD_TRACKER_MAX, first[k]);
+        for (unsigned i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+            mrd_rcv_add(&f.r, first[k] + ahead[i], i == 2);
+            assert_true(f.r.tracker >= 2 * MRD_TRACKER_MAX || mrd_rcv_widen(&f.r));
+        }
+        assert_true(mrd_rcv_widen(&f.r));
+        assert_int_equal(f.maps.pool.used, 0);
+        assert_int_equal(f.r.tracker, 4 * MRD_TRACKER_MAX);
+        assert_int_equal(mrd_rcv_bytes(&f.r), f.maps.wide_bytes);
+        assert_int_equal(mrd_rcv_check(&f.r, first[k] + f.r.tracker), MRD_RCV_BEYOND);
+        assert_int_equal(mrd_rcv_check(&f.r, first[k] + f.r.tracker - 1), MRD_RCV_NEW);
+        add(&f, first[k] + f.r.tracker - 1);
+        build(&f, 0);
+        for (unsigned i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
+            assert_int_equal(mrd_rcv_check(&f.r, first[k] + ahead[i]), MRD_RCV_DUPLICATE);
+            assert_int_equal(tells(&f.ack, first[k] + ahead[i]), i != 2);
+        }
+        assert_true(tells(&f.ack, first[k] + f.r.tracker - 1));
+        assert_true(mrd_rcv_refusal_acked(&f.r, first[k] + ahead[2]));
+        build(&f, 0);
+        assert_true(tells(&f.ack, first[k] + ahead[2]));
+        end(&f);
+    }
+}
+
+/* Without memory nothing changes; and all that grew take MRD_WIDE_BYTES at most. */
+static void mrd_rcv_widen__no_memory(void **state)
+{
+    struct rcv_fixture f;
+
+    (void)state;
+    begin(&f, MRD_TRACKER_MAX, 0);
+    add(&f, 5);
+    f.alloc.fail_at = f.alloc.requests + 1;
+    assert_false(mrd_rcv_widen(&f.r));
+    f.alloc.fail_at = 0;
+    f.maps.wide_bytes = MRD_WIDE_BYTES - mrd_rcv_wide_bytes(2 * MRD_TRACKER_MAX) + 1;
+    assert_false(mrd_rcv_widen(&f.r));
+    assert_int_equal(f.r.tracker, MRD_TRACKER_MAX);
+    assert_int_equal(mrd_rcv_check(&f.r, 5), MRD_RCV_DUPLICATE);
+    f.maps.wide_bytes--;
+    assert_true(mrd_rcv_widen(&f.r));
+    f.maps.wide_bytes -= MRD_WIDE_BYTES - mrd_rcv_wide_bytes(2 * MRD_TRACKER_MAX);
+    end(&f);
+}
+
+/*
+ * More slices than an ack takes. What came since the last ack is in the next one wherever it lies, and
+ * all the rest, of which an ack may have been lost, within as many acks as it fills.
+ */
+static void mrd_rcv_build__a_wide_tracker_takes_turns(void **state)
+{
+    static const uint32_t first[] = {0, 300, UINT32_MAX - 30000};
+    enum { NUM = 20000, SLICES = NUM / MRD_WIRE_SLICE_BITS + 2, NEWS = 4 };
+    static bool told[NUM];
+
+    (void)state;
+    for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
+        struct mrd_rng rng;
+        struct rcv_fixture f;
+
+        begin_wide(&f, first[k]);
+        mrd_rng_init(&rng, k);
+        memset(told, 0, sizeof(told));
+        for (uint32_t i = 2; i < NUM; i += 2)
+            add(&f, first[k] + i);
+        for (unsigned acks = 0; acks < SLICES / MRD_WIRE_SLICES_MAX + 1; acks++)
+            build(&f, 0); /* and all these are lost */
+        for (unsigned acks = 0; acks < SLICES / (MRD_WIRE_SLICES_MAX - 1 - NEWS) + 1; acks++) {
+            uint32_t news[NEWS];
+
+            for (unsigned i = 0; i < NEWS; i++) {
+                do
+                    news[i] = 3 + 2 * mrd_rng_below(&rng, NUM / 2 - 2);
+                while (mrd_rcv_check(&f.r, first[k] + news[i]) != MRD_RCV_NEW);
+                add(&f, first[k] + news[i]);
+            }
+            build(&f, 0);
+            assert_true(f.ack.num_slices <= MRD_WIRE_SLICES_MAX);
+            for (unsigned i = 0; i < NEWS; i++)
+                assert_true(tells(&f.ack, first[k] + news[i]));
+            for (uint32_t i = 0; i < NUM; i++)
+                told[i] |= tells(&f.ack, first[k] + i);
+        }
+        for (uint32_t i = 0; i < NUM; i++)
+            assert_int_equal(told[i], mrd_rcv_check(&f.r, first[k] + i) == MRD_RCV_DUPLICATE);
+        end(&f);
+    }
+}
+
+/* With more news than an ack holds, the rest follows in the next one. */
+static void mrd_rcv_build__more_news_than_an_ack_holds(void **state)
+{
+    enum { NUM = 40 };
+    bool told[NUM + 1] = {true};
+    struct rcv_fixture f;
+
+    (void)state;
+    begin_wide(&f, 0);
+    for (uint32_t i = 1; i <= NUM; i++)
+        add(&f, i * MRD_WIRE_SLICE_BITS);
+    for (unsigned acks = 0; acks < NUM / MRD_WIRE_SLICES_MAX + 1; acks++) {
+        build(&f, 0);
+        for (uint32_t i = 1; i <= NUM; i++)
+            told[i] |= tells(&f.ack, i * MRD_WIRE_SLICE_BITS);
+    }
+    for (uint32_t i = 1; i <= NUM; i++)
+        assert_true(told[i]);
+    end(&f);
+}
+
 /* More paths than an ack takes: the rest is told by the next one. */
 static void mrd_rcv_build__many_paths_take_turns(void **state)
 {
@@ -585,10 +716,10 @@ static void mrd_rcv_add__far_ahead(void **state)
         begin(&f, TRACKER, base);
         for (uint32_t i = 1; i < MRD_RCV_FEW; i += 2)
             mrd_rcv_add(&f.r, base + i, i % 3 == 0);
-        assert_int_equal(f.maps.used, 0);
+        assert_int_equal(f.maps.pool.used, 0);
         assert_int_equal(mrd_rcv_check(&f.r, base + MRD_RCV_FEW + 1), MRD_RCV_NEW);
         add(&f, base + MRD_RCV_FEW + 1);
-        assert_int_equal(f.maps.used, 1);
+        assert_int_equal(f.maps.pool.used, 1);
         build(&f, 0);
         for (uint32_t i = 0; i < MRD_RCV_FEW + 2; i++) {
             assert_int_equal(mrd_rcv_check(&f.r, base + i),
@@ -655,6 +786,10 @@ int main(void)
         cmocka_unit_test(mrd_rcv_build__tells_exactly_what_came),
         cmocka_unit_test(mrd_rcv_build__tells_nothing_beyond_the_highest),
         cmocka_unit_test(mrd_rcv_build__full_tracker_fits),
+        cmocka_unit_test(mrd_rcv_widen__keeps_all),
+        cmocka_unit_test(mrd_rcv_widen__no_memory),
+        cmocka_unit_test(mrd_rcv_build__a_wide_tracker_takes_turns),
+        cmocka_unit_test(mrd_rcv_build__more_news_than_an_ack_holds),
         cmocka_unit_test(mrd_rcv_build__many_paths_take_turns),
         cmocka_unit_test(mrd_rcv_build__keeps_to_the_room),
     };

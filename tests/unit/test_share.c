@@ -34,7 +34,7 @@ static void mrd_share_grant__divides_the_buffer(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        uint64_t seen[PEERS] = {0};
+        uint32_t seen[PEERS] = {0};
         struct mrd_share share;
 
         mrd_share_init(&share, table[i].buffer_packets * PACKET_BYTES, PAYLOAD_BYTES,
@@ -49,7 +49,7 @@ static void mrd_share_grant__divides_the_buffer(void **state)
 static void mrd_share_grant__never_nothing(void **state)
 {
     struct mrd_share share;
-    uint64_t seen = 0;
+    uint32_t seen = 0;
 
     (void)state;
     mrd_share_init(&share, PACKET_BYTES - 1, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
@@ -57,7 +57,7 @@ static void mrd_share_grant__never_nothing(void **state)
 }
 
 /* Each of the senders is granted something. Returns how many were granted a packet or more. */
-static unsigned grant_all(struct mrd_share *share, uint64_t *seen, uint64_t now_ns)
+static unsigned grant_all(struct mrd_share *share, uint32_t *seen, uint64_t now_ns)
 {
     unsigned granted = 0;
 
@@ -69,7 +69,7 @@ static unsigned grant_all(struct mrd_share *share, uint64_t *seen, uint64_t now_
 /* Less than a packet for each, but the buffer is seen to hold few: nobody waits for a turn. */
 static void mrd_share_grant__no_turns_while_there_is_room(void **state)
 {
-    uint64_t seen[PEERS] = {0}, now_ns = 0;
+    uint32_t seen[PEERS] = {0}, now_ns = 0;
     struct mrd_share share;
 
     (void)state;
@@ -102,7 +102,7 @@ static void mrd_share_grant__turns_end_when_the_buffer_stays_empty(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        uint64_t seen[PEERS] = {0}, now_ns = 0;
+        uint32_t seen[PEERS] = {0}, now_ns = 0;
         struct mrd_share share;
 
         mrd_share_init(&share, 4 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX,
@@ -126,7 +126,7 @@ static void mrd_share_grant__turns_end_when_the_buffer_stays_empty(void **state)
  */
 static void mrd_share_grant__takes_turns(void **state)
 {
-    uint64_t seen[PEERS] = {0}, now_ns = 0;
+    uint32_t seen[PEERS] = {0}, now_ns = 0;
     unsigned turns[PEERS] = {0};
     struct mrd_share share;
 
@@ -158,7 +158,7 @@ static void mrd_share_grant__takes_turns(void **state)
 /* Who sent in the last period still counts; after two silent ones nobody does. */
 static void mrd_share_grant__forgets_who_stopped_sending(void **state)
 {
-    uint64_t seen[4] = {0};
+    uint32_t seen[4] = {0};
     struct mrd_share share;
 
     (void)state;
@@ -176,7 +176,7 @@ static void mrd_share_grant__forgets_who_stopped_sending(void **state)
 /* Larger packets fill the buffer sooner: fewer are granted, until for two periods none came. */
 static void mrd_share_grow__fewer_of_larger_packets(void **state)
 {
-    uint64_t seen = 0;
+    uint32_t seen = 0;
     struct mrd_share share;
 
     (void)state;

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a sender is granted beyond its share of the receive buffer. */
+#include "core/engine/grant.h"
+#include "tests/unit/engine_hand.h"
+
+enum { AT = 0, ROOM = 64 };
+
+static struct pair pair; /* large, and begun anew by each test */
+
+/* A peer that sends to us, whose share is 2 * ROOM PSNs. */
+static struct mrd_peer *begin(struct pair *p)
+{
+    struct mrd_peer *peer;
+
+    pair_begin(p);
+    peer = hand_tx_peer(p, AT);
+    mrd_peer_rx_begin(&p->end[AT].e->peers, peer, p->config.mover.tracker);
+    p->end[AT].e->share.room = ROOM;
+    return peer;
+}
+
+static uint32_t granted(struct pair *p, struct mrd_peer *peer)
+{
+    return mrd_grant_limit(p->end[AT].e, peer) - peer->rx->rcv.cum;
+}
+
+/* Who asks gets twice as much, but not for a packet that left before it heard of that. */
+static void mrd_grant_limit__doubles_once_a_round_trip(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+
+    (void)state;
+    assert_int_equal(granted(p, peer), 2 * ROOM);
+    mrd_grant_wanted(peer->rx, ROOM - 1); /* the last one that it may send */
+    assert_int_equal(granted(p, peer), 4 * ROOM);
+    assert_int_equal(granted(p, peer), 4 * ROOM);
+    mrd_grant_wanted(peer->rx, ROOM - 1);
+    assert_int_equal(granted(p, peer), 4 * ROOM);
+    mrd_grant_wanted(peer->rx, ROOM);
+    assert_int_equal(granted(p, peer), 8 * ROOM);
+    pair_end(p);
+}
+
+/* It may ask again after any number of packets that did not ask. */
+static void mrd_grant_limit__asks_after_a_turn_of_psns(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+
+    (void)state;
+    mrd_grant_wanted(peer->rx, 0);
+    assert_int_equal(granted(p, peer), 4 * ROOM);
+    for (unsigned i = 0; i < 4; i++) {
+        peer->rx->rcv.cum = peer->rx->rcv.highest += 1u << 30;
+        assert_int_equal(granted(p, peer), 4 * ROOM);
+    }
+    mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + ROOM);
+    assert_int_equal(granted(p, peer), 8 * ROOM);
+    pair_end(p);
+}
+
+/* More only while the buffer is nearly empty; when it fills, all have their share again. */
+static void mrd_grant_limit__heeds_the_buffer(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_share *share = &p->end[AT].e->share;
+
+    (void)state;
+    share->most = ROOM / 4 + 1;
+    mrd_grant_wanted(peer->rx, 0);
+    assert_int_equal(granted(p, peer), 2 * ROOM);
+    share->most = ROOM / 4;
+    assert_int_equal(granted(p, peer), 2 * ROOM); /* asked for then, not now */
+    mrd_grant_wanted(peer->rx, 0);
+    assert_int_equal(granted(p, peer), 4 * ROOM);
+    share->most = ROOM / 2;
+    assert_int_equal(granted(p, peer), 4 * ROOM);
+    share->most = ROOM / 2 + 1;
+    assert_int_equal(granted(p, peer), 2 * ROOM);
+    share->most = 0;
+    assert_int_equal(granted(p, peer), 2 * ROOM);
+    pair_end(p);
+}
+
+/* The tracker grows with the grant, to its greatest and no further. */
+static void mrd_grant_limit__up_to_the_widest(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+
+    (void)state;
+    p->end[AT].e->share.room = 0;
+    for (uint32_t i = 0; i < 20; i++) {
+        mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + MRD_TRACKER_WIDEST / 2);
+        assert_in_range(granted(p, peer), p->config.mover.tracker, MRD_TRACKER_WIDEST);
+        assert_true(granted(p, peer) <= peer->rx->rcv.tracker);
+    }
+    assert_int_equal(granted(p, peer), MRD_TRACKER_WIDEST);
+    assert_int_equal(peer->rx->rcv.tracker, MRD_TRACKER_WIDEST);
+    pair_end(p);
+}
+
+/* Without memory for a wider tracker it stays as it was, and may be asked for again. */
+static void mrd_grant_limit__no_memory(void **state)
+{
+    struct pair *p = &pair;
+    struct mrd_peer *peer = begin(p);
+    struct mrd_engine *e = p->end[AT].e;
+    uint32_t before;
+
+    (void)state;
+    e->share.room = 0;
+    before = granted(p, peer);
+    e->peers.maps.wide_bytes = MRD_WIDE_BYTES;
+    for (uint32_t i = 0; i < 3; i++) {
+        mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
+        assert_int_equal(granted(p, peer), before);
+    }
+    e->peers.maps.wide_bytes = 0;
+    mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
+    assert_int_equal(granted(p, peer), 2 * before);
+    pair_end(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mrd_grant_limit__doubles_once_a_round_trip),
+        cmocka_unit_test(mrd_grant_limit__asks_after_a_turn_of_psns),
+        cmocka_unit_test(mrd_grant_limit__heeds_the_buffer),
+        cmocka_unit_test(mrd_grant_limit__up_to_the_widest),
+        cmocka_unit_test(mrd_grant_limit__no_memory),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
