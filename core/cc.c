@@ -64,6 +64,7 @@ void mrd_cc_init(struct mrd_cc *cc, const struct mrd_cc_ops *ops,
     cc->packet_bytes = packet_bytes;
     cc->rate_bps = (double)config->link_bps;
     cc->slow_start = true;
+    cc->cap_bytes = config->cwnd_cap_bytes ? config->cwnd_cap_bytes : MRD_CC_UNBOUNDED;
     cc->cwnd_bytes = start_window(config, &cc->tune->cc, packet_bytes);
     mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
     cc->start_bytes = cc->cwnd_bytes;
@@ -124,6 +125,16 @@ double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return rate_times(cc, cc->rate_bps, (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns));
 }
 
+/* A mover's cap bounds what its queues hold, not what a long way does. */
+static void raise_cap(struct mrd_cc *cc, double rtt_ns)
+{
+    double far = rtt_ns / constants(cc)->cap_rtt_ns;
+    double bytes = constants(cc)->cap_bdp * cc->measured_bps * rtt_ns / 8e9;
+
+    if (cc->config->cwnd_cap_bytes)
+        cc->cap_bytes = greater(cc->config->cwnd_cap_bytes, far < 1 ? bytes * far : bytes);
+}
+
 /*
  * Measures the delivered rate of each round trip and its windowed maximum (BBR,
  * draft-cardwell-iccrg-bbr-congestion-control). The window of the maximum is counted in round trips
@@ -157,6 +168,7 @@ static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->measured_bps = rate->cur_bps > rate->prev_bps ? rate->cur_bps : rate->prev_bps;
     if (cc->config->link_bps == 0)
         cc->rate_bps = cc->measured_bps;
+    raise_cap(cc, (double)ack->rtt_min_ns);
     rate->bytes = 0;
     rate->limited = false;
     rate->start_ns = ack->now_ns;
@@ -212,8 +224,8 @@ void mrd_cc_clamp(struct mrd_cc *cc, double most_bytes)
 {
     double least_bytes = constants(cc)->least_packets * cc->packet_bytes;
 
-    if (cc->config->cwnd_cap_bytes && most_bytes > cc->config->cwnd_cap_bytes)
-        most_bytes = cc->config->cwnd_cap_bytes;
+    if (most_bytes > cc->cap_bytes)
+        most_bytes = cc->cap_bytes;
     if (cc->cwnd_bytes > most_bytes)
         cc->cwnd_bytes = most_bytes;
     if (cc->cwnd_bytes < least_bytes)

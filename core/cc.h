@@ -32,7 +32,7 @@ struct mrd_cc_config {
      * part of the base RTT and tolerates a multiple of it on top, while older flows give way.
      */
     uint64_t base_rtt_max_ns;
-    /* Upper bound of the window; 0: only the policy's own. */
+    /* Upper bound of the window where no more is measured on its way; 0: only the policy's own. */
     uint32_t cwnd_cap_bytes;
     uint32_t cwnd_start_bytes; /* 0: by start_bdp and start_packets (tune.h) */
     /* Constants, borrowed; NULL: mrd_tune_default. */
@@ -98,6 +98,7 @@ struct mrd_cc_queue_losses {
     float least_ns, least_prev_ns;
     uint16_t rounds;
     uint16_t gentle; /* rounds until growth is as usual again: a queue dropped packets */
+    uint8_t settles; /* rounds until what was sent in slow start is acked */
 };
 
 /* Is the delay that comes with losses that of a queue, or of late hosts? */
@@ -131,6 +132,7 @@ struct mrd_cc {
     bool ce_seen;     /* the network marked a packet to this peer once */
     bool delay_valid; /* delay_ns is valid */
     double cwnd_bytes;
+    double cap_bytes;   /* most of cwnd_bytes: config->cwnd_cap_bytes, or more on a long path */
     double start_bytes; /* the start window */
     double delay_ns;    /* swift: RTT; nscc: queue delay; a mean, or the least of a few samples */
     struct mrd_cc_least least_delay;

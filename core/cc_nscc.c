@@ -28,6 +28,10 @@
  * (mrd_path_in_queue()), and if the path does not lose more than others do (mrd_path_fails()). Losses
  * without a queue are random where the link's rate is known; else they are tested (elastic.h).
  *
+ * On a long way (far_rtt_ns) packets are always paced. As slow start ends by losses, the window becomes what
+ * was measured (leave_slow_start()): what it sent beyond that would be dropped for round trips. If losses
+ * were many, growth is gentle from then on.
+ *
  * d contains neither the length of a path beyond the least RTT nor the delay of late acks. Both are
  * in the RTT that makes the BDP, and so a, the floor and the greatest window. watch() finds out
  * whether delay that stays is a queue of ours. It is not if a fabric that marks does not mark it.
@@ -53,6 +57,9 @@
 #define LATE_JUMP_SHARE 0.5
 /* ...or less than this share of jitter_loss is lost. */
 #define LATE_LOSS_SHARE 0.25
+/* As long after slow start it is not known what of the last window got through. */
+enum { SETTLE_ROUNDS = 2 };
+
 /* Where the link's rate is known, RTTs that jump by less than so many packets are not late hosts'. */
 #define LATE_JUMP_PACKETS 3
 
@@ -80,6 +87,12 @@ static bool rate_known(const struct mrd_cc *cc)
  * Did a queue drop packets of late? Then the window grows slowly, delay does not cut it, and packets are
  * paced.
  */
+/* Is the way so long that a window at once would be too much for its queues? */
+static bool is_far(const struct mrd_cc *cc)
+{
+    return cc->length_ns >= constants(cc)->far_rtt_ns;
+}
+
 static bool is_gentle(const struct mrd_cc *cc)
 {
     return cc->queue_losses.gentle != 0 && !cc->ce_seen;
@@ -267,9 +280,8 @@ static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 static bool held_by_cap(const struct mrd_cc *cc)
 {
     double slack = constants(cc)->watch_slack;
-    uint32_t cap = cc->config->cwnd_cap_bytes;
 
-    return rate_known(cc) || (cap != 0 && cc->cwnd_bytes * (1 + slack) >= cap);
+    return rate_known(cc) || cc->cwnd_bytes * (1 + slack) >= cc->cap_bytes;
 }
 
 /* Decides at the end of a round whether to drain or to learn. */
@@ -344,8 +356,12 @@ static double noise_ns(const struct mrd_cc *cc, double base_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
 
-    if (!rate_known(cc))
-        return tune->queue_loss_share * base_ns;
+    if (!rate_known(cc)) {
+        double hosts_ns = tune->queue_loss_known * base_ns + tune->queue_loss_hosts_ns;
+        double share_ns = tune->queue_loss_share * base_ns;
+
+        return hosts_ns < share_ns ? hosts_ns : share_ns;
+    }
     return greater(tune->queue_loss_known * base_ns,
                    packets_ns(cc, tune->queue_loss_hops, base_ns));
 }
@@ -360,6 +376,7 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
     const struct mrd_tune_nscc *tune = constants(cc);
     double packet = cc->packet_bytes, share = tune->gentle_gain * packet / cc->cwnd_bytes;
     uint32_t ramp = mrd_tune_count(tune->gentle_ramp_rounds);
+    double got_bytes = tune->far_back * mrd_cc_measured_bdp_bytes(cc, (uint64_t)base_ns);
     double empty_ns;
 
     if (share > tune->gentle_share)
@@ -374,6 +391,9 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
     if (cc->delay_ns < empty_ns && share < tune->gentle_empty &&
         (rate_known(cc) || cc->cwnd_bytes < cc->start_bytes))
         share = tune->gentle_empty;
+    else if (is_far(cc) && cc->delay_ns < empty_ns && cc->cwnd_bytes < got_bytes)
+        share =
+            greater(share, tune->gentle_empty); /* a burst was dropped, and not for want of rate */
     return packet * share;
 }
 
@@ -498,6 +518,32 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
+ * Ends slow start. On a long way what it sent beyond what gets through would be dropped for round trips:
+ * a window for what was measured is enough.
+ */
+static void leave_slow_start(struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    double bytes = mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
+
+    if (cc->slow_start && is_far(cc) && cc->cwnd_bytes > bytes) {
+        cc->cwnd_bytes = bytes;
+        cc->queue_losses.settles = SETTLE_ROUNDS;
+    }
+    cc->slow_start = false;
+}
+
+/* What was on its way as slow start ended tells now what gets through. */
+static void settle(struct mrd_cc *cc, uint64_t rtt_min_ns)
+{
+    if (!cc->queue_losses.settles)
+        return;
+    cc->queue_losses.settles--;
+    if (cc->loss_rtt > constants(cc)->far_start_loss)
+        cc->queue_losses.gentle = gentle_rounds(cc);
+    cc->cwnd_bytes = greater(cc->cwnd_bytes, mrd_cc_measured_bdp_bytes(cc, rtt_min_ns));
+}
+
+/*
  * Cuts for losses in a network that never marks, if there is a queue: it is full. The cut empties it, or is
  * by the share lost. Losses without a queue, and those on paths that have less of it than others, are
  * taken for random.
@@ -519,13 +565,17 @@ static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack
     cc->queue_losses.gentle = gentle_rounds(cc);
     if (may_be_late(cc, base_ns))
         queue_ns = 0; /* how much of it is a queue is not known */
-    share = within(tune->queue_loss_least, queue_ns / (queue_ns + base_ns), tune->queue_loss_drain);
+    share = within(is_far(cc) && !rate_known(cc) ? tune->far_cut : tune->queue_loss_least,
+                   queue_ns / (queue_ns + base_ns), tune->queue_loss_drain);
     /* In a small window a single loss is a large share. */
     recent = lost / cc->sent_rtt;
     share = greater(share, recent < cc->loss_ewma ? recent : cc->loss_ewma);
     if (share > tune->queue_loss_most)
         share = tune->queue_loss_most;
-    mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
+    if (cc->slow_start && is_far(cc))
+        leave_slow_start(cc, ack->rtt_min_ns);
+    else
+        mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
     cc->slow_start = false;
     /* Packets declared lost until then left before the cut. */
     cc->loss_ok_ns = ack->now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)ack->srtt_ns);
@@ -594,6 +644,7 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
 
     if (update_late_hosts(cc, ack->rtt_min_ns))
         queue_ns = 0;
+    settle(cc, ack->rtt_min_ns);
     cut_for_queue_losses(cc, ack, queue_ns);
     test_losses(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)
@@ -660,14 +711,14 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
         if (cc->losses)
             cc->losses->elastic.cwnd_bytes = cc->cwnd_bytes;
         cc->watch.cwnd_bytes *= constants(cc)->loss_factor;
-        cc->slow_start = false;
+        leave_slow_start(cc, rtt_min_ns);
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
         if (!cc->ce_seen)
             cc->loss_ok_ns = now_ns + mrd_tune_ns(constants(cc)->queue_loss_rtts *
                                                   (double)(srtt_ns > base_ns ? srtt_ns : base_ns));
     }
     if ((double)cc->loss_packets >= constants(cc)->slow_start_losses)
-        cc->slow_start = false;
+        leave_slow_start(cc, rtt_min_ns);
 }
 
 static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
@@ -682,7 +733,7 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
 
 static bool nscc_paced(const struct mrd_cc *cc)
 {
-    return is_gentle(cc);
+    return is_gentle(cc) || is_far(cc);
 }
 
 const struct mrd_cc_ops mrd_cc_nscc = {

@@ -38,6 +38,9 @@
     X(cc, undo_rtts,          16,       "RTTs in which a cut by needless losses is taken back")    \
     /* RFC 7661 in spirit */                                                                       \
     X(cc, used_times,         2,        "a window grows up to so many times what is used")         \
+    /* Behind queues of 3 BDP TCP makes 4 of one: less would leave us no part. */                  \
+    X(cc, cap_bdp,            4,        "measured BDPs: the mover's cap rises to it on a long way") \
+    X(cc, cap_rtt_ns,         1e6,      "ns: least RTT of a long way; less on shorter ones")       \
     X(cc, timeout_factor,     0.5,      "factor of a cut by a timeout")
 
 #define MRD_TUNE_NSCC(X)                                                                           \
@@ -81,6 +84,7 @@
     /* Single packets and bursts of ours delay each other by less. */                              \
     X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \
     X(nscc, queue_loss_known,   0.05,     "the same where the rate is known")                      \
+    X(nscc, queue_loss_hosts_ns, 1e5,     "ns: and so much where it is not, if that is less: hosts") \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_known_varies, 0.5, "of that delay, where the rate is known: likewise")      \
     X(nscc, queue_loss_hops,    5,        "packets at the link's rate: likewise, but no more than") \
@@ -104,6 +108,12 @@
     X(nscc, gentle_rtt_ns,      200000,   "ns: RTT for which that gain is")                        \
     X(nscc, gentle_rtt_least,   0.15,     "of it: for shorter RTTs the gain is as for that")       \
     X(nscc, gentle_rtt_most,    1.5,      "of it: for longer RTTs the gain is as for that")        \
+    /* A window at once fills a queue that holds a tenth of what a long way does. */               \
+    X(nscc, far_rtt_ns,         1e6,      "ns: RTT of a long way, on which packets are always paced") \
+    X(nscc, far_start_loss,     0.05,     "share lost as slow start ends there: slow growth is next") \
+    X(nscc, far_back,           0.9,      "of what was measured: growth is fast again up to that") \
+    /* Others there are TCP, which gives way by 0.3 and takes seconds to come back. */             \
+    X(nscc, far_cut,            0.2,      "cut there by losses at a queue, rate unknown")           \
     X(nscc, gentle_calm,        16,       "RTTs after such a cut until delay is looked into again")\
     /* A full queue changes RTTs by a twentieth, late hosts by a fifth and more. */                \
     X(nscc, jitter_gain,        1.0 / 32, "gain of the mean change of the RTT, sample to sample")  \

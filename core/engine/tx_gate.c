@@ -37,15 +37,21 @@ bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
 
 /*
  * A host that was late makes up for an SRTT at most. What a full window held back goes no sooner than in its
- * time, but for this part of an SRTT: a smaller one for sockets, which send longer runs. A run takes the
- * other part.
+ * time, but for this part of an SRTT: a smaller one for sockets, which send longer runs; and on a long way
+ * nothing does, as hosts are not late for so long. A run takes the other part.
  */
-enum { PACE_FULL_SHARE = 4, PACE_FULL_SOCKETS = 8, PACE_RUN_SHARE = 64 };
+enum {
+    PACE_FULL_SHARE = 4,
+    PACE_FULL_SOCKETS = 8,
+    PACE_RUN_SHARE = 64,
+    PACE_FAR_NS = 2000000,
+};
 
 void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes)
 {
     uint64_t share = e->config.mover.link_bps ? PACE_FULL_SHARE : PACE_FULL_SOCKETS;
-    uint64_t late_ns = tx->loss.srtt_ns / (tx->run.full ? share : 1);
+    uint64_t srtt_ns = tx->loss.srtt_ns;
+    uint64_t late_ns = srtt_ns > PACE_FAR_NS || tx->run.full ? srtt_ns / share : srtt_ns;
     uint64_t now_ns = e->clock.now_ns, from_ns, packet_ns, bytes_ns;
 
     tx->run.full = false;

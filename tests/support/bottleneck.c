@@ -173,6 +173,8 @@ static void make_links(struct stage *s)
     }
     if (b->far_rtt_us > 0)
         bring_near(s);
+    if (b->loss > 0)
+        change_to(s, "leaf*>host*", "loss", b->loss);
     if (b->jitter_us > 0)
         change_to(s, "leaf*>host*", "jitter", b->jitter_us);
     mrd_sim_run_until(s->sim, START_NS);

@@ -50,6 +50,7 @@ struct bottleneck {
     uint32_t rpcs;       /* that have one message of 8 KiB at a time, one after the other */
     uint32_t cubics;     /* TCP flows that always have data; dumbbell only */
     uint32_t mtu, mss;   /* payload of our packets; of TCP's [4096 each] */
+    double loss;         /* share of the packets that their hosts' links lose at random, acks too */
     double jitter_us;    /* each packet and each ack comes late by up to that */
     double stagger_ms;   /* from one flow's start to the next one's */
     double cubics_at_ms; /* when the TCP flows start; the first flow of ours starts at 0 */
