@@ -50,16 +50,16 @@ static void flow_came__any_order(void **state)
     (void)state;
 
     flow_rx_init(&rx, 4);
-    assert_true(flow_came(&rx, 2, bytes, 3));
+    assert_true(flow_came(&rx, 2, bytes, 3, false));
     assert_null(flow_next(&rx, 0));
-    assert_false(flow_came(&rx, 2, bytes, 3)); /* twice */
-    assert_false(flow_came(&rx, 4, bytes, 3)); /* not allowed yet */
-    assert_true(flow_came(&rx, 0, bytes, 1));
+    assert_false(flow_came(&rx, 2, bytes, 3, false)); /* twice */
+    assert_false(flow_came(&rx, 4, bytes, 3, false)); /* not allowed yet */
+    assert_true(flow_came(&rx, 0, bytes, 1, false));
     assert_int_equal(flow_next(&rx, 0)->len, 1);
     flow_drained(&rx);
-    assert_false(flow_came(&rx, 0, bytes, 1)); /* over */
-    assert_false(flow_tell(&rx, &credit));     /* less than half a window */
-    assert_true(flow_came(&rx, 1, bytes, 2));
+    assert_false(flow_came(&rx, 0, bytes, 1, false)); /* over */
+    assert_false(flow_tell(&rx, &credit));            /* less than half a window */
+    assert_true(flow_came(&rx, 1, bytes, 2, false));
     flow_drained(&rx);
     assert_true(flow_tell(&rx, &credit));
     assert_int_equal(credit, 6);
@@ -73,14 +73,14 @@ static void flow_end__before_and_after_data(void **state)
     (void)state;
 
     flow_rx_init(&rx, 4);
-    assert_true(flow_came(&rx, 1, bytes, 1));
+    assert_true(flow_came(&rx, 1, bytes, 1, false));
     assert_false(flow_end(&rx, 1)); /* less than came */
     assert_false(flow_end(&rx, 5)); /* more than may come */
     assert_true(flow_end(&rx, 2));
     assert_false(flow_end(&rx, 2));
-    assert_false(flow_came(&rx, 2, bytes, 1));
+    assert_false(flow_came(&rx, 2, bytes, 1, false));
     assert_false(flow_is_over(&rx));
-    assert_true(flow_came(&rx, 0, bytes, 1));
+    assert_true(flow_came(&rx, 0, bytes, 1, false));
     flow_drained(&rx);
     flow_drained(&rx);
     assert_true(flow_is_over(&rx));
@@ -94,12 +94,12 @@ static void flow_cut__before_and_after_end(void **state)
     (void)state;
 
     flow_rx_init(&rx, 4);
-    assert_true(flow_came(&rx, 1, bytes, 1));
+    assert_true(flow_came(&rx, 1, bytes, 1, false));
     assert_false(flow_cut(&rx, 1)); /* less than came */
     assert_false(flow_cut(&rx, 5)); /* more than may come */
     assert_true(flow_cut(&rx, 2));
     assert_false(flow_is_over(&rx));
-    assert_true(flow_came(&rx, 0, bytes, 1)); /* it was overtaken */
+    assert_true(flow_came(&rx, 0, bytes, 1, false)); /* it was overtaken */
     flow_drained(&rx);
     flow_drained(&rx);
     assert_true(flow_is_over(&rx));
@@ -120,16 +120,49 @@ static void flow_grow__when_used_up(void **state)
 
     flow_rx_init(&rx, 2);
     assert_int_equal(flow_wants(&rx, 64), 0);
-    assert_true(flow_came(&rx, 0, bytes, 1));
-    assert_true(flow_came(&rx, 1, bytes, 1));
-    assert_int_equal(flow_wants(&rx, 64), 0);
+    assert_true(flow_came(&rx, 0, bytes, 1, false));
     flow_drained(&rx);
+    assert_int_equal(flow_wants(&rx, 64), 0); /* it has some left */
+    assert_true(flow_came(&rx, 1, bytes, 1, true));
+    assert_int_equal(flow_wants(&rx, 64), 0);
     flow_drained(&rx);
     assert_int_equal(flow_wants(&rx, 64), 2);
     assert_int_equal(flow_wants(&rx, 3), 1);
-    flow_grow(&rx, 1);
+    assert_true(flow_grow(&rx, 1));
     assert_true(flow_tell(&rx, &credit));
     assert_int_equal(credit, 5);
+    assert_int_equal(flow_wants(&rx, 64), 0); /* it did not use these yet */
+}
+
+/*
+ * On a long way the sender never has used all that is told: half of the window is told again while the
+ * rest is on its way. That it had used all it knew of is what counts.
+ */
+static void flow_grow__on_a_long_way(void **state)
+{
+    struct flow_rx rx;
+    struct flow_tx tx;
+    uint32_t credit;
+    (void)state;
+
+    flow_rx_init(&rx, 4);
+    flow_tx_init(&tx, 4);
+    for (uint32_t rtt = 0; rtt < 20; rtt++) {
+        uint32_t from = tx.sent, more;
+
+        while (flow_may_send(&tx))
+            (void)flow_sent(&tx);
+        for (uint32_t seq = from; seq != tx.sent; seq++) {
+            assert_true(flow_came(&rx, seq, bytes, 1, seq + 1 == tx.allowed));
+            flow_drained(&rx);
+            more = flow_wants(&rx, FLOW_WINDOW_MAX);
+            assert_true(!more || flow_grow(&rx, more));
+            (void)flow_tell(&rx, &credit); /* it comes a flight later */
+        }
+        assert_true(flow_credited(&tx, rx.round, credit));
+    }
+    assert_int_equal(rx.window, FLOW_WINDOW_MAX);
+    flow_rx_fini(&rx);
 }
 
 /* Credit that is not used comes back; one of before that comes late changes nothing. */
@@ -140,7 +173,9 @@ static void flow_recall__what_is_not_used(void **state)
     uint32_t credit;
     (void)state;
 
-    flow_rx_init(&rx, 16);
+    flow_rx_init(&rx, 8);
+    assert_true(flow_grow(&rx, 8));
+    rx.told = 16;
     flow_tx_init(&tx, 16);
     assert_true(flow_recall(&rx, 4, &credit));
     assert_false(flow_recall(&rx, 4, &credit)); /* under way */
@@ -154,8 +189,11 @@ static void flow_recall__what_is_not_used(void **state)
     assert_int_equal(flow_yielded(&rx, rx.round, tx.allowed), 12);
     assert_int_equal(rx.window, 4);
     assert_false(flow_recall(&rx, 4, &credit)); /* no more to be had */
-    assert_false(flow_came(&rx, 4, bytes, 1));
-    assert_true(flow_came(&rx, 3, bytes, 1));
+    assert_false(flow_came(&rx, 4, bytes, 1, false));
+    assert_true(flow_came(&rx, 3, bytes, 1, false));
+    assert_ptr_equal(flow_take(&rx), bytes);
+    assert_null(flow_take(&rx));
+    flow_rx_fini(&rx);
 }
 
 /* What was sent when the recall came was allowed, and the window is as large as that needs. */
@@ -166,24 +204,27 @@ static void flow_recall__while_it_sends(void **state)
     uint32_t credit;
     (void)state;
 
-    flow_rx_init(&rx, 16);
+    flow_rx_init(&rx, 8);
+    assert_true(flow_grow(&rx, 8));
+    rx.told = 16;
     flow_tx_init(&tx, 16);
     assert_true(flow_recall(&rx, 4, &credit));
     for (uint32_t i = 0; i < 7; i++)
         (void)flow_sent(&tx);
     assert_true(flow_recalled(&tx, rx.round, credit));
     assert_int_equal(flow_may_send(&tx), 0);
-    assert_true(flow_came(&rx, 6, bytes, 1));
+    assert_true(flow_came(&rx, 6, bytes, 1, false));
     assert_false(flow_tell(&rx, &credit));
     assert_int_equal(flow_yielded(&rx, rx.round, tx.allowed), 9);
     assert_int_equal(rx.window, 7);
     for (uint32_t i = 0; i < 6; i++) {
-        assert_true(flow_came(&rx, i, bytes, 1));
+        assert_true(flow_came(&rx, i, bytes, 1, false));
         flow_drained(&rx);
     }
     assert_true(flow_tell(&rx, &credit));
     assert_true(flow_credited(&tx, rx.round, credit));
     assert_int_equal(flow_may_send(&tx), 6);
+    flow_rx_fini(&rx);
 }
 
 /* A sender and a receiver, with messages and credits in any order: all comes, in order. */
@@ -209,14 +250,15 @@ static void flow__random(void **state)
             if (rand() % 2 && num) {
                 unsigned i = (unsigned)rand() % num;
 
-                assert_true(flow_came(&rx, on_way[i], bytes, on_way[i]));
+                assert_true(flow_came(&rx, on_way[i], bytes, on_way[i], rand() % 2));
                 on_way[i] = on_way[--num];
             }
             if (rand() % 2 && flow_next(&rx, 0)) {
                 assert_int_equal(flow_next(&rx, 0)->len, rx.drained);
                 flow_drained(&rx);
                 drained++;
-                flow_grow(&rx, flow_wants(&rx, 1 + (unsigned)rand() % FLOW_WINDOW_MAX));
+                assert_true(
+                    flow_grow(&rx, flow_wants(&rx, 1 + (unsigned)rand() % FLOW_WINDOW_MAX)));
             }
             if (num_credits < 8 && flow_tell(&rx, &credits[num_credits]))
                 rounds[num_credits++] = rx.round;
@@ -246,6 +288,7 @@ static void flow__random(void **state)
                 rounds[i] = rounds[num_credits];
             }
         }
+        flow_rx_fini(&rx);
     }
 }
 
@@ -258,6 +301,7 @@ int main(void)
         cmocka_unit_test(flow_end__before_and_after_data),
         cmocka_unit_test(flow_cut__before_and_after_end),
         cmocka_unit_test(flow_grow__when_used_up),
+        cmocka_unit_test(flow_grow__on_a_long_way),
         cmocka_unit_test(flow_recall__what_is_not_used),
         cmocka_unit_test(flow_recall__while_it_sends),
         cmocka_unit_test(flow__random),

@@ -2,7 +2,7 @@
 #include "tools/forward/flow.h"
 
 #include <assert.h>
-#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------------------- the sender */
@@ -45,17 +45,38 @@ bool flow_recalled(struct flow_tx *tx, uint32_t round, uint32_t allowed)
 
 static struct flow_slot *slot_of(struct flow_rx *rx, uint32_t seq)
 {
-    return &rx->slot[seq % FLOW_WINDOW_MAX];
+    return &(rx->more ? rx->more : rx->few)[seq % rx->slots];
 }
 
 void flow_rx_init(struct flow_rx *rx, uint32_t window)
 {
-    assert(window >= 1 && window <= FLOW_WINDOW_MAX);
+    assert(window >= 1 && window <= FLOW_FEW);
     memset(rx, 0, sizeof(*rx));
     rx->window = rx->told = window;
+    rx->slots = FLOW_FEW;
 }
 
-bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len)
+void flow_rx_fini(struct flow_rx *rx)
+{
+    free(rx->more);
+    rx->more = NULL;
+    rx->slots = FLOW_FEW;
+}
+
+uint8_t *flow_take(struct flow_rx *rx)
+{
+    for (uint32_t i = 0; i < rx->slots; i++) {
+        struct flow_slot *slot = slot_of(rx, i);
+        uint8_t *buffer = slot->buffer;
+
+        slot->buffer = NULL;
+        if (buffer)
+            return buffer;
+    }
+    return NULL;
+}
+
+bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len, bool last)
 {
     struct flow_slot *slot = slot_of(rx, seq);
 
@@ -64,6 +85,7 @@ bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len)
     if (rx->has_end && seq - rx->drained >= rx->end - rx->drained)
         return false;
     *slot = (struct flow_slot){buffer, len};
+    rx->starved |= last;
     if (seq + 1 - rx->drained > rx->came - rx->drained)
         rx->came = seq + 1;
     return true;
@@ -88,7 +110,7 @@ struct flow_slot *flow_next(struct flow_rx *rx, uint32_t ahead)
 {
     struct flow_slot *slot = slot_of(rx, rx->drained + ahead);
 
-    return ahead < FLOW_WINDOW_MAX && slot->buffer ? slot : NULL;
+    return ahead < rx->slots && slot->buffer ? slot : NULL;
 }
 
 void flow_drained(struct flow_rx *rx)
@@ -107,16 +129,39 @@ uint32_t flow_wants(const struct flow_rx *rx, uint32_t most)
 {
     uint32_t window = rx->window * 2 < most ? rx->window * 2 : most;
 
-    if (rx->has_end || rx->recalled || rx->drained != rx->came || rx->came != rx->told ||
+    if (rx->has_end || rx->recalled || rx->drained != rx->came || !rx->starved ||
         window <= rx->window)
         return 0;
     return window - rx->window;
 }
 
-void flow_grow(struct flow_rx *rx, uint32_t messages)
+/* Moves the slots to twice as many, until there is one for each message of a window. */
+static bool make_slots(struct flow_rx *rx, uint32_t window)
 {
+    struct flow_rx wider = *rx;
+
+    while (wider.slots < window)
+        wider.slots *= 2;
+    if (wider.slots == rx->slots)
+        return true;
+    wider.more = calloc(wider.slots, sizeof(*wider.more));
+    if (!wider.more)
+        return false;
+    for (uint32_t seq = rx->drained; seq != rx->told; seq++)
+        *slot_of(&wider, seq) = *slot_of(rx, seq);
+    free(rx->more);
+    *rx = wider;
+    return true;
+}
+
+bool flow_grow(struct flow_rx *rx, uint32_t messages)
+{
+    assert(rx->window + messages <= FLOW_WINDOW_MAX);
+    if (!make_slots(rx, rx->window + messages))
+        return false;
     rx->window += messages;
-    assert(rx->window <= FLOW_WINDOW_MAX);
+    rx->starved = false;
+    return true;
 }
 
 bool flow_tell(struct flow_rx *rx, uint32_t *credit)

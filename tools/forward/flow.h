@@ -17,7 +17,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { FLOW_WINDOW_MAX = 64 /* messages; a power of two */ };
+enum {
+    FLOW_WINDOW_MAX = 512, /* messages; a power of two */
+    FLOW_FEW = 8,          /* slots that need no memory of their own; likewise */
+};
 
 struct flow_tx {
     uint32_t sent;    /* messages */
@@ -38,10 +41,13 @@ struct flow_rx {
     uint32_t window;  /* messages that the sender may be ahead of `drained` */
     uint32_t end;     /* messages in all; valid if has_end */
     bool has_end;
-    bool recalled;                          /* credit; the answer is to come */
-    uint32_t round;                         /* of credits */
-    uint32_t keep;                          /* the window to be when the answer has come */
-    struct flow_slot slot[FLOW_WINDOW_MAX]; /* by number modulo FLOW_WINDOW_MAX */
+    bool recalled;          /* credit; the answer is to come */
+    bool starved;           /* the sender used its last credit since the window grew */
+    uint32_t round;         /* of credits */
+    uint32_t keep;          /* the window to be when the answer has come */
+    uint32_t slots;         /* a power of two, at least as many as the window */
+    struct flow_slot *more; /* NULL: `few` are enough */
+    struct flow_slot few[FLOW_FEW];
 };
 
 void flow_tx_init(struct flow_tx *tx, uint32_t credit);
@@ -54,10 +60,17 @@ bool flow_credited(struct flow_tx *tx, uint32_t round, uint32_t allowed);
 /* Only `allowed` are, but for what is sent; tx->allowed is to be told. False: it is no next round. */
 bool flow_recalled(struct flow_tx *tx, uint32_t round, uint32_t allowed);
 
-/* `window`: 1 to FLOW_WINDOW_MAX; it is the first credit, too. */
+/* `window`: 1 to FLOW_FEW; it is the first credit, too. */
 void flow_rx_init(struct flow_rx *rx, uint32_t window);
-/* Takes the buffer over. False: no such message was allowed, or it came already. */
-bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len);
+/* Whoever calls it has taken the buffers of messages that were not handed on: flow_take(). */
+void flow_rx_fini(struct flow_rx *rx);
+/* Takes out any message that was not handed on, and returns its buffer; NULL: there is none. */
+uint8_t *flow_take(struct flow_rx *rx);
+/*
+ * Takes the buffer over. `last`: the sender had no more credit. False: no such message was allowed, or it
+ * came already.
+ */
+bool flow_came(struct flow_rx *rx, uint32_t seq, uint8_t *buffer, uint32_t len, bool last);
 /* The sender ends after `end` messages. False: that cannot be. */
 bool flow_end(struct flow_rx *rx, uint32_t end);
 /* The same for a sender that breaks off, perhaps behind the end that it told of. */
@@ -68,11 +81,11 @@ struct flow_slot *flow_next(struct flow_rx *rx, uint32_t ahead);
 void flow_drained(struct flow_rx *rx);
 bool flow_is_over(const struct flow_rx *rx);
 /*
- * The window may double, up to `most`, when the sender has used all that it was told of and all of
- * it is handed on. Returns by how much it would grow; flow_grow() does it.
+ * The window may double, up to `most`, when the sender had used all that it was told of, and all that came
+ * is handed on. Returns by how much it would grow; flow_grow() does it. False: there is no memory.
  */
 uint32_t flow_wants(const struct flow_rx *rx, uint32_t most);
-void flow_grow(struct flow_rx *rx, uint32_t messages);
+bool flow_grow(struct flow_rx *rx, uint32_t messages);
 /* Is it time to tell the sender of more credit? Then returns it in *credit; it is of rx->round. */
 bool flow_tell(struct flow_rx *rx, uint32_t *credit);
 /* The same, whether it is time or not. False: what was recalled is to come first, or all has come. */

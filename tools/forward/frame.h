@@ -22,7 +22,7 @@
  *   OPEN     0        0         opener's session  opener's stream  yes     the target, as text
  *   OPENED   yes      opener's  its session       its stream       yes     -
  *   REFUSED  yes      opener's  0                 errno            0       why, as text
- *   DATA     yes      yes       its number        bytes            0       the bytes
+ *   DATA     yes      yes       its number        bytes            1: last the bytes
  *   CREDIT   yes      yes       its round         0                yes     -
  *   FIN      yes      yes       DATA in all       0                0       -
  *   DONE     yes      yes       0                 0                0       -
@@ -44,7 +44,8 @@
  * receiver still hands on what was sent before it, then the end of that if there was a FIN (`credit`
  * is 1), and only then resets its side. It sends nothing more.
  *
- * DATA are numbered from 0. `credit` is how many of them the stream may have sent in all; both wrap
+ * DATA are numbered from 0. Its `credit` is 1 if the sender may send no more after it: then the window may
+ * be too small for the way. Elsewhere `credit` is how many of them the stream may have sent in all; both wrap
  * at 2^32. RECALL takes credit back, down to what was sent: YIELD answers how much is left. It begins
  * a round, the first one is 0, and a CREDIT of another round than the sender's is ignored. No CREDIT
  * is sent between RECALL and YIELD. ASK is answered by CREDIT, whether there is more or not: then it is
@@ -58,7 +59,7 @@
 
 enum {
     FRAME_HEAD_BYTES = 24,
-    FRAME_VERSION = 2,    /* 1: RESET had no count of DATA, credit no rounds */
+    FRAME_VERSION = 3,    /* 2: windows were smaller; 1: RESET had no count of DATA, credit no rounds */
     FRAME_TEXT_MAX = 320, /* a host name of 255, its port, and words */
 };
 

@@ -33,7 +33,7 @@ static const char help_text[] =
     "  -b, --bind ADDR            connect, pipe: the address to send from (any)\n"
     "  -p, --paths N              UDP source ports to spray over (32)\n"
     "  -m, --memory BYTES         of all buffers, with K, M or G (1G); touched as needed\n"
-    "  -w, --window BYTES         of a stream, at most (4M)\n"
+    "  -w, --window BYTES         of a stream, at most (16M)\n"
     "  -n, --streams N            at a time, at most (16000)\n"
     "  -T, --peer-timeout S       a silent server or client is given up after so long (8)\n"
     "  -u, --user USER            become USER when all is open\n"
@@ -148,7 +148,7 @@ static enum options_result take_number(struct options *o, int letter)
         {'p', false, 1, 256, "--paths is 1 to 256, not '%s'"},
         {'m', true, 32 << 20, UINT64_C(1) << 40, "--memory is 32M to 1024G, not '%s'"},
         {'w', true, LINK_DATA_BYTES, (uint64_t)FLOW_WINDOW_MAX * LINK_DATA_BYTES,
-         "--window is 64K to 4M, not '%s'"},
+         "--window is 64K to 32M, not '%s'"},
         {'n', false, 1, UINT16_MAX, "--streams is 1 to 65535, not '%s'"},
         {'T', false, 1, 3600, "--peer-timeout is 1 to 3600 seconds, not '%s'"},
     };
@@ -301,7 +301,7 @@ enum options_result options_parse(struct options *o, int argc, char **argv)
     o->hub = (struct hub_options){
         .link = {.port = 0, .peer_timeout_ns = UINT64_C(8000000000), .memory_bytes = 1 << 30},
         .max_streams = 16000,
-        .window = FLOW_WINDOW_MAX,
+        .window = FLOW_WINDOW_MAX / 2,
     };
     o->connect_timeout_s = 10;
     while ((letter = getopt_long(argc, argv, "a:t:L:D:rl:b:p:m:w:n:T:u:svhV", longs, NULL)) != -1) {

@@ -66,10 +66,9 @@ static void end(struct stream *s, int error, const char *why)
     struct link *link = s->hub->link;
 
     close_both(s, error != 0);
-    for (uint32_t i = 0; i < FLOW_WINDOW_MAX; i++) {
-        if (s->rx.slot[i].buffer)
-            link_return(link, s->rx.slot[i].buffer);
-    }
+    for (uint8_t *buffer; (buffer = flow_take(&s->rx));)
+        link_return(link, buffer);
+    flow_rx_fini(&s->rx);
     link_take_back(link, s->rx.window);
     if (s->ops)
         s->ops->ended(s, error, why);
@@ -217,9 +216,10 @@ void stream_read(struct stream *s)
             return;
         }
         s->bytes_in += (uint64_t)n;
-        hub_send(s,
-                 &(struct frame){.type = FRAME_DATA, .seq = flow_sent(&s->tx), .arg = (uint32_t)n},
-                 buffer, (uint32_t)n);
+        struct frame data = {.type = FRAME_DATA, .seq = flow_sent(&s->tx), .arg = (uint32_t)n};
+
+        data.credit = !flow_may_send(&s->tx);
+        hub_send(s, &data, buffer, (uint32_t)n);
         if (n < LINK_DATA_BYTES)
             break; /* there is probably no more */
     }
@@ -313,9 +313,9 @@ static void give_credit(struct stream *s)
     struct link *link = s->hub->link;
     uint32_t more = flow_wants(&s->rx, s->hub->options->window), credit;
 
-    if (more && link_buffers_free(link) >= more + link_buffers(link) / 4) {
+    if (more && link_buffers_free(link) >= more + link_buffers(link) / 4 &&
+        flow_grow(&s->rx, more)) {
         link_grant(link, more);
-        flow_grow(&s->rx, more);
         hub_wait_for_idle(s->hub);
     }
     if (!flow_tell(&s->rx, &credit) && !(s->owes_credit && flow_answer(&s->rx, &credit)))
@@ -457,7 +457,7 @@ void stream_write(struct stream *s)
 
 bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, uint32_t len)
 {
-    if (!flow_came(&s->rx, frame->seq, bytes, len)) {
+    if (!flow_came(&s->rx, frame->seq, bytes, len, frame->credit == 1)) {
         stream_reset(s, EPROTO, "the other end sent more than its credit", true);
         return false;
     }
