@@ -70,6 +70,8 @@ struct mrd_path_load {
     float q_ns;           /* EWMA of its one-way queue delay; MRD_PATH_NO_DELAY: no sample yet */
     uint32_t out_packets; /* packets whose last transmission took it, neither acked nor lost */
     float weight;         /* of one packet in flight: a longer path holds more at the same rate */
+    uint32_t
+        level_at_us; /* when it last seemed no longer than others, or was first seen; 0: never */
 };
 
 #define MRD_PATH_NO_DELAY (-1.0f)
@@ -211,7 +213,8 @@ struct mrd_path_lesson {
     bool unmarked;     /* learn only from paths that carried packets, none of them marked */
 };
 /*
- * Takes the least delay of each path since mrd_path_watch() for its length beyond the least RTT. A
+ * Takes the least delay of each path since mrd_path_watch() for its length beyond the least RTT, if most
+ * paths are longer, or that one has been for long. A
  * smaller later sample corrects it at once. Paths not sampled since get the least length of the
  * others. Returns whether a length changed.
  */

@@ -121,6 +121,28 @@ static uint64_t mean_fall_ns(const struct mrd_paths *paths)
     return num ? (uint64_t)(sum_ns / num) : 0;
 }
 
+static bool is_watched(const struct mrd_paths *paths, uint32_t index)
+{
+    return paths->path[index].watch == paths->watch;
+}
+
+/*
+ * Is the path longer for good? A queue of ours drains as long as it is, once the spray avoids it, and then
+ * the path seems as short as others, or as it once was. A path that never was shorter is known soon. One
+ * that was may have another way now, or a queue that some of our paths keep: that takes longer.
+ */
+static bool stays_longer(const struct mrd_paths *paths, uint32_t index, float far_ns,
+                         const struct mrd_path_lesson *lesson, uint64_t now_ns)
+{
+    const struct mrd_tune_path *tune = paths->tune;
+    double us = (uint32_t)(now_ns / 1000) - paths->load[index].level_at_us;
+    double rtt_ns = (double)lesson->rtt_min_ns + far_ns, times = tune->level_times;
+
+    if (paths->path[index].rtt_min_ns >= tune->level_once * rtt_ns)
+        times = tune->level_new_times;
+    return us * 1000 >= times * far_ns;
+}
+
 static bool is_length(const struct mrd_paths *paths, uint32_t index,
                       const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
@@ -130,7 +152,7 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
 
     if (path->rx_ce != w->ce)
         return false;
-    if (path->watch == paths->watch)
+    if (is_watched(paths, index))
         return !fell(paths, path, w->before_ns, lesson);
     /* Its last delay made the spray avoid it. If that is too much, the next sample corrects it. */
     return !lesson->unmarked && at_ns &&
@@ -149,10 +171,10 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
                        const struct mrd_path_lesson *lesson, uint64_t ours_ns, uint64_t now_ns)
 {
     const struct mrd_path *path = &paths->path[index];
-    int64_t least_ns = path->watch == paths->watch ? path->least_ns : path->last_ns;
+    int64_t least_ns = is_watched(paths, index) ? path->least_ns : path->last_ns;
     int64_t far = excess_ns(paths, least_ns, lesson->rtt_min_ns);
 
-    if (path->watch != paths->watch)
+    if (!is_watched(paths, index))
         far -= (int64_t)ours_ns;
     uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
 
@@ -164,30 +186,49 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
     return (float)far_ns;
 }
 
+/*
+ * Are most paths longer, of those that are or that are watched? Then it is the way that is, and not the
+ * queue of a slow link.
+ */
+static bool most_are_longer(const struct mrd_paths *paths, const struct mrd_path_lesson *lesson,
+                            uint64_t ours_ns, uint64_t now_ns)
+{
+    uint32_t longer = 0, known = 0;
+
+    for (uint32_t i = 0; i < paths->num; i++) {
+        bool is_longer = learnt_ns(paths, i, lesson, ours_ns, now_ns) > 0;
+
+        longer += is_longer;
+        known += is_longer || is_watched(paths, i);
+    }
+    return 2 * longer >= known;
+}
+
 bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocator,
                     const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     float least_ns = FLT_MAX; /* least length of the watched paths */
-    bool learnt = false;
+    bool learnt = false, most;
     uint64_t ours_ns;
 
-    if (!may_watch(paths, allocator))
+    if (!may_watch(paths, allocator) || !paths->back_valid)
         return false;
     ours_ns = mean_fall_ns(paths);
-    for (uint32_t i = 0; paths->back_valid && i < paths->num; i++) {
+    most = most_are_longer(paths, lesson, ours_ns, now_ns);
+    for (uint32_t i = 0; i < paths->num; i++) {
         float far_ns = learnt_ns(paths, i, lesson, ours_ns, now_ns);
 
-        if (far_ns > 0) {
+        if (far_ns > 0 && (most || stays_longer(paths, i, far_ns, lesson, now_ns))) {
             set_length(paths, i, far_ns);
             learnt = true;
         }
-        if (paths->path[i].watch == paths->watch && paths->path[i].far_ns < least_ns)
+        if (is_watched(paths, i) && paths->path[i].far_ns < least_ns)
             least_ns = paths->path[i].far_ns;
     }
     if (!learnt)
         return false;
     for (uint32_t i = 0; least_ns < FLT_MAX && i < paths->num; i++) {
-        if (paths->path[i].watch != paths->watch && paths->path[i].far_ns < least_ns)
+        if (!is_watched(paths, i) && paths->path[i].far_ns < least_ns)
             set_length(paths, i, least_ns);
     }
     paths->delay_min_valid = false;

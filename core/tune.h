@@ -214,6 +214,10 @@
     X(path, dead_probe_ns,     1e9,      "ns: between the probes of a dead path")                  \
     /* Clocks drift by more than a path's length in a second. */                                   \
     X(path, last_rtts,         256,      "least RTTs for which the last delay of a path is known") \
+    X(path, level_new_times,   16,        "times its length that a path was longer until it is known") \
+    X(path, level_times,       128,      "the same of one that once was as short as others")       \
+    X(path, level_once,        0.8,      "of its RTT: if its least is no less, it never was")      \
+    X(path, level_share,       0.25,     "of the SRTT: it seems longer than the shortest by more") \
     /* Half of a fair share of two flows: a queue that falls by that is shared with few. */        \
     X(path, fall_share,        0.25,     "of what our queue would fall by: a queue falls by that") \
     X(path, rtt_unknown_ns,    100000,   "ns: base RTT before the first sample")                   \

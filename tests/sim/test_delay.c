@@ -163,6 +163,51 @@ static void sim_delay__one_of_four_longer(void **state)
     check_scenes("one of four", scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
+/*
+ * One of many links has a tenth of the rate: its queue, which the spray leaves, is not taken for its length,
+ * by which it would be kept full. Where nothing marks; from the start, or later.
+ */
+static void slower(uint64_t seed, bool later)
+{
+    enum { MANY = 8 };
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed,
+                                                                 .links = MANY,
+                                                                 .paths = 8 * MANY,
+                                                                 .rate_bps = LINK_BPS,
+                                                                 .delay_ns = 7 * USEC_NS,
+                                                                 .queue_bytes = 500000});
+    double full = (MANY - 1) * (LINK_BPS / 1e9) * 4096 / 4238, after;
+    struct mrd_sim_link attr;
+    struct pump pump;
+
+    for (uint32_t host = 0; host < 2; host++) /* the hosts have one port for all links */
+        mrd_context_engine(w->node[host].context)->config.mover.link_bps = MANY * LINK_BPS;
+    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, MANY - 1, &attr), 0);
+    attr.rate_bps /= 10;
+    if (!later)
+        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, MANY - 1, &attr), 0);
+    pump_start(&pump, w, HOST_0, HOST_1);
+    pump_run_one(&pump, WARM_UP_NS);
+    if (later)
+        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, MANY - 1, &attr), 0);
+    pump_run_one(&pump, 10 * MSEC_NS);
+    after = pump_run_one(&pump, 20 * MSEC_NS);
+    test_check(seed, after >= 0.9 * full,
+               "one of %d links at a tenth of its rate %s: %.1f of %.1f Gb/s", MANY,
+               later ? "later" : "from the start", after, full);
+    pump_stop(&pump);
+    sim_world_destroy(w);
+}
+
+static void sim_delay__one_of_many_slower(void **state)
+{
+    (void)state;
+    for (uint64_t k = 0; k < 3; k++) {
+        slower(test_seed() + k, false);
+        slower(test_seed() + k, true);
+    }
+}
+
 /* A busy host answers late: that is no queue in the fabric. */
 static void sim_delay__late_acks(void **state)
 {
@@ -465,6 +510,7 @@ int main(void)
         cmocka_unit_test(sim_delay__all_paths_longer),
         cmocka_unit_test(sim_delay__three_of_four_longer),
         cmocka_unit_test(sim_delay__one_of_four_longer),
+        cmocka_unit_test(sim_delay__one_of_many_slower),
         cmocka_unit_test(sim_delay__late_acks),
         cmocka_unit_test(sim_delay__late_acks_leave_bursts_short),
         cmocka_unit_test(sim_no_marks__narrow_link),

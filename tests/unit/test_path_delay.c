@@ -173,6 +173,35 @@ static void mrd_path_learn__what_fell_or_was_marked_is_a_queue(void **state)
     assert_int_equal((int)f->path[0].far_ns, 0);
 }
 
+/*
+ * One path of several is longer. That it is so for good, and has no queue of ours, shows after a while: soon
+ * if it never was shorter, later if it was.
+ */
+static void mrd_path_learn__one_longer_path_takes_time(void **state)
+{
+    const struct mrd_tune_path *tune = &mrd_tune_default.path;
+    const uint64_t far_ns = 30000, begin_ns = 1000000;
+    struct path_fixture *f = *state;
+
+    for (unsigned was_shorter = 0; was_shorter < 2; was_shorter++) {
+        double times = was_shorter ? tune->level_times : tune->level_new_times;
+        uint64_t wait_ns = (uint64_t)(times * (double)far_ns);
+
+        begin(f, 4);
+        for (uint32_t i = 0; i < 4; i++)
+            sample(f, i, i || was_shorter ? 0 : (int64_t)far_ns, 0, begin_ns);
+        for (unsigned late = 0; late < 2; late++) {
+            mrd_path_watch(&f->paths, &f->alloc.ops);
+            for (uint32_t i = 0; i < 4; i++)
+                sample(f, i, i ? 0 : (int64_t)far_ns, 0, begin_ns + 10);
+            assert_int_equal(mrd_path_learn(&f->paths, &f->alloc.ops, &lesson,
+                                            begin_ns + wait_ns - 2000 + late * 4000),
+                             late);
+            assert_int_equal((int)f->path[0].far_ns, late * far_ns);
+        }
+    }
+}
+
 static void mrd_path_learn__shorter_again(void **state)
 {
     struct path_fixture *f = *state;
@@ -197,6 +226,7 @@ int main(void)
         cmocka_unit_test(mrd_path_queue_ns__late_ack_is_no_queue),
         cmocka_unit_test(mrd_path_drain__others_fell_as_well),
         cmocka_unit_test(mrd_path_learn__longer_path),
+        cmocka_unit_test(mrd_path_learn__one_longer_path_takes_time),
         cmocka_unit_test(mrd_path_learn__what_fell_or_was_marked_is_a_queue),
         cmocka_unit_test(mrd_path_learn__shorter_again),
     };
