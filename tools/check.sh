@@ -6,8 +6,8 @@
 #
 #   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes
 #           more
-#   --long  also what CI leaves out: fabrics of thousands of hosts (tests/large.sh), and an ARM64 in an
-#           emulator (tests/arm64.sh), half an hour more
+#   --long  also what CI leaves out: fabrics of thousands of hosts (tests/large.sh), long ways beside TCP
+#           (tests/wan.sh), and an ARM64 in an emulator (tests/arm64.sh), half an hour more
 #
 # What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest,
 # and says why.
@@ -47,7 +47,7 @@ if ((${#left_out[@]} > 0)); then
     echo 'left out: tests on RDMA devices, which tools/check.sh --rdma runs too (ten minutes more)'
 fi
 if [[ $long == yes ]]; then
-    for check in tests/large.sh tests/arm64.sh; do
+    for check in tests/large.sh tests/wan.sh tests/arm64.sh; do
         status=0
         $check || status=$?
         ((status == 0 || status == 77)) || result=1

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slow_link NETNS NETNS DELAY_MS KBIT QUEUE_BYTES: a link between two network namespaces, named as
+ * slow_link NETNS NETNS DELAY_MS KBIT QUEUE_BYTES [LOSS]: a link between two network namespaces, named as
  * ip-netns(8) does, that is slow and far: the interface "slow" in each. Each way has that rate and
- * delay, and a queue that drops what finds it full. For kernels that have no netem. Ends by a signal,
- * or with what started it; until then the namespaces stay.
+ * delay, a queue that drops what finds it full, and loses that share of the packets. For kernels that
+ * have no netem. Ends by a signal, or with what started it; until then the namespaces stay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PACKETS_MAX = 4096, PACKET_BYTES = 1500, MS_NS = 1000000 };
+enum { PACKETS_MAX = 16384, PACKET_BYTES = 1500, MS_NS = 1000000 };
 
 struct way {
     int from, to;     /* the interfaces */
@@ -35,6 +35,7 @@ struct way {
 };
 
 static uint64_t delay_ns, ns_a_byte, queue_bytes;
+static double loss;
 
 static void give_up(const char *what)
 {
@@ -79,6 +80,8 @@ static void take(struct way *w, uint64_t now_ns)
         uint64_t begin_ns = w->free_ns > now_ns ? w->free_ns : now_ns;
         if (begin_ns - now_ns > queue_bytes * ns_a_byte || w->in - w->out == PACKETS_MAX)
             continue;
+        if (loss > 0 && drand48() < loss)
+            continue;
         struct packet *p = &w->packets[w->in++ % PACKETS_MAX];
         w->free_ns = begin_ns + (uint64_t)n * ns_a_byte;
         p->due_ns = w->free_ns + delay_ns;
@@ -104,14 +107,15 @@ int main(int argc, char **argv)
 {
     static struct way there, back;
 
-    if (argc != 6) {
-        fprintf(stderr, "usage: slow_link NETNS NETNS DELAY_MS KBIT QUEUE_BYTES\n");
+    if (argc != 6 && argc != 7) {
+        fprintf(stderr, "usage: slow_link NETNS NETNS DELAY_MS KBIT QUEUE_BYTES [LOSS]\n");
         return 2;
     }
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     delay_ns = strtoull(argv[3], NULL, 10) * MS_NS;
     ns_a_byte = 8ull * MS_NS / strtoull(argv[4], NULL, 10);
     queue_bytes = strtoull(argv[5], NULL, 10);
+    loss = argc == 7 ? strtod(argv[6], NULL) : 0;
     there.from = back.to = open_in(argv[1]);
     back.from = there.to = open_in(argv[2]);
     for (;;) {
@@ -120,7 +124,11 @@ int main(int argc, char **argv)
                                {.fd = back.from, .events = POLLIN}};
 
         due = due < due_back ? due : due_back;
-        poll(fds, 2, due == UINT64_MAX ? 1000 : (int)((due - now_ns) / MS_NS) + 1);
+        /* A wait in ms would make bursts of what is due in each. */
+        uint64_t wait_ns = due == UINT64_MAX ? 999 * (uint64_t)MS_NS : due - now_ns;
+        struct timespec wait = {(time_t)(wait_ns / (1000 * MS_NS)),
+                                (long)(wait_ns % (1000 * MS_NS))};
+        ppoll(fds, 2, &wait, NULL);
         take(&there, now());
         take(&back, now());
     }
