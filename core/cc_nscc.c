@@ -83,16 +83,16 @@ static bool rate_known(const struct mrd_cc *cc)
     return cc->config->link_bps != 0;
 }
 
-/*
- * Did a queue drop packets of late? Then the window grows slowly, delay does not cut it, and packets are
- * paced.
- */
 /* Is the way so long that a window at once would be too much for its queues? */
 static bool is_far(const struct mrd_cc *cc)
 {
     return cc->length_ns >= constants(cc)->far_rtt_ns;
 }
 
+/*
+ * Did a queue drop packets of late? Then the window grows slowly, delay does not cut it, and packets are
+ * paced.
+ */
 static bool is_gentle(const struct mrd_cc *cc)
 {
     return cc->queue_losses.gentle != 0 && !cc->ce_seen;
