@@ -473,8 +473,8 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
         path->least_ns = delay_ns;
     path->watch = paths->watch;
     path->last_ns = delay_ns;
-    if (!load->level_at_us || q_ns < (float)paths->tune->level_share * (float)srtt_ns)
-        load->level_at_us = (uint32_t)(now_ns / 1000) | 1;
+    if (!load->level_at_ns || q_ns < (float)paths->tune->level_share * (float)srtt_ns)
+        load->level_at_ns = (uint32_t)now_ns ? (uint32_t)now_ns : 1;
     if (rtt_ns)
         note_back(paths, (int64_t)(rtt_ns - (uint64_t)delay_ns),
                   paths->delay_min_at_ns != half_at_ns);
@@ -540,7 +540,7 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev)
     path->doubted = false;
     path->far_ns = 0;
     paths->load[index].weight = 1;
-    paths->load[index].level_at_us = 0;
+    paths->load[index].level_at_ns = 0;
     path->watch = (uint16_t)(paths->watch - 1);
 }
 

@@ -70,8 +70,8 @@ struct mrd_path_load {
     float q_ns;           /* EWMA of its one-way queue delay; MRD_PATH_NO_DELAY: no sample yet */
     uint32_t out_packets; /* packets whose last transmission took it, neither acked nor lost */
     float weight;         /* of one packet in flight: a longer path holds more at the same rate */
-    uint32_t
-        level_at_us; /* when it last seemed no longer than others, or was first seen; 0: never */
+    /* Low bits of when it last seemed no longer than others, or was first seen; 0: never seen. */
+    uint32_t level_at_ns;
 };
 
 #define MRD_PATH_NO_DELAY (-1.0f)

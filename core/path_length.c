@@ -135,12 +135,12 @@ static bool stays_longer(const struct mrd_paths *paths, uint32_t index, float fa
                          const struct mrd_path_lesson *lesson, uint64_t now_ns)
 {
     const struct mrd_tune_path *tune = paths->tune;
-    double us = (uint32_t)(now_ns / 1000) - paths->load[index].level_at_us;
+    uint32_t ns = (uint32_t)now_ns - paths->load[index].level_at_ns;
     double rtt_ns = (double)lesson->rtt_min_ns + far_ns, times = tune->level_times;
 
     if (paths->path[index].rtt_min_ns >= tune->level_once * rtt_ns)
         times = tune->level_new_times;
-    return us * 1000 >= times * far_ns;
+    return ns >= times * far_ns;
 }
 
 static bool is_length(const struct mrd_paths *paths, uint32_t index,

@@ -163,13 +163,13 @@ static void mrd_path_learn__what_fell_or_was_marked_is_a_queue(void **state)
     sample(f, 0, 20000, 0, 20); /* fell by half of what our queue would fall */
     sample(f, 1, 29000, 0, 20);
     sample(f, 2, 0, 0, 20);
-    mrd_path_learn(&f->paths, &f->alloc.ops, &fell, 30);
+    mrd_path_learn(&f->paths, &f->alloc.ops, &fell, SEC_NS / 1000);
     assert_int_equal((int)f->path[0].far_ns, 0);
     assert_int_equal((int)f->path[1].far_ns, 29000);
     mrd_path_watch(&f->paths, &f->alloc.ops);
-    sample(f, 0, 20000, 0, 40);
+    sample(f, 0, 20000, 0, SEC_NS / 1000 + 10);
     f->path[0].rx_ce++;
-    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, 50);
+    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, SEC_NS / 1000 + 20);
     assert_int_equal((int)f->path[0].far_ns, 0);
 }
 
