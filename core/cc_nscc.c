@@ -58,7 +58,7 @@
 /* ...or less than this share of jitter_loss is lost. */
 #define LATE_LOSS_SHARE 0.25
 /* As long after slow start it is not known what of the last window got through. */
-enum { SETTLE_ROUNDS = 2 };
+enum { SETTLE_ROUNDS = 2, SETTLE_LOSSES = 16 };
 
 /* Where the link's rate is known, RTTs that jump by less than so many packets are not late hosts'. */
 #define LATE_JUMP_PACKETS 3
@@ -523,7 +523,8 @@ static bool update_late_hosts(struct mrd_cc *cc, uint64_t rtt_min_ns)
  */
 static void leave_slow_start(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    double bytes = mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
+    /* The rate of an application that sent little says nothing. */
+    double bytes = greater(cc->start_bytes, mrd_cc_measured_bdp_bytes(cc, rtt_min_ns));
 
     if (cc->slow_start && is_far(cc) && cc->cwnd_bytes > bytes) {
         cc->cwnd_bytes = bytes;
@@ -533,12 +534,14 @@ static void leave_slow_start(struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /* What was on its way as slow start ended tells now what gets through. */
-static void settle(struct mrd_cc *cc, uint64_t rtt_min_ns)
+static void settle(struct mrd_cc *cc, uint64_t rtt_min_ns, double queue_ns)
 {
     if (!cc->queue_losses.settles)
         return;
     cc->queue_losses.settles--;
-    if (cc->loss_rtt > constants(cc)->far_start_loss)
+    /* A few of a small window are no burst. */
+    if ((queue_ns > 0 || cc->losses_rtt >= SETTLE_LOSSES) &&
+        cc->loss_rtt > constants(cc)->far_start_loss)
         cc->queue_losses.gentle = gentle_rounds(cc);
     cc->cwnd_bytes = greater(cc->cwnd_bytes, mrd_cc_measured_bdp_bytes(cc, rtt_min_ns));
 }
@@ -644,7 +647,7 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
 
     if (update_late_hosts(cc, ack->rtt_min_ns))
         queue_ns = 0;
-    settle(cc, ack->rtt_min_ns);
+    settle(cc, ack->rtt_min_ns, queue_ns);
     cut_for_queue_losses(cc, ack, queue_ns);
     test_losses(cc, ack, queue_ns);
     if (cc->ce_rtt >= constants(cc)->incast_share)

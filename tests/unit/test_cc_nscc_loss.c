@@ -323,9 +323,44 @@ static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
     assert_true(packets(f) > 1.1 * held);
 }
 
+/*
+ * On a long way slow start that ends by losses leaves what was measured. That an application sent little before
+ * says nothing of the way: the start window stays.
+ */
+static void nscc_lost__little_was_sent_before(void **state)
+{
+    struct cc_fixture *f = *state;
+    double start_bytes;
+
+    begin(f, "nscc", &sockets);
+    start_bytes = f->cc.cwnd_bytes;
+    f->ack.rtt_ns = f->ack.srtt_ns = f->ack.rtt_min_ns = 80 * MSEC_NS;
+    f->ack.queue_valid = true;
+    f->ack.acked_packets = f->ack.counted_packets = 1;
+    f->ack.acked_bytes = 200;
+    f->ack.inflight_bytes = 200;
+    f->ack.limited = false;
+    for (int i = 0; i < 10; i++) { /* a small message each second */
+        f->ack.now_ns += 1000 * MSEC_NS;
+        f->cc.ops->ack(&f->cc, &f->ack);
+    }
+    assert_true(f->cc.slow_start);
+    f->ack.now_ns += 1000 * MSEC_NS;
+    f->ack.limited = true;
+    f->ack.inflight_bytes = (uint64_t)f->cc.cwnd_bytes;
+    f->ack.acked_bytes = PACKET;
+    for (int i = 0; i < 2; i++) {
+        acks(f, 4, 0.01);
+        lose(f, 1);
+    }
+    assert_false(f->cc.slow_start);
+    assert_true(f->cc.cwnd_bytes >= start_bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nscc_lost__little_was_sent_before),
         cmocka_unit_test(nscc_lost__quarter_of_window),
         cmocka_unit_test(nscc_lost__first_flight),
         cmocka_unit_test(nscc_ack__cuts_for_a_queue_s_losses),

@@ -61,6 +61,7 @@ void flow_rx_fini(struct flow_rx *rx)
     free(rx->more);
     rx->more = NULL;
     rx->slots = FLOW_FEW;
+    memset(rx->few, 0, sizeof(rx->few)); /* what moved from there is `more`'s */
 }
 
 uint8_t *flow_take(struct flow_rx *rx)
@@ -202,7 +203,7 @@ uint32_t flow_yielded(struct flow_rx *rx, uint32_t round, uint32_t allowed)
     if (!rx->recalled || round != rx->round || ahead > rx->told - rx->drained ||
         ahead < rx->came - rx->drained)
         return 0;
-    rx->recalled = false;
+    rx->recalled = rx->starved = false;
     rx->told = allowed;
     rx->window = ahead > rx->keep ? ahead : rx->keep;
     return was - rx->window;
