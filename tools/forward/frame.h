@@ -59,7 +59,8 @@
 
 enum {
     FRAME_HEAD_BYTES = 24,
-    FRAME_VERSION = 3,    /* 2: windows were smaller; 1: RESET had no count of DATA, credit no rounds */
+    FRAME_VERSION =
+        3, /* 2: windows were smaller; 1: RESET had no count of DATA, credit no rounds */
     FRAME_TEXT_MAX = 320, /* a host name of 255, its port, and words */
 };
 
