@@ -57,7 +57,10 @@
 #define LATE_JUMP_SHARE 0.5
 /* ...or less than this share of jitter_loss is lost. */
 #define LATE_LOSS_SHARE 0.25
-/* As long after slow start it is not known what of the last window got through. */
+/*
+ * RTTs after slow start until it is known what of its last window got through; and losses that are a burst
+ * whatever the delay.
+ */
 enum { SETTLE_ROUNDS = 2, SETTLE_LOSSES = 16 };
 
 /* Where the link's rate is known, RTTs that jump by less than so many packets are not late hosts'. */
@@ -369,7 +372,8 @@ static double noise_ns(const struct mrd_cc *cc, double base_ns)
 /*
  * Returns the growth for an acked packet after losses at a queue: of a packet an RTT, as TCP's, so that
  * flows that share the queue converge; for a short RTT less and for a long one more. Then it gets
- * faster.
+ * faster. Faster at once while there is no queue: where the rate is known, or the window is below what it was
+ * at the start or, on a long way, below what got through lately.
  */
 static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double base_ns)
 {
@@ -392,8 +396,7 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
         (rate_known(cc) || cc->cwnd_bytes < cc->start_bytes))
         share = tune->gentle_empty;
     else if (is_far(cc) && cc->delay_ns < empty_ns && cc->cwnd_bytes < got_bytes)
-        share =
-            greater(share, tune->gentle_empty); /* a burst was dropped, and not for want of rate */
+        share = greater(share, tune->gentle_empty);
     return packet * share;
 }
 

@@ -15,9 +15,9 @@ usage: wan.sh [--build DIRECTORY]
 
 The way is a link between two network namespaces (tests/net/slow_link.c). Each line that is printed has what came
 through in 10 s, slow start included: TCP alone (the kernel's congestion control, by iperf3), mrd_perf's writes, TCP
-through mrd_forward, and mrd_perf and TCP at the same time. Five minutes. Needs root, namespaces, /dev/net/tun, iperf3
-and jq. Exit status: 0 if all that is told of bounds below holds, 1 if not, 77 if something is missing here, 2 for a
-wrong option.
+through mrd_forward, and mrd_perf and TCP at the same time. Four minutes. Needs root, namespaces, /dev/net/tun, iperf3
+and jq. Exit status: 0 if mrd_perf and mrd_forward each had the share of TCP's rate that is wanted of them, 1 if not,
+77 if something is missing here, 2 for a wrong option.
 USAGE
 }
 

@@ -46,7 +46,7 @@ struct mrd_mover {
     uint32_t quantum;     /* most packets sent on a path before switching: 1, or what GSO takes */
     uint32_t burst_bytes; /* and at most so many bytes; 0: no limit */
     uint32_t paths;       /* usable path numbers: 0 .. paths - 1 */
-    uint32_t tracker;     /* PSNs tracked a peer: power of two, 512 .. 4096 */
+    uint32_t tracker;     /* PSNs tracked a peer at first: power of two, 512 .. 4096 */
     uint32_t cwnd_cap_bytes;   /* 0: none */
     uint32_t cwnd_start_bytes; /* 0: 1.5 BDP */
     uint32_t rx_buffer_bytes;  /* receive buffer shared by all senders; 0: no limit */
