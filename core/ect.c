@@ -6,7 +6,7 @@
 enum {
     SILENT_PROBES = 2,  /* the third packet that nobody answers is the first without ECT */
     WAIT_SHIFT = 2,     /* each test waits four times as long as the one before it, */
-    WAIT_DOUBLINGS = 12 /* up to 4096 s */
+    WAIT_DOUBLINGS = 22 /* up to 4194 s */
 };
 #define RELAPSE_NS (64 * MRD_SEC) /* silence that comes so soon after a test counts against it */
 
@@ -16,7 +16,7 @@ static uint64_t wait_ns(const struct mrd_ect *x)
 
     if (!x->failed)
         return 0;
-    return MRD_SEC << (doublings < WAIT_DOUBLINGS ? doublings : WAIT_DOUBLINGS);
+    return MRD_MSEC << (doublings < WAIT_DOUBLINGS ? doublings : WAIT_DOUBLINGS);
 }
 
 static void count_failure(struct mrd_ect *x)

@@ -46,27 +46,28 @@ static void mrd_ect_may_mark__tests_one_packet(void **state)
     assert_true(mrd_ect_may_mark(&x, 9, false, false, 3000));
 }
 
-/* The test is sent again: it was lost. The next ones come after 1, 4, 16 s ..., and never stop. */
+/* The test is sent again: it was lost. The next ones come after 1, 4, 16 ms ..., and never stop. */
 static void mrd_ect_may_mark__tests_get_rare(void **state)
 {
-    static const uint64_t waits_s[] = {1, 4, 16, 64, 256, 1024, 4096, 4096, 4096};
+    static const uint64_t waits_ms[] = {1,     4,     16,     64,      256,     1024,    4096,
+                                        16384, 65536, 262144, 1048576, 4194304, 4194304, 4194304};
     struct mrd_ect x = {0};
     uint64_t now_ns = 0;
     uint32_t psn = 0;
 
     (void)state;
     mrd_ect_silent(&x, 2, now_ns);
-    for (unsigned i = 0; i < sizeof(waits_s) / sizeof(waits_s[0]); i++) {
+    for (unsigned i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
         assert_true(marks(&x, psn, now_ns));
         assert_false(mrd_ect_may_mark(&x, psn, false, true, now_ns));
         assert_false(x.testing);
-        now_ns += waits_s[i] * MRD_SEC;
+        now_ns += waits_ms[i] * MRD_MSEC;
         assert_false(marks(&x, ++psn, now_ns - 1));
     }
     for (unsigned i = 0; i < 300; i++) { /* and the counter does not wrap */
         assert_true(marks(&x, psn, now_ns));
         assert_false(mrd_ect_may_mark(&x, psn++, false, true, now_ns));
-        now_ns += 4096 * MRD_SEC;
+        now_ns += 4194304 * MRD_MSEC;
         assert_false(marks(&x, psn, now_ns - 1));
     }
 }
@@ -85,13 +86,13 @@ static void mrd_ect_silent__relapses(void **state)
     mrd_ect_passed(&x, 2);
     mrd_ect_silent(&x, 2, MRD_SEC);
     assert_false(marks(&x, 1, MRD_SEC)); /* now it is to wait */
-    assert_false(marks(&x, 1, 2 * MRD_SEC - 1));
-    assert_true(marks(&x, 1, 2 * MRD_SEC));
+    assert_false(marks(&x, 1, MRD_SEC + MRD_MSEC - 1));
+    assert_true(marks(&x, 1, MRD_SEC + MRD_MSEC));
     mrd_ect_passed(&x, 2 * MRD_SEC);
     mrd_ect_silent(&x, 2, 3 * MRD_SEC);
     assert_false(marks(&x, 2, 3 * MRD_SEC));
-    assert_false(marks(&x, 2, 7 * MRD_SEC - 1));
-    assert_true(marks(&x, 2, 7 * MRD_SEC));
+    assert_false(marks(&x, 2, 3 * MRD_SEC + 4 * MRD_MSEC - 1));
+    assert_true(marks(&x, 2, 3 * MRD_SEC + 4 * MRD_MSEC));
     mrd_ect_passed(&x, 7 * MRD_SEC);
     mrd_ect_silent(&x, 2, 1000 * MRD_SEC);
     assert_true(marks(&x, 3, 1000 * MRD_SEC));
@@ -104,8 +105,8 @@ static void mrd_ect_may_mark__after_rest(void **state)
 
     (void)state;
     assert_false(marks(&x, 0, 50 * MRD_SEC));
-    assert_false(marks(&x, 1, 54 * MRD_SEC - 1));
-    assert_true(marks(&x, 2, 54 * MRD_SEC));
+    assert_false(marks(&x, 1, 50 * MRD_SEC + 4 * MRD_MSEC - 1));
+    assert_true(marks(&x, 2, 50 * MRD_SEC + 4 * MRD_MSEC));
 }
 
 int main(void)
