@@ -185,8 +185,11 @@ struct mrd_cc_ops {
     void (*lost)(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
                  uint64_t rtt_min_ns);
     void (*timeout)(struct mrd_cc *cc, uint64_t now_ns);
-    /* Do packets leave evenly over the SRTT? NULL: only where the window is below one packet. */
-    bool (*paced)(const struct mrd_cc *cc);
+    /*
+     * Packets leave evenly, at so many windows an SRTT; 0: as the window lets them. NULL: 0. Only once marks
+     * were seen it is anything but 0 or 1. A window below one packet leaves at one an SRTT whatever this says.
+     */
+    double (*pace)(const struct mrd_cc *cc);
 };
 
 /* Returns the policy of that name; NULL: there is none. name NULL: the default. */

@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nscc: the four quadrants of marks and delay, after the network-signal congestion control of the
- * Ultra Ethernet Specification 1.0 (NSCC). Its constants are from a study of permutations, incasts
- * and dead links on simulated fabrics of 128 and 1,024 hosts.
+ * nscc: marks where the network has them, else delay, and losses at a queue that drops; after the network-signal
+ * congestion control of the Ultra Ethernet Specification 1.0 (NSCC), from which it has its start and the
+ * growth by delay.
  *
- * With B the base RTT, d the smoothed queue delay, T = target_rtts B, a = gain_bdp BDP, and the
- * constants of mrd_tune.nscc:
+ * With B the base RTT, C the link's rate, a = gain_bdp C B, and the constants of mrd_tune.nscc:
  *
- *           d < T                                    d >= T
- *   no CE   + below_gain a (T - d) / T / cwnd        + above_gain a / cwnd a packet
- *           a packet
- *   CE      hold: one hot path, which the spray      x max(1 - cut_gain (d - T) / d, cut_least),
- *           leaves                                   once an RTT
+ * Marks. A network that marked one packet tells of its queues by marks: delay alone neither holds nor cuts. m is the mean
+ * share of packets marked over some RTTs, u = mark_unit_bdp C SRTT the unit of growth. In an RTT the window W
  *
- * In all four the window also grows by fair_gain a an RTT, so that flows converge to equal shares.
- * When incast_share of the packets of an RTT and of the recent ones are marked, all paths are hot:
- * that is the last hop, an incast. Then the window shrinks by incast_cut times the share of marks.
- * For a peer that never saw a mark, d >= T counts as one: without that, only losses would limit an
- * incast in a network without ECN. Such a cut goes no lower than a BDP unless losses come with it.
+ *   grows by u (1 - m) (mark_grow_least + mark_grow (1 - m / mark_share)^2, the latter if m < mark_share)
+ *         and mark_fair a
+ *   and is cut by W mark_cut ((m - mark_share) / (1 - mark_share))^2, if m > mark_share;
+ *         as by delay, if all is marked and d >= T: an incast
+ *
+ * so that flows that share a queue, and see the same m, have the same W / SRTT. One hot path of many, which the spray
+ * leaves, cuts nothing. Where the link's rate is unknown u is some packets. It must not be of the flow's
+ * own rate: a slow flow would grow as slowly as it is.
+ *
+ * Delay. With d the smoothed queue delay and T = target_rtts B, the window grows by below_gain a (T - d) / T / W a
+ * packet while d < T, and by fair_gain a an RTT, so that flows converge. With d >= T it is cut by cut_gain (d - T) / d
+ * once an RTT, at most to cut_least, and not below a BDP unless losses come with it.
+ *
  * Random loss says little where paths are many: only loss_share of a window lost in an RTT cuts.
  *
  * Where nothing ever marks, losses at a queue cut (cut_for_queue_losses()), by what empties it: to
@@ -43,8 +47,8 @@
  *    them, a late wakeup is not (with that signal the controller did as well as with the mean);
  *  - cuts by delay alone take the window no lower than the start window or the measured BDP. A
  *    window that is safe before anything is known stays safe, and the measured rate stays possible;
- *    else jitter that does not depend on the window would drive it to nothing. Marks, losses at a
- *    queue, and loss above floor_loss_share take it lower;
+ *    else jitter that does not depend on the window would drive it to nothing. Losses at a queue, and
+ *    loss above floor_loss_share take it lower;
  *  - late hosts, not a queue that drops, make delay that jumps from packet to packet, and is at
  *    times absent, while much is lost (update_late_hosts()). Then losses are tested like those without
  *    a queue;
@@ -177,7 +181,7 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 /* Returns the least window to which delay without marks may cut. */
 static double delay_floor_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    if (cc->ce_seen || cc->loss_ewma > constants(cc)->floor_loss_share)
+    if (cc->loss_ewma > constants(cc)->floor_loss_share)
         return 0;
     if (rate_known(cc) && is_gentle(cc))
         return mrd_cc_measured_bdp_bytes(cc, rtt_min_ns);
@@ -327,7 +331,7 @@ static bool drained(const struct mrd_cc *cc)
 }
 
 /*
- * Cuts for delay above the target and marks: once an RTT, because a cut shows only an RTT later,
+ * Cuts for delay above the target: once an RTT, because a cut shows only an RTT later,
  * and in a deep queue that is many base RTTs. (Four senders to one with four cuts an RTT: windows
  * of 2 packets where 10 were fair, and 1.44 times the ideal time; with one cut 1.11.)
  */
@@ -635,6 +639,54 @@ static void test_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double 
     }
 }
 
+/* Returns the unit of growth where the network marks. */
+static double mark_unit_bytes(const struct mrd_cc *cc, uint64_t srtt_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+
+    if (rate_known(cc))
+        return tune->mark_unit_bdp * cc->rate_bps * (double)srtt_ns / 8e9;
+    return tune->mark_unit_packets * cc->packet_bytes *
+           within(tune->gentle_rtt_least, (double)srtt_ns / tune->gentle_rtt_ns,
+                  tune->mark_rtt_most);
+}
+
+/*
+ * Grows the window for `packets` unmarked packets acked, where the network marks: fast while hardly any is
+ * marked, and a little always, which is what makes shares equal.
+ */
+static void grow_by_marks(struct mrd_cc *cc, double packets, uint64_t srtt_ns)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    double packet = cc->packet_bytes, unmarked = 1 - cc->ce_ewma / tune->mark_share;
+    double times = tune->mark_grow_least, each;
+
+    if (unmarked > 0)
+        times += (rate_known(cc) ? tune->mark_grow_known : tune->mark_grow) * unmarked * unmarked;
+    each = times * mark_unit_bytes(cc, srtt_ns) * packet / cc->cwnd_bytes;
+    cc->cwnd_bytes += packets * (each < packet ? each : packet);
+}
+
+/* Is all marked, and has been for some RTTs? Then a long queue is that of the last hop, and many send to it. */
+static bool is_incast(const struct mrd_cc *cc)
+{
+    return cc->ce_rtt >= constants(cc)->incast_share && cc->ce_ewma >= constants(cc)->mark_share;
+}
+
+/*
+ * Cuts at the end of an RTT for what is marked beyond mark_share. The square makes the cut small near that
+ * share: in proportion, all flows of a short queue would cut, and then grow, in step. When marks of
+ * this RTT are few, those of the ones before have had their cuts.
+ */
+static void cut_for_marks(struct mrd_cc *cc)
+{
+    const struct mrd_tune_nscc *tune = constants(cc);
+    double beyond = (cc->ce_ewma - tune->mark_share) / (1 - tune->mark_share);
+
+    if (beyond > 0 && cc->ce_rtt > tune->mark_share / 2)
+        cc->cwnd_bytes *= 1 - tune->mark_cut * beyond * beyond;
+}
+
 static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double gain_bytes,
                       double target_ns)
 {
@@ -657,9 +709,10 @@ static void end_round(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double ga
         cc->slow_start = false;
     if (!cc->slow_start && !is_gentle(cc) && !mrd_cc_is_elastic(cc) && !mrd_cc_tests_losses(cc) &&
         mrd_cc_may_grow(cc, ack))
-        cc->cwnd_bytes += constants(cc)->fair_gain * gain_bytes;
-    if (cc->ce_rtt >= constants(cc)->incast_share && cc->ce_ewma >= constants(cc)->incast_share)
-        cc->cwnd_bytes *= 1 - constants(cc)->incast_cut * cc->ce_ewma;
+        cc->cwnd_bytes +=
+            (cc->ce_seen ? constants(cc)->mark_fair : constants(cc)->fair_gain) * gain_bytes;
+    if (cc->ce_seen)
+        cut_for_marks(cc);
 }
 
 static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
@@ -685,11 +738,13 @@ static void nscc_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     } else if (cc->slow_start) {
         if (mrd_cc_may_grow(cc, ack))
             cc->cwnd_bytes += ack->acked_packets * packet;
-    } else if (late && (ack->ce_packets || (delay_is_mark && delay_holds(cc, ack->rtt_min_ns)))) {
+    } else if ((delay_is_mark && delay_holds(cc, ack->rtt_min_ns)) || (late && is_incast(cc))) {
         cut(cc, ack, target_ns);
-    } else if (mrd_cc_may_grow(cc, ack)) {
+    } else if (mrd_cc_may_grow(cc, ack) && cc->ce_seen) {
         double marked = ack->counted_packets ? (double)ack->ce_packets / ack->counted_packets : 0;
-        grow(cc, ack->acked_packets * (1 - marked), gain_bytes, target_ns, ack->srtt_ns);
+        grow_by_marks(cc, ack->acked_packets * (1 - marked), ack->srtt_ns);
+    } else if (mrd_cc_may_grow(cc, ack)) {
+        grow(cc, ack->acked_packets, gain_bytes, target_ns, ack->srtt_ns);
     }
     mrd_cc_clamp(cc, most_bytes(cc, ack->rtt_min_ns));
 }
@@ -737,9 +792,17 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
         mrd_elastic_reset(&cc->losses->elastic);
 }
 
-static bool nscc_paced(const struct mrd_cc *cc)
+/*
+ * Where the network marks, flows that send their windows as bursts, one behind the other, see different marks
+ * for ever; and two packets are much more than one. Faster than the window in an SRTT, so that the window, not
+ * the rate, bounds what is in flight: an SRTT lags behind a queue that grows (Linux paces TCP at 1.2 times).
+ */
+static double nscc_pace(const struct mrd_cc *cc)
 {
-    return is_gentle(cc) || is_far(cc);
+    if (cc->ce_seen &&
+        (!rate_known(cc) || cc->cwnd_bytes < constants(cc)->mark_pace_packets * cc->packet_bytes))
+        return constants(cc)->mark_pace;
+    return is_gentle(cc) || is_far(cc) ? 1 : 0;
 }
 
 const struct mrd_cc_ops mrd_cc_nscc = {
@@ -748,5 +811,5 @@ const struct mrd_cc_ops mrd_cc_nscc = {
     .ack = nscc_ack,
     .lost = nscc_lost,
     .timeout = nscc_timeout,
-    .paced = nscc_paced,
+    .pace = nscc_pace,
 };

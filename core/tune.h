@@ -55,7 +55,19 @@
     X(nscc, delay_gain,         1.0 / 8,  "gain of the mean delay")                                \
     X(nscc, delay_samples,      4,        "samples: half window of the least delay")               \
     X(nscc, incast_share,       0.85,     "share of CE: all paths are hot")                        \
-    X(nscc, incast_cut,         0.3,      "cut then, times the share of CE")                       \
+    /* More, or marks of fewer RTTs, and 16 flows with windows of some packets swing in step. */   \
+    X(nscc, mark_cut,           0.25,     "CE: cut an RTT when all are marked")                    \
+    X(nscc, mark_share,         0.5,      "mean share of CE above which there is such a cut")      \
+    X(nscc, mark_unit_bdp,      0.01,     "of the rate times the SRTT: unit of growth by marks")   \
+    X(nscc, mark_unit_packets,  4,        "packets for an RTT of gentle_rtt_ns: rate unknown")     \
+    X(nscc, mark_rtt_most,      6,        "of gentle_rtt_ns: for longer RTTs it is as for that")   \
+    X(nscc, mark_grow,          8,        "units: growth an RTT while nothing is marked, and")     \
+    /* 0.4 BDP: a flow whose last hop others leave is back within some RTTs. */                    \
+    X(nscc, mark_grow_known,    40,       "the same where the rate is known")                      \
+    X(nscc, mark_grow_least,    0.25,     "units: always, times the share unmarked, and")          \
+    X(nscc, mark_fair,          0.12,     "a: always, per RTT")                                    \
+    X(nscc, mark_pace,          1.25,     "windows an SRTT: then packets leave so fast")           \
+    X(nscc, mark_pace_packets,  1.8,      "packets: if the rate is known, only smaller windows")   \
     X(nscc, ce_gain,            1.0 / 4,  "gain of the mean share of CE")                          \
     X(nscc, slow_start_delay,   0.5,      "targets: CE and more delay end slow start")             \
     X(nscc, slow_start_losses,  2,        "packets lost in an RTT end slow start")                 \

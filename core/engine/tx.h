@@ -48,12 +48,12 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
 /* Does the congestion control want a window of a packet or more to leave evenly over the SRTT? */
 static inline bool mrd_tx_is_paced(const struct mrd_tx_half *tx)
 {
-    return tx->cc.ops->paced && tx->cc.ops->paced(&tx->cc);
+    return tx->cc.ops->pace && tx->cc.ops->pace(&tx->cc) > 0;
 }
 
 /*
  * When the next packet may leave, where packets are paced or the window is below one: SRTT / cwnd after the
- * last, as the window is now. With a window below a packet there is a sample a packet, so an SRTT of two
+ * last, as the window is now, or as much sooner as the congestion control has it. With a window below a packet there is a sample a packet, so an SRTT of two
  * stalls that looked like a longer path would come down by an eighth in seconds: where the latest sample is
  * so much shorter, that counts.
  */
@@ -61,8 +61,11 @@ static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 {
     const struct mrd_loss *l = &tx->loss;
     uint64_t rtt_ns = l->latest_ns && l->latest_ns < l->srtt_ns / 4 ? l->latest_ns : l->srtt_ns;
+    double bytes = tx->cc.cwnd_bytes;
 
-    return tx->sent_ns + mrd_tune_ns((double)rtt_ns * tx->cc.packet_bytes / tx->cc.cwnd_bytes);
+    if (tx->cc.ce_seen && bytes >= tx->cc.packet_bytes && mrd_tx_is_paced(tx))
+        bytes *= tx->cc.ops->pace(&tx->cc);
+    return tx->sent_ns + mrd_tune_ns((double)rtt_ns * tx->cc.packet_bytes / bytes);
 }
 /* The window let out so many bytes in a row. If they are paced, the next ones wait until these had their time. */
 void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes);

@@ -38,12 +38,14 @@ bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx
 /*
  * A host that was late makes up for an SRTT at most. What a full window held back goes no sooner than in its
  * time, but for this part of an SRTT: a smaller one for sockets, which send longer runs; and on a long way
- * nothing does, as hosts are not late for so long. A run takes the other part.
+ * nothing does, as hosts are not late for so long. A run takes the other part, and where the network marks, which
+ * it does before queues drop, more.
  */
 enum {
     PACE_FULL_SHARE = 4,
     PACE_FULL_SOCKETS = 8,
     PACE_RUN_SHARE = 64,
+    PACE_RUN_MARKED = 8,
     PACE_FAR_NS = 2000000,
 };
 
@@ -70,7 +72,8 @@ void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t by
 
 uint32_t mrd_tx_paced_run(const struct mrd_tx_half *tx)
 {
-    double packets = tx->cc.cwnd_bytes / tx->cc.packet_bytes / PACE_RUN_SHARE;
+    unsigned share = tx->cc.ce_seen ? PACE_RUN_MARKED : PACE_RUN_SHARE;
+    double packets = tx->cc.cwnd_bytes / tx->cc.packet_bytes / share;
 
     return packets > 1 ? mrd_tune_count(packets) : 1;
 }
