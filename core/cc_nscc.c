@@ -349,10 +349,10 @@ static void cut(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double target_n
     cc->cut_ok_ns = ack->now_ns + (rtt_ns > base_ns ? rtt_ns : base_ns);
 }
 
-/* Returns how long the link takes for so many packets, but no more than queue_loss_some base RTTs. */
-static double packets_ns(const struct mrd_cc *cc, double packets, double base_ns)
+/* Returns how long so many packets take at that rate, but no more than queue_loss_some base RTTs. */
+static double packets_ns(const struct mrd_cc *cc, double packets, double rate_bps, double base_ns)
 {
-    double ns = packets * cc->packet_bytes * 8e9 / cc->rate_bps;
+    double ns = packets * cc->packet_bytes * 8e9 / rate_bps;
     double most_ns = constants(cc)->queue_loss_some * base_ns;
 
     return ns < most_ns ? ns : most_ns;
@@ -370,7 +370,7 @@ static double noise_ns(const struct mrd_cc *cc, double base_ns)
         return hosts_ns < share_ns ? hosts_ns : share_ns;
     }
     return greater(tune->queue_loss_known * base_ns,
-                   packets_ns(cc, tune->queue_loss_hops, base_ns));
+                   packets_ns(cc, tune->queue_loss_hops, cc->rate_bps, base_ns));
 }
 
 /*
@@ -478,17 +478,20 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 /*
  * Do RTTs jump from sample to sample as no full queue makes them? One that holds few packets does: each is
- * then much of the RTT.
+ * then much of the RTT. Where much is lost that queue may be of a link that is much slower than the host's, so the
+ * rate is what was delivered.
  */
 static bool may_be_late(const struct mrd_cc *cc, double base_ns)
 {
-    double jump_ns;
+    double rate_bps = cc->rate_bps, jump_ns;
 
     if (!cc->losses)
         return false;
+    if (cc->loss_ewma > constants(cc)->jitter_much && cc->measured_bps > 0)
+        rate_bps = cc->measured_bps;
     jump_ns = constants(cc)->jitter_share * LATE_JUMP_SHARE * cc->losses->jitter.rtt_ns;
     if (rate_known(cc))
-        jump_ns = greater(jump_ns, packets_ns(cc, LATE_JUMP_PACKETS, base_ns));
+        jump_ns = greater(jump_ns, packets_ns(cc, LATE_JUMP_PACKETS, rate_bps, base_ns));
     return cc->losses->jitter.jump_ns > jump_ns;
 }
 

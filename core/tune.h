@@ -134,6 +134,7 @@
     X(nscc, jitter_queue,       0.2,      "of the mean RTT less the least: a queue leaves more")   \
     X(nscc, jitter_loss,        1.0 / 16, "share lost with it that is looked into")                \
     X(nscc, jitter_packets,     8,        "packets lost, likewise")                                \
+    X(nscc, jitter_much,        0.3,      "mean share of loss: above it jumps may be a slow link's") \
     X(nscc, jitter_fades,       1.0 / 128, "of the packets for that, forgotten in an RTT")         \
     X(nscc, floor_loss_share,   1.0 / 8,  "above this share of loss a cut by delay has no floor")
 

@@ -178,6 +178,33 @@ static void nscc_ack__jumping_rtts_are_no_queue(void **state)
     end(f);
 }
 
+/* Much is lost. The same jumps where a tenth of the link's rate comes through: a queue of a few packets there makes them. */
+static void nscc_ack__jumps_of_a_short_queue(void **state)
+{
+    static const uint64_t base_ns = 100000, least_ns = 110000, jump_ns = 20000;
+    static const struct mrd_cc_config config = {
+        .link_bps = 10000000000, .base_rtt_ns = 100000, .allocator = &cc_alloc.ops};
+    struct cc_fixture *f = *state;
+
+    for (int slow = 0; slow < 2; slow++) {
+        begin(f, "nscc", &config);
+        leave_slow_start(f, 12);
+        f->ack.limited = false;
+        f->ack.rtt_min_ns = base_ns;
+        f->ack.acked_packets = f->ack.counted_packets = 1;
+        f->ack.acked_bytes = slow ? PACKET / 3 : 3 * PACKET; /* 1 Gb/s or 10 */
+        for (unsigned k = 0; k < 600; k++) {
+            f->ack.rtt_ns = least_ns + k % 2 * jump_ns;
+            f->ack.srtt_ns = least_ns + jump_ns / 2;
+            acks(f, 1, 1.0 / 12);
+            if (k % 2 == 0)
+                lose(f, 1);
+        }
+        assert_int_equal(f->cc.queue_losses.gentle != 0, slow);
+    }
+    end(f);
+}
+
 /*
  * Half is lost, but there is no delay: the least RTT contains the queue. With little of the link's rate that is
  * a queue of many; with more of it, or if the application holds back, losses are random.
@@ -368,6 +395,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__grows_gently_after_it),
         cmocka_unit_test(nscc_ack__lost_beside_the_queue),
         cmocka_unit_test(nscc_ack__jumping_rtts_are_no_queue),
+        cmocka_unit_test(nscc_ack__jumps_of_a_short_queue),
         cmocka_unit_test(nscc_ack__much_loss_at_a_trickle),
         cmocka_unit_test(nscc_ack__lost_in_the_queue_of_an_rtt_ago),
         cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
