@@ -370,7 +370,7 @@ static double noise_ns(const struct mrd_cc *cc, double base_ns)
         return hosts_ns < share_ns ? hosts_ns : share_ns;
     }
     return greater(tune->queue_loss_known * base_ns,
-                   packets_ns(cc, tune->queue_loss_hops, cc->rate_bps, base_ns));
+                   packets_ns(cc, tune->queue_loss_packets, cc->rate_bps, base_ns));
 }
 
 /*

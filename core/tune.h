@@ -99,7 +99,7 @@
     X(nscc, queue_loss_hosts_ns, 1e5,     "ns: and so much where it is not, if that is less: hosts") \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_known_varies, 0.5, "of that delay, where the rate is known: likewise")      \
-    X(nscc, queue_loss_hops,    5,        "packets at the link's rate: likewise, but no more than") \
+    X(nscc, queue_loss_packets, 5,        "packets at the link's rate: likewise, but no more than") \
     X(nscc, queue_loss_some,    0.25,     "base RTTs")                                             \
     X(nscc, queue_loss_busy,    0.2,      "mean share of loss at which no delay means no queue")    \
     X(nscc, queue_loss_much,    0.1,      "mean share of loss: above it, too")                     \
