@@ -6,17 +6,18 @@
  *
  * With B the base RTT, C the link's rate, a = gain_bdp C B, and the constants of mrd_tune.nscc:
  *
- * Marks. A network that marked one packet tells of its queues by marks: delay alone neither holds nor cuts. m is the mean
- * share of packets marked over some RTTs, u = mark_unit_bdp C SRTT the unit of growth. In an RTT the window W
+ * Marks. A network that marked one packet tells of its queues by marks: delay alone neither holds nor cuts.
+ * With m the mean share of packets marked over some RTTs, and u = mark_unit_bdp C SRTT the unit of growth, in an
+ * RTT the window W
  *
- *   grows by u (1 - m) (mark_grow_least + mark_grow (1 - m / mark_share)^2, the latter if m < mark_share)
- *         and mark_fair a
+ *   grows by u (1 - m) (mark_grow_least + mark_grow_known (1 - m / mark_share)^2, the latter if
+ *         m < mark_share) and mark_fair a
  *   and is cut by W mark_cut ((m - mark_share) / (1 - mark_share))^2, if m > mark_share;
  *         as by delay, if all is marked and d >= T: an incast
  *
- * so that flows that share a queue, and see the same m, have the same W / SRTT. One hot path of many, which the spray
- * leaves, cuts nothing. Where the link's rate is unknown u is some packets. It must not be of the flow's
- * own rate: a slow flow would grow as slowly as it is.
+ * so that flows that share a queue, and see the same m, have the same W / SRTT. One hot path of many, which
+ * the spray leaves, cuts nothing. Where the link's rate is unknown u is some packets, and mark_grow stands for
+ * mark_grow_known. u must not be of the flow's own rate: a slow flow would grow as slowly as it is.
  *
  * Delay. With d the smoothed queue delay and T = target_rtts B, the window grows by below_gain a (T - d) / T / W a
  * packet while d < T, and by fair_gain a an RTT, so that flows converge. With d >= T it is cut by cut_gain (d - T) / d
@@ -478,8 +479,8 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 /*
  * Do RTTs jump from sample to sample as no full queue makes them? One that holds few packets does: each is
- * then much of the RTT. Where much is lost that queue may be of a link that is much slower than the host's, so the
- * rate is what was delivered.
+ * then much of the RTT. Where much is lost that queue may be of a link that is much slower than the host's, so
+ * the rate is what was delivered.
  */
 static bool may_be_late(const struct mrd_cc *cc, double base_ns)
 {
@@ -796,8 +797,9 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
 }
 
 /*
- * Where the network marks, flows that send their windows as bursts, one behind the other, see different marks
- * for ever; and two packets are much more than one. Faster than the window in an SRTT, so that the window, not
+ * Returns how many windows an SRTT leave evenly; 0: the window alone decides. Where the network marks, flows that
+ * send their windows as bursts, one behind the other, see different marks for ever; and where a window is below
+ * two packets, two on their way are much more. Faster than the window in an SRTT, so that the window, not
  * the rate, bounds what is in flight: an SRTT lags behind a queue that grows (Linux paces TCP at 1.2 times).
  */
 static double nscc_pace(const struct mrd_cc *cc)

@@ -49,7 +49,7 @@
     X(nscc, below_gain,         8,        "a: no CE, delay below the target")                      \
     X(nscc, above_gain,         0.75,     "a: no CE, delay above the target")                      \
     X(nscc, fair_gain,          0.15,     "a: always, per RTT")                                    \
-    X(nscc, cut_gain,           0.8,      "CE, delay above the target: times the excess")          \
+    X(nscc, cut_gain,           0.8,      "delay above the target: cut, times the excess")         \
     X(nscc, cut_least,          0.5,      "least factor of that cut")                              \
     X(nscc, cut_rtts,           1,        "RTTs between such cuts, at least")                      \
     X(nscc, delay_gain,         1.0 / 8,  "gain of the mean delay")                                \

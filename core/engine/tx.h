@@ -53,9 +53,9 @@ static inline bool mrd_tx_is_paced(const struct mrd_tx_half *tx)
 
 /*
  * When the next packet may leave, where packets are paced or the window is below one: SRTT / cwnd after the
- * last, as the window is now, or as much sooner as the congestion control has it. With a window below a packet there is a sample a packet, so an SRTT of two
- * stalls that looked like a longer path would come down by an eighth in seconds: where the latest sample is
- * so much shorter, that counts.
+ * last, as the window is now, or as much sooner as the congestion control has it. With a window below a packet
+ * there is a sample a packet, so an SRTT of two stalls that looked like a longer path would come down by an
+ * eighth in seconds: where the latest sample is so much shorter, that counts.
  */
 static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
 {
