@@ -101,6 +101,12 @@ static void mrd_tx_window_open__paced(void **state)
     t.tx->cc.queue_losses.gentle = 0;
     mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
     assert_true(t.tx->sent_ns == t.e->clock.now_ns && mrd_tx_window_open(t.e, t.tx));
+    /* Where the network marks: at 1.25 windows an SRTT, but below a packet at one. */
+    t.tx->cc.ce_seen = true;
+    t.tx->cc.cwnd_bytes = 1.6 * t.packet;
+    assert_int_equal(mrd_tx_pace_ns(t.tx), t.tx->sent_ns + SRTT_NS / 2);
+    t.tx->cc.cwnd_bytes = 0.5 * t.packet;
+    assert_int_equal(mrd_tx_pace_ns(t.tx), t.tx->sent_ns + 2 * SRTT_NS);
     end(p, &t);
 }
 
@@ -129,20 +135,23 @@ static void mrd_tx_left__after_a_full_window(void **state)
     end(p, &t);
 }
 
-/* A run of paced packets is 1/64 of the window, and a packet at least. */
+/* A run of paced packets is 1/64 of the window, 1/8 where the network marks, and a packet at least. */
 static void mrd_tx_paced_run__of_the_window(void **state)
 {
     static const struct {
         double window;
-        uint32_t run;
-    } table[] = {{0.5, 1}, {20, 1}, {64, 1}, {129, 2}, {6400, 100}};
+        uint32_t run, marked_run;
+    } table[] = {{0.5, 1, 1}, {20, 1, 2}, {64, 1, 8}, {129, 2, 16}, {6400, 100, 800}};
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         t.tx->cc.cwnd_bytes = table[i].window * t.packet;
+        t.tx->cc.ce_seen = false;
         assert_int_equal(mrd_tx_paced_run(t.tx), table[i].run);
+        t.tx->cc.ce_seen = true;
+        assert_int_equal(mrd_tx_paced_run(t.tx), table[i].marked_run);
     }
     end(p, &t);
 }
