@@ -186,8 +186,8 @@ struct mrd_cc_ops {
                  uint64_t rtt_min_ns);
     void (*timeout)(struct mrd_cc *cc, uint64_t now_ns);
     /*
-     * Packets leave evenly, at so many windows an SRTT; 0: as the window lets them. NULL: 0. Only once marks
-     * were seen it is anything but 0 or 1. A window below one packet leaves at one an SRTT whatever this says.
+     * Packets leave evenly, at so many windows an SRTT; 0: as the window lets them. NULL: 0.
+     * A window below one packet leaves at one an SRTT whatever this says.
      */
     double (*pace)(const struct mrd_cc *cc);
 };

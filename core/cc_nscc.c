@@ -68,7 +68,7 @@
  */
 enum { SETTLE_ROUNDS = 2, SETTLE_LOSSES = 16 };
 
-/* Where the link's rate is known, RTTs that jump by less than so many packets are not late hosts'. */
+/* RTTs that jump by less than so many packets are not late hosts'. */
 #define LATE_JUMP_PACKETS 3
 
 static const struct mrd_tune_nscc *constants(const struct mrd_cc *cc)
@@ -479,19 +479,19 @@ static bool queue_stands(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 
 /*
  * Do RTTs jump from sample to sample as no full queue makes them? One that holds few packets does: each is
- * then much of the RTT. Where much is lost that queue may be of a link that is much slower than the host's, so
- * the rate is what was delivered.
+ * then much of the RTT. The rate is what was delivered where the link's is unknown, or where much is lost: that
+ * queue may be of a link that is much slower than the host's.
  */
 static bool may_be_late(const struct mrd_cc *cc, double base_ns)
 {
-    double rate_bps = cc->rate_bps, jump_ns;
+    bool much = cc->loss_ewma > constants(cc)->jitter_much && cc->measured_bps > 0;
+    double rate_bps = rate_known(cc) && !much ? cc->rate_bps : cc->measured_bps;
+    double jump_ns;
 
     if (!cc->losses)
         return false;
-    if (cc->loss_ewma > constants(cc)->jitter_much && cc->measured_bps > 0)
-        rate_bps = cc->measured_bps;
     jump_ns = constants(cc)->jitter_share * LATE_JUMP_SHARE * cc->losses->jitter.rtt_ns;
-    if (rate_known(cc))
+    if (rate_bps > 0)
         jump_ns = greater(jump_ns, packets_ns(cc, LATE_JUMP_PACKETS, rate_bps, base_ns));
     return cc->losses->jitter.jump_ns > jump_ns;
 }
@@ -558,6 +558,23 @@ static void settle(struct mrd_cc *cc, uint64_t rtt_min_ns, double queue_ns)
 }
 
 /*
+ * Returns what is cut for losses: what is in flight, as in RFC 5681, where the host's own link or the pace, not
+ * the window, bounds it. A cut of the window would change nothing there, and a flow that fills the queue as fast
+ * as it drains would keep all others out. An application that sends little keeps a share of the BDP, or where
+ * the rate is unknown the start window.
+ */
+static double in_flight_bytes(const struct mrd_cc *cc, const struct mrd_cc_ack *ack)
+{
+    double bytes = cc->measured_bps * (double)ack->srtt_ns / 8e9;
+    double least = cc->start_bytes;
+
+    if (rate_known(cc))
+        least = constants(cc)->queue_loss_bdp * bdp_bytes(cc, ack->rtt_min_ns);
+    bytes = greater(bytes, least);
+    return ack->limited || bytes > cc->cwnd_bytes ? cc->cwnd_bytes : bytes;
+}
+
+/*
  * Cuts for losses in a network that never marks, if there is a queue: it is full. The cut empties it, or is
  * by the share lost. Losses without a queue, and those on paths that have less of it than others, are
  * taken for random.
@@ -567,17 +584,18 @@ static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack
     const struct mrd_tune_nscc *tune = constants(cc);
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, ack->rtt_min_ns);
     uint32_t lost = cc->losses_rtt - cc->aside_rtt;
+    bool late = may_be_late(cc, base_ns);
     double share, recent;
 
     if (is_gentle(cc))
         cc->queue_losses.gentle--;
     /* Hosts that are late now made what was taken for a queue's, too. */
-    if (cc->losses_rtt && queue_ns == 0 && may_be_late(cc, base_ns))
+    if (cc->losses_rtt && queue_ns == 0 && late)
         cc->queue_losses.gentle = 0;
     if (cc->ce_seen || lost == 0 || ack->now_ns < cc->loss_ok_ns || queue_ns == 0)
         return;
     cc->queue_losses.gentle = gentle_rounds(cc);
-    if (may_be_late(cc, base_ns))
+    if (late)
         queue_ns = 0; /* how much of it is a queue is not known */
     share = within(is_far(cc) && !rate_known(cc) ? tune->far_cut : tune->queue_loss_least,
                    queue_ns / (queue_ns + base_ns), tune->queue_loss_drain);
@@ -589,7 +607,7 @@ static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack
     if (cc->slow_start && is_far(cc))
         leave_slow_start(cc, ack->rtt_min_ns);
     else
-        mrd_cc_cut_lost(cc, cc->cwnd_bytes * (1 - share), cc->losses_rtt);
+        mrd_cc_cut_lost(cc, in_flight_bytes(cc, ack) * (1 - share), cc->losses_rtt);
     cc->slow_start = false;
     /* Packets declared lost until then left before the cut. */
     cc->loss_ok_ns = ack->now_ns + mrd_tune_ns(tune->queue_loss_rtts * (double)ack->srtt_ns);
@@ -630,7 +648,7 @@ static void test_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double 
                                   cc->cwnd_bytes, cc->packet_bytes)) {
     case MRD_ELASTIC_CUT:
         cc->cwnd_bytes =
-            greater(cc->cwnd_bytes * x->factor, got_through_bytes(cc, ack->rtt_min_ns));
+            greater(in_flight_bytes(cc, ack) * x->factor, got_through_bytes(cc, ack->rtt_min_ns));
         cc->slow_start = false;
         break;
     case MRD_ELASTIC_RESTORE:
@@ -800,14 +818,19 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
  * Returns how many windows an SRTT leave evenly; 0: the window alone decides. Where the network marks, flows that
  * send their windows as bursts, one behind the other, see different marks for ever; and where a window is below
  * two packets, two on their way are much more. Faster than the window in an SRTT, so that the window, not
- * the rate, bounds what is in flight: an SRTT lags behind a queue that grows (Linux paces TCP at 1.2 times).
+ * the rate, bounds what is in flight: an SRTT lags behind a queue that grows (Linux paces TCP at 1.2 times). While
+ * growth is gentle, where the rate is unknown, so that TCP keeps its share of a short queue.
  */
 static double nscc_pace(const struct mrd_cc *cc)
 {
     if (cc->ce_seen &&
         (!rate_known(cc) || cc->cwnd_bytes < constants(cc)->mark_pace_packets * cc->packet_bytes))
         return constants(cc)->mark_pace;
-    return is_gentle(cc) || is_far(cc) ? 1 : 0;
+    if (is_far(cc))
+        return 1;
+    if (!is_gentle(cc))
+        return 0;
+    return rate_known(cc) ? 1 : constants(cc)->gentle_pace;
 }
 
 const struct mrd_cc_ops mrd_cc_nscc = {

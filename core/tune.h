@@ -108,6 +108,7 @@
     X(nscc, queue_loss_small,   6,        "packets: below that window any delay may be of a queue")\
     X(nscc, queue_loss_least_rtts, 64,    "RTTs: half window of the least delay, for that")        \
     X(nscc, queue_loss_least,   0.1,      "cut by them, at least")                                 \
+    X(nscc, queue_loss_bdp,     1.0 / 16, "BDP: such a cut is at least of that, rate known")       \
     X(nscc, queue_loss_drain,   0.35,     "cut that drains the queue, at most")                    \
     X(nscc, queue_loss_most,    0.5,      "cut by the share lost, at most")                        \
     X(nscc, queue_loss_rtts,    2,        "RTTs between such cuts")                                \
@@ -115,8 +116,9 @@
     X(nscc, gentle_ramp_rounds, 64,       "RTTs after these in which growth gets faster")          \
     X(nscc, gentle_ramp,        1.09,     "times in each of them")                                 \
     X(nscc, gentle_gain,        1,        "packets: growth an RTT of gentle_rtt_ns then")          \
-    X(nscc, gentle_share,       0.05,     "of the window: at most so much")                        \
+    X(nscc, gentle_share,       0.04,     "of the window: at most so much")                        \
     X(nscc, gentle_empty,       0.1,      "of the window: growth an RTT while there is no queue")  \
+    X(nscc, gentle_pace,        1.25,     "windows an SRTT that are paced then: rate unknown")     \
     X(nscc, gentle_rtt_ns,      200000,   "ns: RTT for which that gain is")                        \
     X(nscc, gentle_rtt_least,   0.15,     "of it: for shorter RTTs the gain is as for that")       \
     X(nscc, gentle_rtt_most,    1.5,      "of it: for longer RTTs the gain is as for that")        \

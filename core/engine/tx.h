@@ -63,7 +63,7 @@ static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
     uint64_t rtt_ns = l->latest_ns && l->latest_ns < l->srtt_ns / 4 ? l->latest_ns : l->srtt_ns;
     double bytes = tx->cc.cwnd_bytes;
 
-    if (tx->cc.ce_seen && bytes >= tx->cc.packet_bytes && mrd_tx_is_paced(tx))
+    if (bytes >= tx->cc.packet_bytes && mrd_tx_is_paced(tx))
         bytes *= tx->cc.ops->pace(&tx->cc);
     return tx->sent_ns + mrd_tune_ns((double)rtt_ns * tx->cc.packet_bytes / bytes);
 }

@@ -70,9 +70,12 @@ static void nscc_ack__cuts_for_a_queue_s_losses(void **state)
     }
 }
 
-/* 60 packets at a queue of `queue` base RTTs, which drops some of them. */
-static void lose_at_queue(struct cc_fixture *f, const struct mrd_cc_config *config, double queue,
-                          uint32_t beside)
+/*
+ * A window of 60 packets, `in_flight` of them an RTT, at a queue of `queue` base RTTs, which drops 4; `beside` of
+ * them are not that queue's.
+ */
+static void lose_in_flight(struct cc_fixture *f, const struct mrd_cc_config *config, double queue,
+                           uint32_t beside, unsigned in_flight, bool limited)
 {
     uint64_t base_ns = config->base_rtt_ns;
 
@@ -86,11 +89,20 @@ static void lose_at_queue(struct cc_fixture *f, const struct mrd_cc_config *conf
     f->ack.rtt_ns = f->ack.srtt_ns = base_ns + f->ack.queue_ns;
     f->ack.acked_packets = f->ack.counted_packets = 1;
     f->ack.acked_bytes = PACKET;
-    acks(f, 120, 2);
+    acks(f, 2 * in_flight, 2);
+    f->cc.rate.cur_bps = in_flight * PACKET * 8e9 / (double)f->ack.srtt_ns;
+    f->ack.limited = limited;
     for (unsigned i = 0; i < 4; i++)
         mrd_cc_lost(&f->cc, i >= beside);
     lose(f, 4);
-    acks(f, 66, 1.1);
+    acks(f, 66 * in_flight / 60, 1.1);
+}
+
+/* 60 packets at a queue of `queue` base RTTs, which drops some of them. */
+static void lose_at_queue(struct cc_fixture *f, const struct mrd_cc_config *config, double queue,
+                          uint32_t beside)
+{
+    lose_in_flight(f, config, queue, beside, 60, false);
 }
 
 /* The cut empties the queue: of W the part that is in it, of 10 to 35%. */
@@ -104,6 +116,41 @@ static void nscc_ack__cuts_by_what_empties_the_queue(void **state)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         lose_at_queue(f, &far_fabric, table[i].queue, 0);
         assert_near(packets(f), 60 * table[i].left, 0.5);
+    }
+}
+
+/* Of a flow that its own link bounds, not the window, the cut is of what is in flight. */
+static void nscc_ack__cuts_what_is_in_flight(void **state)
+{
+    static const struct {
+        unsigned in_flight;
+        double cut; /* packets */
+    } table[] = {{60, 60}, {40, 40}, {20, 20}, {10, 10}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        for (unsigned limited = 0; limited < 2; limited++) {
+            lose_in_flight(f, &far_fabric, 0.4, 0, table[i].in_flight, limited);
+            assert_near(packets(f), (limited ? 60 : table[i].cut) / 1.4, 1);
+        }
+}
+
+/* Where the link's rate is unknown packets leave faster than the window in an SRTT, for TCP's sake. */
+static void nscc_ack__pace_beside_tcp(void **state)
+{
+    static const struct mrd_cc_config hosts = {.base_rtt_ns = 100000, .allocator = &cc_alloc.ops};
+    struct cc_fixture *f = *state;
+
+    for (unsigned known = 0; known < 2; known++) {
+        struct mrd_cc_config config = hosts;
+
+        config.link_bps = known ? LINK_BPS : 0;
+        begin(f, "nscc", &config);
+        leave_slow_start(f, 60);
+        assert_near(f->cc.ops->pace(&f->cc), 0, 1e-9);
+        f->cc.queue_losses.gentle = 1;
+        assert_near(f->cc.ops->pace(&f->cc), known ? 1 : 1.25, 1e-9);
+        end(f);
     }
 }
 
@@ -392,6 +439,8 @@ int main(void)
         cmocka_unit_test(nscc_lost__first_flight),
         cmocka_unit_test(nscc_ack__cuts_for_a_queue_s_losses),
         cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
+        cmocka_unit_test(nscc_ack__cuts_what_is_in_flight),
+        cmocka_unit_test(nscc_ack__pace_beside_tcp),
         cmocka_unit_test(nscc_ack__grows_gently_after_it),
         cmocka_unit_test(nscc_ack__lost_beside_the_queue),
         cmocka_unit_test(nscc_ack__jumping_rtts_are_no_queue),
