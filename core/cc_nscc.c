@@ -561,7 +561,7 @@ static void settle(struct mrd_cc *cc, uint64_t rtt_min_ns, double queue_ns)
  * Returns what is cut for losses: what is in flight, as in RFC 5681, where the host's own link or the pace, not
  * the window, bounds it. A cut of the window would change nothing there, and a flow that fills the queue as fast
  * as it drains would keep all others out. An application that sends little keeps a share of the BDP, or where
- * the rate is unknown the start window.
+ * the rate is unknown the start window; and before anything is measured the cut is of the window.
  */
 static double in_flight_bytes(const struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
@@ -571,7 +571,9 @@ static double in_flight_bytes(const struct mrd_cc *cc, const struct mrd_cc_ack *
     if (rate_known(cc))
         least = constants(cc)->queue_loss_bdp * bdp_bytes(cc, ack->rtt_min_ns);
     bytes = greater(bytes, least);
-    return ack->limited || bytes > cc->cwnd_bytes ? cc->cwnd_bytes : bytes;
+    if (ack->limited || cc->measured_bps == 0 || bytes > cc->cwnd_bytes)
+        return cc->cwnd_bytes;
+    return bytes;
 }
 
 /*

@@ -71,13 +71,14 @@ static void nscc_ack__cuts_for_a_queue_s_losses(void **state)
 }
 
 /*
- * A window of 60 packets, `in_flight` of them an RTT, at a queue of `queue` base RTTs, which drops 4; `beside` of
- * them are not that queue's.
+ * A window of 60 packets, `in_flight` of them an RTT (0: not measured yet), at a queue of `queue` base RTTs, which
+ * drops 4; `beside` of them are not that queue's.
  */
 static void lose_in_flight(struct cc_fixture *f, const struct mrd_cc_config *config, double queue,
                            uint32_t beside, unsigned in_flight, bool limited)
 {
     uint64_t base_ns = config->base_rtt_ns;
+    unsigned sent = in_flight ? in_flight : 60;
 
     begin(f, "nscc", config);
     leave_slow_start(f, 60);
@@ -89,13 +90,18 @@ static void lose_in_flight(struct cc_fixture *f, const struct mrd_cc_config *con
     f->ack.rtt_ns = f->ack.srtt_ns = base_ns + f->ack.queue_ns;
     f->ack.acked_packets = f->ack.counted_packets = 1;
     f->ack.acked_bytes = PACKET;
-    acks(f, 2 * in_flight, 2);
+    acks(f, 40, 2);
+    acks(f, 2 * sent, 2);
     f->cc.rate.cur_bps = in_flight * PACKET * 8e9 / (double)f->ack.srtt_ns;
+    if (in_flight == 0) {
+        f->cc.rate.prev_bps = f->cc.measured_bps = 0;
+        f->cc.rate.started = false;
+    }
     f->ack.limited = limited;
     for (unsigned i = 0; i < 4; i++)
         mrd_cc_lost(&f->cc, i >= beside);
     lose(f, 4);
-    acks(f, 66 * in_flight / 60, 1.1);
+    acks(f, in_flight ? 66 * in_flight / 60 : 1, 1.1);
 }
 
 /* 60 packets at a queue of `queue` base RTTs, which drops some of them. */
@@ -133,6 +139,29 @@ static void nscc_ack__cuts_what_is_in_flight(void **state)
             lose_in_flight(f, &far_fabric, 0.4, 0, table[i].in_flight, limited);
             assert_near(packets(f), (limited ? 60 : table[i].cut) / 1.4, 1);
         }
+}
+
+/*
+ * Of an application that sends little the cut leaves a share of the BDP, or where the rate is unknown the start
+ * window; before anything is measured it is of the window.
+ */
+static void nscc_ack__cuts_no_trickle(void **state)
+{
+    static const double bdp = (double)BDP_BYTES / PACKET, start = (double)START / PACKET;
+    static const struct {
+        const struct mrd_cc_config *config;
+        unsigned in_flight; /* 0: not measured */
+        double cut;         /* packets */
+    } table[] = {{&far_fabric, 1, bdp / 16}, {&far_fabric, 2, 2},   {&far_fabric, 0, 60},
+                 {&sockets, 1, start},       {&sockets, 10, start}, {&sockets, 20, 20},
+                 {&sockets, 0, 60},          {&sockets, 60, 60}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        lose_in_flight(f, table[i].config, 0.4, 0, table[i].in_flight, false);
+        assert_near(packets(f), table[i].cut / 1.4, 1);
+        end(f);
+    }
 }
 
 /* Where the link's rate is unknown packets leave faster than the window in an SRTT, for TCP's sake. */
@@ -225,7 +254,10 @@ static void nscc_ack__jumping_rtts_are_no_queue(void **state)
     end(f);
 }
 
-/* Much is lost. The same jumps where a tenth of the link's rate comes through: a queue of a few packets there makes them. */
+/*
+ * Much is lost. The same jumps where a tenth of the link's rate comes through: a queue of a few packets there makes
+ * them.
+ */
 static void nscc_ack__jumps_of_a_short_queue(void **state)
 {
     static const uint64_t base_ns = 100000, least_ns = 110000, jump_ns = 20000;
@@ -440,6 +472,7 @@ int main(void)
         cmocka_unit_test(nscc_ack__cuts_for_a_queue_s_losses),
         cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
         cmocka_unit_test(nscc_ack__cuts_what_is_in_flight),
+        cmocka_unit_test(nscc_ack__cuts_no_trickle),
         cmocka_unit_test(nscc_ack__pace_beside_tcp),
         cmocka_unit_test(nscc_ack__grows_gently_after_it),
         cmocka_unit_test(nscc_ack__lost_beside_the_queue),
