@@ -125,9 +125,13 @@ double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return rate_times(cc, cc->rate_bps, (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns));
 }
 
-/* A mover's cap bounds what its queues hold, not what a long way does. */
-static void raise_cap(struct mrd_cc *cc, double rtt_ns)
+/*
+ * A mover's cap bounds what its queues hold, not what is on a long way, nor what late hosts keep waiting: the part of
+ * the mean RTT that is in none of the shortest of late.
+ */
+static void raise_cap(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
+    double rtt_ns = greater((double)ack->rtt_min_ns, (double)ack->srtt_ns - cc->delay_ns);
     double far = rtt_ns / constants(cc)->cap_rtt_ns;
     double bytes = constants(cc)->cap_bdp * cc->measured_bps * rtt_ns / 8e9;
 
@@ -168,7 +172,7 @@ static void measure_rate(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->measured_bps = rate->cur_bps > rate->prev_bps ? rate->cur_bps : rate->prev_bps;
     if (cc->config->link_bps == 0)
         cc->rate_bps = cc->measured_bps;
-    raise_cap(cc, (double)ack->rtt_min_ns);
+    raise_cap(cc, ack);
     rate->bytes = 0;
     rate->limited = false;
     rate->start_ns = ack->now_ns;

@@ -39,8 +39,8 @@
     /* RFC 7661 in spirit */                                                                       \
     X(cc, used_times,         2,        "a window grows up to so many times what is used")         \
     /* Behind queues of 3 BDP TCP makes 4 of one: less would leave us no part. */                  \
-    X(cc, cap_bdp,            4,        "measured BDPs: the mover's cap rises to it on a long way") \
-    X(cc, cap_rtt_ns,         1e6,      "ns: least RTT of a long way; less on shorter ones")       \
+    X(cc, cap_bdp,            4,        "measured BDPs: the mover's cap rises to it")              \
+    X(cc, cap_rtt_ns,         1e6,      "ns: RTT from which it does; to less on shorter ways")       \
     X(cc, timeout_factor,     0.5,      "factor of a cut by a timeout")
 
 #define MRD_TUNE_NSCC(X)                                                                           \

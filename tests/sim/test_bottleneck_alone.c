@@ -15,8 +15,8 @@ struct row {
 };
 
 /*
- * The windows of sockets and RDMA end at 512 KiB: of what is less than rate and round trip make, no
- * queue would come.
+ * The windows of sockets and RDMA end at 512 KiB, unless much more is on its way: of what is less than rate and round
+ * trip make, no queue would come.
  */
 /* clang-format off */
 static const struct row rows[] = {
@@ -41,6 +41,10 @@ static const struct row rows[] = {
     {10, 10, 100, 0.5, 0, SOCKETS, 20, 30, {0.96, 0.94}, {0.92, 0.9}, {0.02, 0.02}},
     {10, 10, 300, 0.1, 0, RDMA, 60, 60, {0.9, 0.87}, {0.86, 0.84}, {0.02, 0.04}},
     {10, 10, 300, 0.1, 0, SOCKETS, 60, 60, {0.95, 0.93}, {0.92, 0.9}, {0.02, 0.03}},
+    {5, 1, 500, 1, 1000, SOCKETS, 100, 100, {0.95, 0.93}, {0.92, 0.9}, {0.01, 0.01}},
+    {5, 1, 500, 1, 2000, SOCKETS, 100, 100, {0.65, 0.5}, {0.62, 0.48}, {0.01, 0.01}},
+    {5, 1, 500, 1, 2000, RDMA, 100, 100, {0.85, 0.73}, {0.82, 0.69}, {0.01, 0.01}},
+    {25, 1, 100, 2, 1000, SOCKETS, 100, 100, {0.7, 0.5}, {0.67, 0.48}, {0.01, 0.01}},
     {25, 4, 20, 0.5, 0, FABRIC, 10, 20, {0.81, 0.79}, {0.79, 0.76}, {0.01, 0.02}},
     {25, 4, 20, 0.5, 0, RDMA, 10, 20, {0.92, 0.87}, {0.89, 0.84}, {0.02, 0.02}},
     {25, 4, 20, 0.5, 0, SOCKETS, 10, 20, {0.96, 0.94}, {0.93, 0.9}, {0.03, 0.03}},

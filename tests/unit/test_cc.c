@@ -107,6 +107,43 @@ static void mrd_cc_count__rate_is_windowed(void **state)
     assert_near(f->cc.rate_bps, 3.2e9, 1e6);
 }
 
+/*
+ * A mover's cap ends where more is on its way: 4 of what is measured, less on short ways. What late hosts add to the
+ * round trip counts, but not a queue that stands.
+ */
+static void mrd_cc_count__cap_by_what_is_on_its_way(void **state)
+{
+    static const struct {
+        uint64_t rtt_min_ns, srtt_ns;
+        double delay_ns, cap; /* bytes in 100 us */
+    } table[] = {{1000000, 1000000, 0, 40},      {500000, 500000, 0, 10},
+                 {10000000, 10000000, 0, 400},   {100000, 2000000, 0, 80},
+                 {100000, 500000, 0, 10},        {100000, 5000000, 3000000, 80},
+                 {2000000, 5000000, 4000000, 80}};
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+        for (unsigned fast = 0; fast < 2; fast++) {
+            double bps = fast ? 100e9 : 1e9;
+            double bytes = table[i].cap * bps * 100000 / 8e9;
+
+            begin(f, "nscc", &sockets);
+            f->ack.rtt_min_ns = table[i].rtt_min_ns;
+            f->ack.srtt_ns = f->ack.rtt_ns = table[i].srtt_ns;
+            f->ack.acked_bytes = (uint32_t)(bps * (double)table[i].srtt_ns / 8e9);
+            f->cc.delay_ns = table[i].delay_ns;
+            for (unsigned k = 0; k < 4; k++) {
+                f->ack.now_ns += table[i].srtt_ns;
+                mrd_cc_count(&f->cc, &f->ack);
+            }
+            assert_near(f->cc.cap_bytes, bytes > CAP ? bytes : CAP, bytes / 1000);
+        }
+    begin(f, "nscc", &fabric);
+    f->ack.rtt_min_ns = f->ack.srtt_ns = MSEC_NS;
+    acks(f, 8, 8);
+    assert_near(f->cc.cap_bytes, MRD_CC_UNBOUNDED, 0);
+}
+
 /* An idle application says nothing about the way. */
 static void mrd_cc_count__idle_keeps_rate(void **state)
 {
@@ -328,6 +365,7 @@ int main(void)
         cmocka_unit_test(mrd_cc_bdp_bytes__link_or_start_window),
         cmocka_unit_test(mrd_cc_count__measures_delivered_rate),
         cmocka_unit_test(mrd_cc_count__rate_is_windowed),
+        cmocka_unit_test(mrd_cc_count__cap_by_what_is_on_its_way),
         cmocka_unit_test(mrd_cc_count__idle_keeps_rate),
         cmocka_unit_test(mrd_cc_may_grow__application_limited),
         cmocka_unit_test(mrd_cc_may_grow__not_right_after_loss),
