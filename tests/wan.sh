@@ -22,14 +22,16 @@ USAGE
 }
 
 build=build
-while (($# > 0)); do
+options=$(getopt -n wan.sh -o h -l build:,help -- "$@") || exit 2
+eval set -- "$options"
+while [[ $1 != -- ]]; do
     case $1 in
-        --build) build=${2:?--build takes a directory}; shift ;;
-        -h | --help) usage; exit ;;
-        *) printf "wan.sh: no option '%s'\n" "$1" >&2; exit 2 ;;
+    --build) build=$2; shift 2 ;;
+    *) usage; exit ;;
     esac
-    shift
 done
+shift
+(($# == 0)) || { echo "wan.sh: what is '$1'?" >&2; exit 2; }
 build=$(realpath -m "$build")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
