@@ -8,32 +8,45 @@ usage()
     cat <<'USAGE'
 Run mrd, mrd_forward and TCP over long ways, with real sockets, and compare them.
 
-usage: wan.sh [--build DIRECTORY]
+usage: wan.sh [--build DIRECTORY] [--only PART]...
 
   --build DIRECTORY  where all was built (default: build)
+  --only PART        this part, not all: alone or beside
   --help             print this text
 
 The way is a link between two network namespaces (tests/net/slow_link.c). Each line that is printed has what came
-through in 10 s, slow start included: TCP alone, mrd_perf's writes, TCP through mrd_forward, and mrd_perf and TCP at the
-same time; and the share of the packets there that the link dropped.
+through, slow start included, and the share of the packets there that the link dropped:
 
-TCP is iperf3's, with CUBIC if the kernel has it, else with the kernel's default. Four minutes. Needs root, namespaces,
+  alone    TCP alone, mrd_perf's writes, TCP through mrd_forward, and mrd_perf and TCP at the same time, 10 s each
+  beside   flows of mrd_perf and TCP connections at one queue, for 20 s, and each one's part of its fair share
+
+TCP is iperf3's, with CUBIC if the kernel has it, else with the kernel's default. Seven minutes. Needs root, namespaces,
 /dev/net/tun, iperf3 and jq. Exit status: 0 if all rows are within their bounds, 1 if not, 77 if something is missing
 here, 2 for a wrong option.
 USAGE
 }
 
-build=build
-options=$(getopt -n wan.sh -o h -l build:,help -- "$@") || exit 2
+readonly parts=(alone beside)
+build=build chosen=()
+options=$(getopt -n wan.sh -o h -l build:,only:,help -- "$@") || exit 2
 eval set -- "$options"
 while [[ $1 != -- ]]; do
     case $1 in
     --build) build=$2; shift 2 ;;
+    --only)
+        if [[ " ${parts[*]} " != *" $2 "* ]]; then
+            echo "wan.sh: --only takes one of ${parts[*]}, not '$2'" >&2
+            exit 2
+        fi
+        chosen+=("$2")
+        shift 2
+        ;;
     *) usage; exit ;;
     esac
 done
 shift
 (($# == 0)) || { echo "wan.sh: what is '$1'?" >&2; exit 2; }
+((${#chosen[@]} > 0)) || chosen=("${parts[@]}")
 build=$(realpath -m "$build")
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
@@ -90,12 +103,16 @@ way()
     done
 }
 
-# An iperf3, an mrd_perf at port 4800, and mrd_forward.
+# serve [MRD_PERFS]: an iperf3, so many mrd_perf at the ports from 4800 on, and mrd_forward.
 serve()
 {
+    local i servers=${1:-1}
+
     ip netns exec "$far" iperf3 -s >"$scratch/iperf3.log" 2>&1 &
-    ip netns exec "$far" "$build/tools/mrd_perf" write_bw -D 10 --forever --bind-address $far_address -p 4800 \
-        >"$scratch/perf-server.log" 2>&1 &
+    for ((i = 0; i < servers; i++)); do
+        ip netns exec "$far" "$build/tools/mrd_perf" write_bw -D 10 --forever --bind-address $far_address \
+            -p $((4800 + i)) >"$scratch/perf-server.log" 2>&1 &
+    done
     ip netns exec "$far" "$build/tools/mrd_forward" serve --listen $far_address:4900 --allow "$far_address:*" \
         >"$scratch/serve.log" 2>&1 &
     ip netns exec "$near" "$build/tools/mrd_forward" connect -L 6000:$far_address:5201 $far_address:4900 \
@@ -137,11 +154,18 @@ hundredths()
     printf '%d.%02d' $(($1 / 100)) $(($1 % 100))
 }
 
-# at_least WHAT VALUE LEAST UNIT
+# at_least WHAT VALUE LEAST UNIT, at_most WHAT VALUE MOST UNIT
 at_least()
 {
     (($2 >= $3)) && return
     echo "wan.sh: $1: $2 $4, and at least $3 are wanted" >&2
+    failed=1
+}
+
+at_most()
+{
+    (($2 <= $3)) && return
+    echo "wan.sh: $1: $2 $4, and at most $3 are wanted" >&2
     failed=1
 }
 
@@ -183,6 +207,58 @@ alone()
     alone_row '300 Mb/s, 20 ms, queue 0.2 BDP' 300 55 60
 }
 
+# parts_of RATE FILE: the least and the most of the rates in the file, in percent of that one.
+parts_of()
+{
+    sort -n "$2" |
+        awk -v rate="$1" '{ part = int($1 * 100 / rate) } NR == 1 { least = part } END { print least, part }'
+}
+
+# beside_row RTT_MS QUEUE MRDS TCPS LEAST_MRD LEAST_TCP MOST: QUEUE in tenths of the BDP, and the bounds in percent of
+# the fair share, which is the link's rate by the number of flows.
+beside_row()
+{
+    local rtt_ms=$1 queue=$2 mrds=$3 tcps=$4 mbit=240 seconds=20 clients=() name fair drops i
+    local mrd_least mrd_most tcp_least tcp_most
+
+    way "$(awk -v rtt="$rtt_ms" 'BEGIN { print rtt / 2 }')" $((mbit * 1000)) $((mbit * 125 * rtt_ms * queue / 10))
+    serve "$mrds"
+    dropped >/dev/null
+    for ((i = 0; i < mrds; i++)); do
+        direct $seconds -p $((4800 + i)) -t 64 >"$scratch/mrd.$i" &
+        clients+=($!)
+    done
+    tcp $seconds -P "$tcps" -c $far_address >"$scratch/tcp"
+    drops=$(dropped)
+    wait "${clients[@]}" || true
+    cat "$scratch"/mrd.? >"$scratch/mrd"
+    rm "$scratch"/mrd.?
+    fair=$((mbit / (mrds + tcps)))
+    read -r mrd_least mrd_most < <(parts_of $fair "$scratch/mrd")
+    read -r tcp_least tcp_most < <(parts_of $fair "$scratch/tcp")
+    name="$mbit Mb/s, $rtt_ms ms, queue $((queue / 10)).$((queue % 10)) BDP, $mrds mrd, $tcps TCP"
+    printf '%-44s mrd %s TCP %s Mb/s  of a fair share: mrd %s..%s, TCP %s..%s  dropped: %s%%\n' "$name" \
+        "$(paste -sd' ' "$scratch/mrd")" "$(paste -sd' ' "$scratch/tcp")" "$(hundredths "$mrd_least")" \
+        "$(hundredths "$mrd_most")" "$(hundredths "$tcp_least")" "$(hundredths "$tcp_most")" \
+        "$(hundredths "$drops")"
+    at_least "$name, least mrd" "$mrd_least" "$5" '% of its fair share'
+    at_least "$name, least TCP" "$tcp_least" "$6" '% of its fair share'
+    at_most "$name, most mrd" "$mrd_most" "$7" '% of its fair share'
+    at_most "$name, most TCP" "$tcp_most" "$7" '% of its fair share'
+}
+
+# The goal is each flow between 1/3 and 3 of its fair share. Behind 0.2 BDP of 5 ms, which are 20 packets, TCP does not
+# have that, nor always one connection beside four flows behind 0.2 BDP of 20 ms.
+beside()
+{
+    beside_row 5 2 1 1 33 12 300
+    beside_row 5 10 4 1 33 33 300
+    beside_row 20 2 4 1 33 20 300
+    beside_row 20 10 1 1 33 33 300
+    beside_row 20 20 1 4 33 33 300
+    beside_row 40 2 1 4 33 33 300
+}
+
 modprobe -q tcp_cubic 2>/dev/null || true
 if [[ " $(</proc/sys/net/ipv4/tcp_available_congestion_control) " == *' cubic '* ]]; then
     tcp_options=(-C cubic)
@@ -191,5 +267,10 @@ else
     tcp_options=()
     echo "TCP's congestion control: $(</proc/sys/net/ipv4/tcp_congestion_control), the kernel's default"
 fi
-alone
+for part in "${chosen[@]}"; do
+    case $part in
+    alone) alone ;;
+    beside) beside ;;
+    esac
+done
 exit $failed
