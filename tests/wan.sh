@@ -11,7 +11,7 @@ Run mrd, mrd_forward and TCP over long ways, with real sockets, and compare them
 usage: wan.sh [--build DIRECTORY] [--only PART]...
 
   --build DIRECTORY  where all was built (default: build)
-  --only PART        this part, not all: alone or beside
+  --only PART        this part, not all: alone, beside or policed
   --help             print this text
 
 The way is a link between two network namespaces (tests/net/slow_link.c). Each line that is printed has what came
@@ -19,14 +19,15 @@ through, slow start included, and the share of the packets there that the link d
 
   alone    TCP alone, mrd_perf's writes, TCP through mrd_forward, and mrd_perf and TCP at the same time, 10 s each
   beside   flows of mrd_perf and TCP connections at one queue, for 20 s, and each one's part of its fair share
+  policed  TCP alone and mrd_perf alone through a policer, which drops what is too fast and has no queue
 
-TCP is iperf3's, with CUBIC if the kernel has it, else with the kernel's default. Seven minutes. Needs root, namespaces,
+TCP is iperf3's, with CUBIC if the kernel has it, else with the kernel's default. Eight minutes. Needs root, namespaces,
 /dev/net/tun, iperf3 and jq. Exit status: 0 if all rows are within their bounds, 1 if not, 77 if something is missing
 here, 2 for a wrong option.
 USAGE
 }
 
-readonly parts=(alone beside)
+readonly parts=(alone beside policed)
 build=build chosen=()
 options=$(getopt -n wan.sh -o h -l build:,only:,help -- "$@") || exit 2
 eval set -- "$options"
@@ -79,7 +80,7 @@ end_all()
 trap 'end_all; rm -rf "$scratch"' EXIT
 trap 'exit 130' INT TERM
 
-# way DELAY_MS KBIT QUEUE_BYTES [LOSS]: of each way. TCP's buffers may grow to what it needs.
+# way DELAY_MS KBIT QUEUE_BYTES [LOSS] [OPTION OF slow_link...]: of each way. TCP's buffers may grow to what it needs.
 way()
 {
     local netns
@@ -259,6 +260,37 @@ beside()
     beside_row 40 2 1 4 33 33 300
 }
 
+# policed_row NAME KBIT LEAST MOST_DROPPED: in percent of the rate that is policed, and hundredths of a percent.
+policed_row()
+{
+    local alone mrd tcp_drops mrd_drops mbit=$(($2 / 1000))
+
+    serve
+    dropped >/dev/null
+    alone=$(tcp 8 -c $far_address)
+    tcp_drops=$(dropped)
+    mrd=$(direct 8 -p 4800)
+    mrd_drops=$(dropped)
+    printf '%-44s TCP %4d  mrd %4d Mb/s, %d%% and %d%%  dropped: TCP %s%%, mrd %s%%\n' "$1" "$alone" "$mrd" \
+        $((alone * 100 / mbit)) $((mrd * 100 / mbit)) "$(hundredths "$tcp_drops")" "$(hundredths "$mrd_drops")"
+    at_least "$1, mrd" "$mrd" $((mbit * $3 / 100)) Mb/s
+    at_most "$1, mrd drops" "$mrd_drops" "$4" 'hundredths of a percent'
+}
+
+# The goal is 0.9 of the rate and 3% dropped. mrd does not have both, and TCP has not the rate either; where the bucket
+# holds 8 packets both have less than half of it. The bounds are beyond what was measured.
+policed()
+{
+    way 1 600000 150000 -p 300000,12000
+    policed_row '300 of 600 Mb/s, 2 ms, bursts of 12 KB' 300000 15 900
+    way 1 600000 150000 -p 300000,120000
+    policed_row '300 of 600 Mb/s, 2 ms, bursts of 120 KB' 300000 15 900
+    way 5 600000 750000 -p 300000,12000
+    policed_row '300 of 600 Mb/s, 10 ms, bursts of 12 KB' 300000 12 900
+    way 5 600000 750000 -p 300000,120000
+    policed_row '300 of 600 Mb/s, 10 ms, bursts of 120 KB' 300000 40 600
+}
+
 modprobe -q tcp_cubic 2>/dev/null || true
 if [[ " $(</proc/sys/net/ipv4/tcp_available_congestion_control) " == *' cubic '* ]]; then
     tcp_options=(-C cubic)
@@ -271,6 +303,7 @@ for part in "${chosen[@]}"; do
     case $part in
     alone) alone ;;
     beside) beside ;;
+    policed) policed ;;
     esac
 done
 exit $failed
