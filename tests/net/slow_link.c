@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * slow_link [-p KBIT,BURST_BYTES] NETNS NETNS DELAY_MS KBIT QUEUE_BYTES [LOSS]: a link between two
- * network namespaces, named as ip-netns(8) does, that is slow and far: the interface "slow" in each.
- * Each way has that rate and delay, a queue that drops what finds it full, and loses that share of
- * the packets. For kernels that have no netem. Ends by a signal, or with what started it; until then
- * the namespaces stay.
+ * slow_link [-o] [-p KBIT,BURST_BYTES] NETNS NETNS DELAY_MS KBIT QUEUE_BYTES [LOSS]: a link between
+ * two network namespaces, named as ip-netns(8) does, that is slow and far: the interface "slow" in
+ * each. Each way has that rate and delay, a queue that drops what finds it full, and loses that share
+ * of the packets. For kernels that have no netem. Ends by a signal, or with what started it; until
+ * then the namespaces stay.
  *
+ *   -o  for links that are fast: takes what the kernel has not cut into packets yet, up to 64 KiB of
+ *       TCP or UDP, and delivers it so. Counts it as the packets that it is on a link, with their
+ *       headers, but drops or loses all of them together. Linux 6.2 and later
  *   -p  behind the queue, each way has a policer: a token bucket of that rate and depth, which drops
  *       what finds too few tokens
  *
@@ -16,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/virtio_net.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -30,8 +34,17 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Younger than some headers: Linux 6.2. */
+#ifndef TUN_F_USO4
+#define TUN_F_USO4 0x20
+#define TUN_F_USO6 0x40
+#endif
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5
+#endif
+
 enum {
-    PACKET_BYTES = 1500,
+    PACKET_BYTES = sizeof(struct virtio_net_hdr) + 65535,
     RING_BYTES = 64 << 20, /* what a way holds at most */
     BATCH = 256,           /* packets that are taken from one way before the other has its turn */
     MS_NS = 1000000,
@@ -59,6 +72,7 @@ struct way {
 static uint64_t delay_ns, ps_a_byte, queue_ns;
 static uint64_t policed_ps_a_byte, burst_ns; /* 0: no policer */
 static double loss;
+static bool offload;
 static volatile sig_atomic_t asked;
 
 static void give_up(const char *what)
@@ -87,9 +101,13 @@ static uint64_t later(uint64_t a, uint64_t b)
 
 static int open_in(const char *netns)
 {
+    const unsigned long offloads =
+        TUN_F_CSUM | TUN_F_TSO4 | TUN_F_TSO6 | TUN_F_TSO_ECN | TUN_F_USO4 | TUN_F_USO6;
     struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI, .ifr_name = "slow"};
     char path[256];
 
+    if (offload)
+        request.ifr_flags |= IFF_VNET_HDR;
     snprintf(path, sizeof(path), "/run/netns/%s", netns);
     int space = open(path, O_RDONLY | O_CLOEXEC);
     if (space < 0 || setns(space, CLONE_NEWNET) != 0)
@@ -98,6 +116,8 @@ static int open_in(const char *netns)
     int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || ioctl(fd, TUNSETIFF, &request) != 0)
         give_up("/dev/net/tun");
+    if (offload && ioctl(fd, TUNSETOFFLOAD, offloads) != 0)
+        give_up("/dev/net/tun takes no packets of UDP together");
     return fd;
 }
 
@@ -128,24 +148,49 @@ static bool passes(struct way *w, uint64_t now_ns, uint64_t bytes)
     return true;
 }
 
+/* How many bytes this is on a link, and packets. */
+static uint64_t on_link(const uint8_t *bytes, size_t len, uint64_t *packets)
+{
+    enum { TCP_OFFSET = 12, UDP_HEADER = 8 }; /* where a TCP header has its length in words */
+    struct virtio_net_hdr h;
+
+    *packets = 1;
+    if (!offload)
+        return len;
+    memcpy(&h, bytes, sizeof(h));
+    bytes += sizeof(h);
+    len -= sizeof(h);
+    if (h.gso_type == VIRTIO_NET_HDR_GSO_NONE || h.gso_size == 0 ||
+        len <= h.csum_start + (size_t)TCP_OFFSET)
+        return len;
+    size_t headers = h.csum_start + (size_t)UDP_HEADER;
+    if (h.gso_type != VIRTIO_NET_HDR_GSO_UDP_L4)
+        headers = h.csum_start + (size_t)(bytes[h.csum_start + TCP_OFFSET] >> 4) * 4;
+    if (len <= headers)
+        return len;
+    *packets = (len - headers + h.gso_size - 1) / h.gso_size;
+    return len + (*packets - 1) * headers;
+}
+
 /* Takes the packet that stands at w->in. */
 static void take_one(struct way *w, size_t len, uint64_t now_ns)
 {
     struct packet *p = packet_at(w, w->in);
-    uint64_t begin_ns = later(w->free_ns, now_ns), bytes = len;
+    uint64_t begin_ns = later(w->free_ns, now_ns), packets,
+             bytes = on_link(p->bytes, len, &packets);
 
-    w->came++;
+    w->came += packets;
     if (begin_ns - now_ns > queue_ns || w->in - w->out > RING_BYTES - 2 * ROOM_BYTES) {
-        w->dropped++;
+        w->dropped += packets;
         return;
     }
     if (loss > 0 && drand48() < loss) {
-        w->lost++;
+        w->lost += packets;
         return;
     }
     w->free_ns = begin_ns + ns_of(bytes, ps_a_byte);
     if (!passes(w, w->free_ns, bytes)) {
-        w->dropped++;
+        w->dropped += packets;
         return;
     }
     p->due_ns = w->free_ns + delay_ns;
@@ -208,7 +253,7 @@ static uint64_t ps_a_byte_at(const char *kbit)
 
 static int usage(void)
 {
-    fprintf(stderr, "usage: slow_link [-p KBIT,BURST_BYTES] NETNS NETNS DELAY_MS KBIT "
+    fprintf(stderr, "usage: slow_link [-o] [-p KBIT,BURST_BYTES] NETNS NETNS DELAY_MS KBIT "
                     "QUEUE_BYTES [LOSS]\n");
     return 2;
 }
@@ -220,7 +265,11 @@ int main(int argc, char **argv)
     sigset_t none, usr1;
     int option;
 
-    while ((option = getopt(argc, argv, "p:")) != -1) {
+    while ((option = getopt(argc, argv, "op:")) != -1) {
+        if (option == 'o') {
+            offload = true;
+            continue;
+        }
         const char *burst = option == 'p' ? strchr(optarg, ',') : NULL;
         if (burst == NULL)
             return usage();
