@@ -11,7 +11,7 @@ Run mrd, mrd_forward and TCP over long ways, with real sockets, and compare them
 usage: wan.sh [--build DIRECTORY] [--only PART]...
 
   --build DIRECTORY  where all was built (default: build)
-  --only PART        this part, not all: alone, beside or policed
+  --only PART        this part, not all: alone, beside, policed or fast
   --help             print this text
 
 The way is a link between two network namespaces (tests/net/slow_link.c). Each line that is printed has what came
@@ -20,6 +20,7 @@ through, slow start included, and the share of the packets there that the link d
   alone    TCP alone, mrd_perf's writes, TCP through mrd_forward, and mrd_perf and TCP at the same time, 10 s each
   beside   flows of mrd_perf and TCP connections at one queue, for 20 s, and each one's part of its fair share
   policed  TCP alone and mrd_perf alone through a policer, which drops what is too fast and has no queue
+  fast     TCP and mrd_perf's writes of 1 MiB at 10 Gb/s, the client on one core; CPU time of both ends and the link
 
 TCP is iperf3's, with CUBIC if the kernel has it, else with the kernel's default. Eight minutes. Needs root, namespaces,
 /dev/net/tun, iperf3 and jq. Exit status: 0 if all rows are within their bounds, 1 if not, 77 if something is missing
@@ -27,7 +28,7 @@ here, 2 for a wrong option.
 USAGE
 }
 
-readonly parts=(alone beside policed)
+readonly parts=(alone beside policed fast)
 build=build chosen=()
 options=$(getopt -n wan.sh -o h -l build:,only:,help -- "$@") || exit 2
 eval set -- "$options"
@@ -53,7 +54,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/common.sh
 source tools/common.sh
 die_status=77
-need iperf3 jq ip
+need iperf3 jq ip taskset
 for program in tools/mrd_perf tools/mrd_forward tests/net/slow_link; do
     [[ -x $build/$program ]] || die "no $build/$program: build it first"
 done
@@ -110,9 +111,11 @@ serve()
     local i servers=${1:-1}
 
     ip netns exec "$far" iperf3 -s >"$scratch/iperf3.log" 2>&1 &
+    tcp_server=$!
     for ((i = 0; i < servers; i++)); do
         ip netns exec "$far" "$build/tools/mrd_perf" write_bw -D 10 --forever --bind-address $far_address \
             -p $((4800 + i)) >"$scratch/perf-server.log" 2>&1 &
+        mrd_server=$!
     done
     ip netns exec "$far" "$build/tools/mrd_forward" serve --listen $far_address:4900 --allow "$far_address:*" \
         >"$scratch/serve.log" 2>&1 &
@@ -124,13 +127,13 @@ serve()
 # Each prints Mb/s, tcp() that of each connection. tcp SECONDS OPTION..., direct SECONDS OPTION...
 tcp()
 {
-    ip netns exec "$near" iperf3 -J "${tcp_options[@]}" -t "$@" 2>/dev/null |
+    ip netns exec "$near" "${core[@]}" iperf3 -J "${tcp_options[@]}" -t "$@" 2>/dev/null |
         jq '.end.streams // [] | map(.receiver.bits_per_second / 1e6 | floor) | if . == [] then 0 else .[] end'
 }
 
 direct()
 {
-    ip netns exec "$near" "$build/tools/mrd_perf" write_bw --out_json -F --bind-address $near_address \
+    ip netns exec "$near" "${core[@]}" "$build/tools/mrd_perf" write_bw --out_json -F --bind-address $near_address \
         -D "$@" $far_address 2>"$scratch/perf.log" | jq '.bw_gbps * 1000 | floor'
 }
 
@@ -291,6 +294,46 @@ policed()
     policed_row '300 of 600 Mb/s, 10 ms, bursts of 120 KB' 300000 40 600
 }
 
+# The CPU time that a process has had, in hundredths of a second.
+cpu_of()
+{
+    awk -v hertz="$(getconf CLK_TCK)" '{ sub(/.*\) /, ""); print int(($12 + $13) * 100 / hertz) }' "/proc/$1/stat"
+}
+
+# fast_one NAME SERVER COMMAND...: what the command measures, and the CPU time of the client, the server and the link.
+fast_one()
+{
+    local name=$1 server=$2 before link_before client TIMEFORMAT='%U %S'
+
+    before=$(cpu_of "$server")
+    link_before=$(cpu_of "$link")
+    { time "${@:3}" >"$scratch/rate" 2>/dev/null; } 2>"$scratch/time"
+    client=$(awk '{ print int(($1 + $2) * 100) }' "$scratch/time")
+    rate=$(<"$scratch/rate")
+    printf '%-44s %-4s %5d Mb/s  CPU time: client %s s, server %s s, link %s s  dropped: %s%%\n' \
+        '10 Gb/s, 20 ms, queue 1 BDP, client on 1 core' "$name" "$rate" "$(hundredths "$client")" \
+        "$(hundredths $(($(cpu_of "$server") - before)))" "$(hundredths $(($(cpu_of "$link") - link_before)))" \
+        "$(hundredths "$(dropped)")"
+}
+
+fast()
+{
+    if [[ $(printf '%s\n' 6.2 "$(uname -r)" | sort -V | head -n 1) != 6.2 ]]; then
+        echo 'wan.sh: no Linux 6.2: the link cannot take packets of UDP together, and is too slow for 10 Gb/s' >&2
+        return
+    fi
+    way 10 10000000 25000000 -o
+    serve
+    core=(taskset -c 0)
+    dropped >/dev/null
+    fast_one TCP "$tcp_server" tcp 10 -c $far_address
+    fast_one mrd "$mrd_server" direct 10 -p 4800 -s 1M -t 64
+    core=()
+    # With fewer the ends and the link share cores.
+    (($(nproc) < 3)) || at_least '10 Gb/s, mrd' "$rate" 1000 Mb/s
+}
+
+core=()
 modprobe -q tcp_cubic 2>/dev/null || true
 if [[ " $(</proc/sys/net/ipv4/tcp_available_congestion_control) " == *' cubic '* ]]; then
     tcp_options=(-C cubic)
@@ -304,6 +347,7 @@ for part in "${chosen[@]}"; do
     alone) alone ;;
     beside) beside ;;
     policed) policed ;;
+    fast) fast ;;
     esac
 done
 exit $failed
