@@ -135,17 +135,17 @@ ask ::1 6004
 # A SOCKS client that sends greeting, request and data in one segment.
 ask 127.0.0.1 6010 '\5\1\0''\5\1\0\1\x7f\0\0\1\x1b\x58' 12
 
-# A target whose backlog is full is waited for, as long as for any other.
+# A target whose backlog is full is waited for, as long as for any other. Its socket is a file before it listens.
 if echo 2 2>/dev/null >/proc/sys/net/core/somaxconn; then
     start slow "$streams" serve "$scratch/echo.sock" -
-    wait_until 10 test -S echo.sock || fail_with slow 'no unix socket'
+    wait_until 10 listens_unix "$scratch/echo.sock" || fail_with slow 'no unix socket'
     echo 4096 >/proc/sys/net/core/somaxconn
     kill -STOP "$slow_pid"
     timeout 60 "$streams" drive 127.0.0.1 6003 18 20 1 0 >out 2>err &
     drive=$!
     sleep 1
     kill -CONT "$slow_pid"
-    wait $drive || fail 'a target whose backlog was full'
+    wait $drive || fail_with server 'a target whose backlog was full'
     kill -STOP "$slow_pid"
     for ((i = 0; i < 5; i++)); do
         exec {fd}<>/dev/tcp/127.0.0.1/6003

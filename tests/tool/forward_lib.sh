@@ -62,6 +62,11 @@ listens()
     [[ -n $(ss -Hltn "sport = :$1") ]]
 }
 
+listens_unix()
+{
+    [[ $(ss -Hlxn src "unix:$1") == *LISTEN* ]]
+}
+
 # stop NAME: and it must end well.
 stop()
 {
