@@ -126,8 +126,8 @@ double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * A mover's cap bounds what its queues hold, not what is on a long way, nor what late hosts keep waiting: the part of
- * the mean RTT that is in none of the shortest of late.
+ * A mover's cap bounds what its queues hold, not what is on a long way, nor what late hosts keep waiting: what
+ * the mean RTT has beyond the shortest of late. A queue that stands is in those, too (delay_ns).
  */
 static void raise_cap(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
