@@ -145,7 +145,8 @@ static bool at_tail(const struct mrd_tx_half *tx)
 
 /*
  * Retransmit a packet on another path. `twice`: a second copy follows on a third path, when the
- * caller has room for it.
+ * caller has room for it. Where there is only one path, it would meet what the first met: a policer, or a short queue,
+ * that has just dropped. After a timeout it follows all the same.
  */
 static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
                    struct mrd_tx_out *o)
@@ -165,7 +166,7 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
     e->stats.retx_packets++;
     peer->count.packets_retransmitted++;
     mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, old), false, o);
-    tx->probes.copy_due = twice;
+    tx->probes.copy_due = twice && (tx->paths.num > 1 || mrd_loss_timed_out(&tx->loss));
     tx->probes.copy_psn = rec->psn;
 }
 

@@ -151,6 +151,42 @@ static void mrd_engine_tx__tail_is_repeated_on_two_paths(void **state)
     }
 }
 
+/* The one path just dropped it: a second copy would be one packet too many there. */
+static void mrd_engine_tx__one_path_gets_no_copy(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_config(p);
+    p->config.paths = p->config.mover.paths = 1;
+    pair_open(p);
+    lose_one_of_four(p);
+    run_until_repeated(p);
+    assert_int_equal(p->end[1].num_inbox, 1);
+    assert_int_equal(pair_head(&p->end[1].inbox[0]).psn, 2);
+    /* Nor does a probe of a full window: all its acks are lost. */
+    pair_settle(p, p->now + MRD_SEC);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(p, 0), 1);
+    p->end[1].num_inbox = 0;
+    while (!p->end[0].e->stats.retx_tail) {
+        p->now += PAIR_HOP_NS;
+        pair_turn(p, 0);
+    }
+    assert_int_equal(p->end[0].e->stats.retx_copy, 0);
+    /* After a timeout two tries are better than one. */
+    p->end[1].num_inbox = 0;
+    while (!p->end[0].e->stats.retx_timeout) {
+        p->now += PAIR_HOP_NS;
+        pair_turn(p, 0);
+        p->end[1].num_inbox = 0;
+    }
+    pair_turn(p, 0);
+    assert_int_equal(p->end[0].e->stats.retx_copy, 1);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_end(p);
+}
+
 /* A copy that is due may find that its packet was acked meanwhile: then there is none. */
 static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
 {
@@ -305,6 +341,7 @@ int main(void)
         cmocka_unit_test(mrd_engine_rx__end_of_a_long_message_is_acked_at_once),
         cmocka_unit_test(mrd_engine_rx__end_of_a_short_message_waits_for_the_call),
         cmocka_unit_test(mrd_engine_tx__tail_is_repeated_on_two_paths),
+        cmocka_unit_test(mrd_engine_tx__one_path_gets_no_copy),
         cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
         cmocka_unit_test(mrd_engine_rx__completing_ack_goes_on_two_paths),
         cmocka_unit_test(mrd_engine_tx__last_packet_asks_for_an_ack),
