@@ -143,10 +143,16 @@ static bool at_tail(const struct mrd_tx_half *tx)
     return mrd_list_empty(&tx->txqs) && mrd_tx_full_window(tx);
 }
 
+/* Do packets leave on more than one path? */
+static bool has_paths(const struct mrd_tx_half *tx)
+{
+    return tx->paths.num > 1 && !tx->spray.ops->one_path;
+}
+
 /*
  * Retransmit a packet on another path. `twice`: a second copy follows on a third path, when the
- * caller has room for it. Where there is only one path, it would meet what the first met: a policer, or a short queue,
- * that has just dropped. After a timeout it follows all the same.
+ * caller has room for it. On one path it would meet what dropped the packet: a policer, or a short
+ * queue. After a timeout it follows all the same.
  */
 static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
                    struct mrd_tx_out *o)
@@ -166,7 +172,7 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
     e->stats.retx_packets++;
     peer->count.packets_retransmitted++;
     mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, tx, old), false, o);
-    tx->probes.copy_due = twice && (tx->paths.num > 1 || mrd_loss_timed_out(&tx->loss));
+    tx->probes.copy_due = twice && (has_paths(tx) || mrd_loss_timed_out(&tx->loss));
     tx->probes.copy_psn = rec->psn;
 }
 

@@ -152,14 +152,10 @@ static void mrd_engine_tx__tail_is_repeated_on_two_paths(void **state)
 }
 
 /* The one path just dropped it: a second copy would be one packet too many there. */
-static void mrd_engine_tx__one_path_gets_no_copy(void **state)
+static void one_path_gets_no_copy(struct pair *p)
 {
     enum { MANY_TURNS = 1000000 };
-    struct pair *p = &pair;
 
-    (void)state;
-    pair_config(p);
-    p->config.paths = p->config.mover.paths = 1;
     pair_open(p);
     lose_one_of_four(p);
     run_until_repeated(p);
@@ -188,6 +184,20 @@ static void mrd_engine_tx__one_path_gets_no_copy(void **state)
     assert_int_equal(p->end[0].e->stats.retx_copy, 1);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
+}
+
+static void mrd_engine_tx__one_path_gets_no_copy(void **state)
+{
+    struct pair *p = &pair;
+
+    (void)state;
+    pair_config(p);
+    p->config.paths = p->config.mover.paths = 1;
+    one_path_gets_no_copy(p);
+    /* Many, of which one is used. */
+    pair_config(p);
+    p->config.spray = "single";
+    one_path_gets_no_copy(p);
 }
 
 /* A copy that is due may find that its packet was acked meanwhile: then there is none. */
