@@ -138,6 +138,38 @@ static void sim_losses__random_loss_rate_stays(void **state)
     }
 }
 
+/*
+ * The same where the window that fills the links is 35 or 140 packets, and a sawtooth of random losses would hold
+ * it at 10 to 20. In parts of the links' rate.
+ */
+static void sim_losses__random_loss_on_slow_links_rate_stays(void **state)
+{
+    static const struct {
+        uint64_t rate_bps, ppm;
+        double least;
+    } table[] = {{500000000, 15000, 0.76},  {500000000, 30000, 0.69},  {500000000, 50000, 0.63},
+                 {2000000000, 15000, 0.76}, {2000000000, 30000, 0.67}, {2000000000, 50000, 0.62}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        struct sim_world *w = world(100 * USEC_NS, table[i].rate_bps, LINKS);
+        struct pump pump;
+
+        change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
+        pump_start(&pump, w, HOST_0, HOST_1);
+        pump_run_one(&pump, 300 * MSEC_NS);
+
+        double share =
+            pump_run_one(&pump, 300 * MSEC_NS) * 1e9 / ((double)table[i].rate_bps * LINKS);
+
+        test_check(test_seed(), share >= table[i].least,
+                   "%llu bit/s a link, %llu ppm lost: %.3f of the rate",
+                   (unsigned long long)table[i].rate_bps, (unsigned long long)table[i].ppm, share);
+        pump_stop(&pump);
+        sim_world_destroy(w);
+    }
+}
+
 /* Down for 1 ms of each 10 ms: all of a window is lost at once. */
 static void sim_losses__flapping_link_rate_stays(void **state)
 {
@@ -286,6 +318,7 @@ int main(void)
         cmocka_unit_test(sim_losses__bursts_of_loss_rate_stays),
         cmocka_unit_test(sim_losses__bursts_of_loss_a_test_ends),
         cmocka_unit_test(sim_losses__random_loss_rate_stays),
+        cmocka_unit_test(sim_losses__random_loss_on_slow_links_rate_stays),
         cmocka_unit_test(sim_losses__flapping_link_rate_stays),
         cmocka_unit_test(sim_losses__longer_way_and_little_loss_rate_stays),
         cmocka_unit_test(sim_losses__shared_policer_nobody_starves),
