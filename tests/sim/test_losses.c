@@ -139,8 +139,8 @@ static void sim_losses__random_loss_rate_stays(void **state)
 }
 
 /*
- * The same where the window that fills the links is 35 or 140 packets, and a sawtooth of random losses would hold
- * it at 10 to 20. In parts of the links' rate.
+ * Lost from the start, where a window of 35 or 140 packets fills the links. One that a tenth is cut of for each loss
+ * stays at sqrt(2 / (0.1 p)) packets, 20 at p = 5%, or less. In parts of the links' rate.
  */
 static void sim_losses__random_loss_on_slow_links_rate_stays(void **state)
 {
