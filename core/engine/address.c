@@ -3,7 +3,7 @@
 #include "core/engine/address.h"
 
 #include "core/engine/answer.h"
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/seq.h"
 
 /*

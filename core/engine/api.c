@@ -3,11 +3,14 @@
 #include <errno.h>
 
 #include "core/engine/answer.h"
-#include "core/engine/contact.h"
+#include "core/engine/complete.h"
+#include "core/engine/half.h"
 #include "core/engine/handle.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
-#include "core/engine/rx.h"
+#include "core/engine/respond.h"
+#include "core/engine/rx_place.h"
+#include "core/engine/want.h"
 
 enum { RD_ATOMIC_DEFAULT = 16 }; /* as many RDMA adapters have */
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Receives of queue pairs: taken for messages, given back, completed. */
-#include "core/engine/message.h"
+#include "core/engine/complete.h"
+
 #include "core/engine/query.h"
-#include "core/engine/rx.h"
+#include "core/engine/want.h"
 
 struct mrd_recv *mrd_rx_take_recv(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {

@@ -12,6 +12,7 @@
 
 #include "core/engine/address.h"
 #include "core/engine/answer.h"
+#include "core/engine/half.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 #include "core/seq.h"

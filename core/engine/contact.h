@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Peers: who is who (contact.c), and the life of their entries and halves (half.c).
- *
- * A packet's peer is found by mrd_contact_identify() or mrd_contact_ack(); work begins with
- * mrd_half_open_peer() and mrd_half_open_tx(). A half ends with all that hangs on it.
- */
+/* Who is who: the peer and the space that a packet belongs to. */
 #ifndef MRD_CORE_ENGINE_CONTACT_H
 #define MRD_CORE_ENGINE_CONTACT_H
 
@@ -25,82 +20,5 @@ void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
 /* A CHALLENGE came. */
 void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *head,
                            const struct mrd_rx_packet *packet);
-
-/*
- * The entry of an address, made if there is none; NULL: the table is full, and nobody in it
- * is idle.
- */
-struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr);
-/* One more entry, whoever else is at that address; NULL likewise. */
-struct mrd_peer *mrd_half_add_peer(struct mrd_engine *e, const struct mrd_addr *addr);
-/* The send half, begun now if there is none or if the old one idled too long. */
-struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer);
-/* Sizes between which the path's MTU is searched. */
-struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mrd_peer *peer);
-/* Another tx->pmtu.payload was found: what follows from it. */
-void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx);
-/* From now on no packet to the peer carries more. Packets that have a PSN keep their size. */
-void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
-/* The mover sent none of a packet, as the route takes only so many now. */
-void mrd_half_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes);
-/* A packet last sent on the path is lost. */
-void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index);
-/*
- * A space without packets, under the next epoch. `inc`: whom it speaks to; 0: whoever
- * answers first.
- */
-void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc);
-/* End the send half: its messages fail with `status`. */
-void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status);
-/* End the receive half: half-received messages fail. `state`: of the space from now on. */
-void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space_state state);
-/*
- * Forget the peer's space if it was silent for so long that nothing of it can still be on its way.
- */
-void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer);
-/*
- * A pool is empty: end what is over and was not looked at yet. Not more often than
- * every MRD_RECLAIM_NS.
- */
-void mrd_half_reclaim(struct mrd_engine *e);
-/*
- * Looks at some of the peers that are awake, so that each is looked at once in MRD_SWEEP_NS or so
- * while calls are made: ends halves whose time is over, and lets peers rest.
- */
-void mrd_half_sweep(struct mrd_engine *e);
-/* Tells the user what became of the peer. It is watched no more: that is all that a watch is for. */
-void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type);
-/* Asks the peer whether it is there and still holds our space, if nothing in flight does. */
-void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer);
-/* The entry that speaks since that one gave way, wherever it is now; NULL: there is none. */
-struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer *peer);
-/* The latest mrd_peer.failed_ns of those that it gave way to, one after the other; 0: none failed. */
-uint64_t mrd_half_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer);
-/* The peer told something of our packets: they get there, and it answers. */
-void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer);
-/* The peer did not answer for too long: both directions end. */
-void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer);
-/*
- * The peer does not know our space any more: our work to it ends. An event tells it if work or
- * receives were lost.
- */
-void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost);
-/*
- * The peer had no room for us for as long as first contact lasts: our work to it ends, and so does a
- * watch, with an event.
- */
-void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer);
-/*
- * At their address `to` speaks with the peer: it is found there from now on. A watch goes on by it, and so
- * does work that was posted to the entry `peer` while that only asked; what was sent ends.
- */
-void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to);
-/* The peer closed: what it did not ack by now it never will. */
-void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer);
-/*
- * Does it hold here what only the peer can release: half messages, what is held back or reserved,
- * refused PSNs?
- */
-bool mrd_half_is_owed(const struct mrd_peer *peer);
 
 #endif

@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of peers and of their halves: when they begin and end, and what ends with them. */
+#include "core/engine/half.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "core/engine/answer.h"
-#include "core/engine/contact.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
-#include "core/engine/rx.h"
+#include "core/engine/request.h"
+#include "core/engine/rx_flow.h"
+#include "core/engine/tx_flow.h"
+#include "core/engine/txq.h"
+#include "core/engine/want.h"
 
 enum {
     FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA, /* data fills half of it */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address handles: which entry their messages go by, and what they await. */
+#include "core/engine/handle.h"
+
 #include <string.h>
 
 #include "core/engine/answer.h"
-#include "core/engine/contact.h"
-#include "core/engine/handle.h"
+#include "core/engine/half.h"
 
 /* mrd_ah_impl.start_ns and mrd_flow_tx.start_ns from the first message on. */
 enum { BEGUN = 1 };

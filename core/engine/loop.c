@@ -3,9 +3,9 @@
  * The turn of a caller: it begins, the receive queue was empty, what is due; and news of the mover.
  */
 #include "core/engine/answer.h"
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/message.h"
-#include "core/engine/rx.h"
+#include "core/engine/rx_ack.h"
 #include "core/engine/timer.h"
 
 void mrd_engine_begin(struct mrd_engine *e, uint64_t now_ns)

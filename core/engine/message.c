@@ -4,6 +4,10 @@
 
 #include <assert.h>
 
+#include "core/engine/request.h"
+#include "core/engine/tx_flow.h"
+#include "core/engine/txq.h"
+#include "core/engine/want.h"
 #include "core/seq.h"
 
 /* The record of a response goes. */

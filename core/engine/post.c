@@ -3,10 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/handle.h"
-#include "core/engine/message.h"
 #include "core/engine/query.h"
+#include "core/engine/request.h"
+#include "core/engine/tx_flow.h"
+#include "core/engine/txq.h"
+#include "core/engine/want.h"
 
 /* A queue pair in error takes requests and gives them back at once, as libibverbs does. */
 static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics at their requester; fences: what is held back until they are answered. */
-#include "core/engine/message.h"
+#include "core/engine/request.h"
 
 #include <assert.h>
+
+#include "core/engine/tx_flow.h"
+#include "core/engine/txq.h"
 
 static struct mrd_msg *first_held(struct mrd_qp_impl *qp)
 {

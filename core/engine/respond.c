@@ -7,12 +7,15 @@
  * there, a read as its packets leave. In ordered mode a request waits for its turn
  * (mrd_turns.responses).
  */
+#include "core/engine/respond.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/message.h"
-#include "core/engine/rx.h"
+#include "core/engine/receive.h"
+#include "core/engine/txq.h"
 
 static bool is_read(const struct mrd_response *r)
 {

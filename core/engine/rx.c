@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received packets: data into its place, the rest to where it is dealt with. */
-#include "core/engine/rx.h"
-
 #include <string.h>
 
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/grant.h"
+#include "core/engine/half.h"
+#include "core/engine/receive.h"
+#include "core/engine/rx_ack.h"
+#include "core/engine/rx_place.h"
+#include "core/engine/rx_plan.h"
 #include "core/engine/timer.h"
 #include "core/seq.h"
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received acks, and losses: what they mean for records, paths and windows. */
+#include "core/engine/rx_ack.h"
+
 #include "core/engine/address.h"
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/message.h"
-#include "core/engine/rx.h"
 #include "core/seq.h"
 
 enum {

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whom a received message is for, and the receive that it takes: in ordered mode by its number. */
+#include "core/engine/rx_bind.h"
+
 #include <string.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/complete.h"
+#include "core/engine/half.h"
 #include "core/engine/message.h"
-#include "core/engine/rx.h"
+#include "core/engine/receive.h"
+#include "core/engine/request.h"
+#include "core/engine/rx_flow.h"
 #include "core/seq.h"
 
 /* Pending records, and records of responses, kept for messages that are next in order. */

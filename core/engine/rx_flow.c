@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of a received message; in ordered mode in its turn. */
+#include "core/engine/rx_flow.h"
+
+#include "core/engine/complete.h"
 #include "core/engine/message.h"
-#include "core/engine/rx.h"
 #include "core/seq.h"
 
 void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)

@@ -1,11 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Received parts: placement, ABORTs, refusals. */
+#include "core/engine/rx_place.h"
+
 #include <assert.h>
 #include <string.h>
 
+#include "core/engine/complete.h"
 #include "core/engine/message.h"
 #include "core/engine/query.h"
-#include "core/engine/rx.h"
+#include "core/engine/receive.h"
+#include "core/engine/request.h"
+#include "core/engine/respond.h"
+#include "core/engine/rx_bind.h"
+#include "core/engine/rx_flow.h"
+#include "core/engine/txq.h"
+#include "core/engine/want.h"
 #include "core/sge.h"
 
 enum {

@@ -3,10 +3,13 @@
  * Straight receive: where the payloads of a burst should go, and whether what came there is what
  * was predicted.
  */
+#include "core/engine/rx_plan.h"
+
 #include <assert.h>
 #include <string.h>
 
-#include "core/engine/rx.h"
+#include "core/engine/receive.h"
+#include "core/engine/rx_place.h"
 #include "core/seq.h"
 
 static uint32_t least(uint32_t a, uint32_t b)

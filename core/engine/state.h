@@ -2,24 +2,8 @@
 /*
  * The engine's state. Each part of it is owned by one file, which alone changes it; others read it.
  *
- * Floors, from the top; a file calls only what is on floors below (tests/unit/check_core.sh):
- *
- *   loop.c rx.c tx.c                    a turn of the caller; received packets; whose turn it is
- *   timer.c post.c api.c srq.c channel.c tx_new.c rx_plan.c
- *                                       deadlines; posting; objects; completion channels; new data;
- *                                       straight receive
- *   contact.c rx_place.c tx_gate.c      who is who; received parts; windows and paths
- *   rx_bind.c respond.c rx_ack.c tx_emit.c
- *                                       receives for messages; responses to requests; acks, losses;
- *                                       records into packets
- *   address.c handle.c                  addresses of peers that change, and ours that fail; handles
- *   half.c                              the life of peers and of their halves
- *   rx_flow.c                           the end of a received message
- *   message.c                           the life of a sent message
- *   request.c complete.c answer.c       reads and atomics at their requester, fences; receives;
- *                                       answers that need no peer
- *   txq.c tx_flow.c want.c create.c query.c audit.c
- *                                       queues, flows, who waits for receives; figures
+ * The files stand in floors, and each calls only those below: tests/unit/check_core.sh has the floors, and
+ * core/ARCHITECTURE.md what each file is for.
  */
 #ifndef MRD_CORE_ENGINE_STATE_H
 #define MRD_CORE_ENGINE_STATE_H

@@ -7,10 +7,11 @@
 #include <assert.h>
 
 #include "core/engine/address.h"
-#include "core/engine/contact.h"
-#include "core/engine/message.h"
-#include "core/engine/rx.h"
-#include "core/engine/tx.h"
+#include "core/engine/half.h"
+#include "core/engine/rx_ack.h"
+#include "core/engine/tx_flow.h"
+#include "core/engine/tx_gate.h"
+#include "core/engine/txq.h"
 
 /*
  * A pool was empty, or all messages are too far ahead in the order: look again after an eighth of

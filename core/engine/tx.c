@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whose turn it is, and what goes to that peer next. */
-#include "core/engine/tx.h"
-#include "core/engine/contact.h"
-#include "core/engine/message.h"
-#include "core/engine/rx.h"
+#include "core/engine/half.h"
+#include "core/engine/respond.h"
+#include "core/engine/rx_ack.h"
 #include "core/engine/timer.h"
+#include "core/engine/tx_emit.h"
+#include "core/engine/tx_gate.h"
+#include "core/engine/tx_new.h"
+#include "core/engine/txq.h"
+#include "core/engine/want.h"
 #include "core/seq.h"
 
 enum { PROBES_OF_PIECES = 8 }; /* tail probes of one packet in pieces, at most, after the first */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Builds packets: of records, of acks, and of answers that need no record. */
+#include "core/engine/tx_emit.h"
+
 #include <assert.h>
 #include <string.h>
 
 #include "core/engine/answer.h"
 #include "core/engine/grant.h"
 #include "core/engine/message.h"
-#include "core/engine/tx.h"
 #include "core/sge.h"
 
 enum {

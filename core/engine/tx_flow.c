@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ordered mode at the sender: the records of flows. Those that were idle for long are closed. */
-#include "core/engine/message.h"
+#include "core/engine/tx_flow.h"
 
 #include <assert.h>
 

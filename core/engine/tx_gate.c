@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* May a packet go now, and by which path: windows, PSN room, grants, bursts. */
-#include "core/engine/contact.h"
-#include "core/engine/tx.h"
+#include "core/engine/tx_gate.h"
+
+#include "core/engine/half.h"
+#include "core/engine/tx_emit.h"
 
 uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
 {

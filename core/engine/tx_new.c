@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* New data: which message goes next, how much of it, and by which path. */
+#include "core/engine/tx_new.h"
+
 #include "core/engine/message.h"
-#include "core/engine/tx.h"
+#include "core/engine/tx_emit.h"
+#include "core/engine/tx_gate.h"
+#include "core/engine/txq.h"
 #include "core/sge.h"
 
 enum {

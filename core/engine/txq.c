@@ -8,7 +8,7 @@
  * each queue is tried after a delay that doubles, and each that finds a receive lets FOLLOWERS
  * others go.
  */
-#include "core/engine/message.h"
+#include "core/engine/txq.h"
 
 #include <assert.h>
 

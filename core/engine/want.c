@@ -3,7 +3,7 @@
  * Peers that were refused for want of a receive: they are told when receives are posted; or when
  * the receive completion queue has room again, if a shared receive queue has receives.
  */
-#include "core/engine/message.h"
+#include "core/engine/want.h"
 
 static uint64_t want_hash(const struct mrd_peer *peer, const struct mrd_qp_impl *qp)
 {

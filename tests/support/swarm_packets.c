@@ -3,7 +3,7 @@
  * Checks every packet that leaves a host. Checks after each turn of a host's loop what it has
  * learnt of its peers, which may only grow. Also delivers old copies of packets, as networks do.
  */
-#include "core/engine/tx.h"
+#include "core/engine/tx_gate.h"
 #include "core/seq.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"

@@ -5,7 +5,7 @@
 #
 # Sans-I/O: what the archive leaves undefined is a short list of functions that touch nothing but memory.
 # Floors: a file of core/engine/ uses only files on floors below its own, and parts, and includes no
-# header of files above. So there are no circles.
+# headers but those of files below, and its own. So there are no circles.
 # A star: the parts, core/*.c, use only themselves and what allowed() lists, and include nothing of
 # core/engine/.
 
@@ -39,17 +39,19 @@ diff <(tr ' ' '\n' <"$scratch/floors" | sort) <(cd "$core/engine" && printf '%s\
     fail 'the list of floors (<) and the files of core/engine/ (>) differ'
 ! grep -n '#include "core/engine/' "$core"/*.[ch] >&2 || fail 'a part includes the engine'
 
-# A header declares functions of these floors and above.
-declare -A lowest=([engine]=0 [state]=0 [grant]=3 [query]=1 [message]=1 [rx]=1 [answer]=2 [contact]=5 [address]=6 [handle]=6 [tx]=7 [timer]=9)
+# A header is on the floor of its source. Those without one have no functions: they are the ground.
+declare -A floor_of=()
 floor=0
 while read -r -a names; do
     ((++floor))
     for name in "${names[@]}"; do
-        while read -r header; do
-            ((${lowest[$header]:-9} <= floor)) || fail "$name includes $header.h, which is above it"
-        done < <(sed -n 's,^#include "core/engine/\(.*\)\.h"$,\1,p' "$core/engine/$name")
+        floor_of[${name%.c}]=$floor
     done
 done <"$scratch/floors"
+while IFS=: read -r file header; do
+    ((${floor_of[$header]:-0} < ${floor_of[${file%.[ch]}]:-1})) || [[ $header == "${file%.[ch]}" ]] ||
+        fail "core/engine/$file includes $header.h, which is not below it"
+done < <(cd "$core/engine" && grep -H '#include "core/engine/' ./*.[ch] | sed -E 's,^\./([^:]*):.*core/engine/(.*)\.h"$,\1:\2,')
 
 # OBJECT TYPE SYMBOL, a line each; the object by the name of its source.
 nm -A "$archive" | sed -E 's/^[^:]*:([^:]*)\.o: *([0-9a-f]+)? */\1 /' | awk '$2 ~ /^[UTDBRVWCuvwGSAi]$/' >"$scratch/symbols"

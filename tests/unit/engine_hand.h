@@ -9,10 +9,10 @@
 #ifndef MRD_UNIT_ENGINE_HAND_H
 #define MRD_UNIT_ENGINE_HAND_H
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/handle.h"
-#include "core/engine/message.h"
-#include "core/engine/rx.h"
+#include "core/engine/receive.h"
+#include "core/engine/rx_place.h"
 #include "tests/unit/engine_pair.h"
 
 enum { HAND_EPOCH = 7 }; /* of what the other end sends by hand */

@@ -7,6 +7,7 @@
 #define MRD_TESTS_UNIT_ENGINE_MOVES_H
 
 #include "core/engine/address.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, ELSEWHERE = 9 };

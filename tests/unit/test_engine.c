@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/query.h"
-#include "core/engine/tx.h"
+#include "core/engine/tx_gate.h"
 #include "tests/unit/engine_pair.h"
 
 static struct pair pair; /* large, and begun anew by each test */

@@ -3,6 +3,7 @@
  * When acks leave, how often and which way; and what is asked for. Also where a mover takes one
  * packet at a time.
  */
+#include "core/engine/want.h"
 #include "tests/unit/engine_hand.h"
 
 static struct pair pair; /* large, and begun anew by each test */

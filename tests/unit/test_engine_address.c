@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When a peer moves, what follows from it, and when another source of ours is tried. */
 #include "core/engine/address.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, ELSEWHERE = 9, STAMP = 5000 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Peers that share an address, and names that come from where they do not belong. */
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, ANOTHER_INC = 4711 };

@@ -3,6 +3,7 @@
  * Ordered messages whose target's queue pair goes, or whose sender does: what is said of those that
  * were acked, and wait behind others.
  */
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { FROM, TO, BYTES = 64, LONG = 5 * PAIR_PAYLOAD };

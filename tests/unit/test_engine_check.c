@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_pair.h"
 
 enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completions of receives. */
+#include "core/engine/complete.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64, MESSAGES = 4 };

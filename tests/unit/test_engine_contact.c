@@ -2,6 +2,9 @@
 /* Which space a packet belongs to, and who may begin one. */
 #include <errno.h>
 
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
+#include "core/engine/rx_bind.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What resets, challenges and peers without room tell of a space of ours. */
+#include "core/engine/contact.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, PIECES = 3 };

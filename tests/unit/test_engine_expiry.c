@@ -2,7 +2,7 @@
 /* How long a peer and its space are remembered. */
 #include <errno.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_pair.h"
 
 enum { BYTES = 64 };

@@ -3,6 +3,7 @@
  * Ordered messages failed, and copies of them may be on their way: what is posted next by another entry, or to
  * whom the peer says that it is by another name, would be delivered before them. It waits.
  */
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77 };

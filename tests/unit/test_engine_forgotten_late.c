@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that forgot us says so more than a turn of the stamps after its last ack. */
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that forgot us says so in a packet that comes in pieces. */
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, FAR = 1 };

@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "core/engine/contact.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, ROOM = 4 };

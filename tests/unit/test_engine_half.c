@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of peers and of their halves. */
+#include "core/engine/half.h"
+#include "core/engine/want.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, FIRST_GRANT = 320 };

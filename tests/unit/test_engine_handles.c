@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which peer an address handle leads to. */
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, STEP_MS = 5, ELSEWHERE = 9 };

@@ -2,6 +2,8 @@
 /*
  * An entry gave way to another one, its heir: how long what is posted to it, and tells of it, goes by that.
  */
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_moves.h"
 
 static struct mrd_ah *handle_for(struct world *w, const struct mrd_addr *addr)

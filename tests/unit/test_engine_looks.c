@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Many peers are awake: what concerns one of them takes no look at all. */
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_pair.h"
 
 enum { PEERS = 8 * MRD_SWEEP_MOST };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of a sent message: how it completes, waits, is given up. */
+#include "core/engine/half.h"
+#include "core/engine/message.h"
+#include "core/engine/tx_flow.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, RNR_USEC = 80 };

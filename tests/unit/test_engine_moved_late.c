@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that moves while nothing of its epoch is acked yet, and what asks where it is. */
+#include "core/engine/contact.h"
 #include "tests/unit/engine_hand.h"
 
 enum { ELSEWHERE = 9, LEN = 64 };

@@ -3,6 +3,7 @@
  * A peer moves to an address where an entry of ours asks who is there: what was posted to that entry goes on by
  * the peer's own one.
  */
+#include "core/engine/half.h"
 #include "tests/unit/engine_moves.h"
 
 /* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hosts of two names or two addresses: which entry a packet belongs to, and where we are to it. */
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, OTHER_INC = 0x777 };

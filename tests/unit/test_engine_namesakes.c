@@ -4,6 +4,8 @@
  * the name of the other: each name is of one entry, or what was executed by it is executed again.
  */
 #include "core/engine/address.h"
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, NAME_1 = 1168, NAME_2 = 1154 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What an entry keeps of an earlier life at its address, or of another question, says nothing of where a peer is now. */
 #include "core/engine/address.h"
+#include "core/engine/contact.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, NEXT_LIFE = 4711, STAMP = 900000000 };

@@ -2,6 +2,7 @@
 /* Posted sends and writes: what a request leaves behind, whether it is taken or not. */
 #include <errno.h>
 
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { BYTES = 64 };

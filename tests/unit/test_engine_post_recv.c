@@ -2,6 +2,7 @@
 /* Posted receives: what a request leaves behind, whether it is taken or not. */
 #include <errno.h>
 
+#include "core/engine/want.h"
 #include "tests/unit/engine_hand.h"
 
 enum { BYTES = 64 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What callers ask: events, counters, figures of peers and paths, sentences about errors. */
+#include "core/engine/half.h"
 #include "core/engine/query.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics between two engines: what they do, when they wait, and how they fail. */
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "tests/unit/engine_pair.h"
 
 enum { ASKER = 0, TARGET = 1, HERE = 8 * PAIR_PAYLOAD, LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics: peers that break the rules, and what waits when others end. */
+#include "core/engine/contact.h"
+#include "core/engine/half.h"
+#include "core/engine/rx_bind.h"
 #include "core/engine/timer.h"
 #include "tests/unit/engine_hand.h"
 

@@ -2,7 +2,7 @@
 /* Idle peers: their halves end, they rest, and are woken again. */
 #include <errno.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/engine/query.h"
 #include "tests/unit/engine_pair.h"
 

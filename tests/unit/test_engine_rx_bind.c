@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whom a message is for, and which receive it takes. */
+#include "core/engine/complete.h"
+#include "core/engine/rx_bind.h"
+#include "core/engine/rx_flow.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64, POOL_MAX = 10000, FOR_NEXT = 32, QPN = 1000 };

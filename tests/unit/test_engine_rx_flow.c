@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of a received message; in ordered mode in its turn. */
+#include "core/engine/complete.h"
+#include "core/engine/half.h"
+#include "core/engine/rx_bind.h"
+#include "core/engine/rx_flow.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64, MESSAGES = 4, QPN = 1000 };

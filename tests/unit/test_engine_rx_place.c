@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packets of whole messages and of control: what is malformed, taken, refused or without room. */
+#include "core/engine/receive.h"
+#include "core/engine/rx_place.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, BYTES = 64, POOL_MAX = 10000 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Messages of several packets at their target: how they begin, go on, complete and fail. */
+#include "core/engine/rx_place.h"
 #include "tests/unit/engine_hand.h"
 
 enum {

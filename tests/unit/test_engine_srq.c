@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "core/engine/query.h"
+#include "core/engine/want.h"
 #include "tests/unit/engine_srq.h"
 
 /* Each message takes the oldest receive, whichever queue pair it is for. */

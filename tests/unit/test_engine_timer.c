@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Deadlines: when a peer's timer fires, and what it does then. */
 #include "core/engine/timer.h"
-#include "core/engine/tx.h"
+#include "core/engine/tx_flow.h"
+#include "core/engine/txq.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ordered mode at the sender: when the record of a flow begins, rests and goes. */
+#include "core/engine/tx_flow.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, REMOTE = 500 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What may go now: windows, PSNs, grants, bursts, company, and probes of paths. */
-#include "core/engine/tx.h"
+#include "core/engine/half.h"
+#include "core/engine/tx_emit.h"
+#include "core/engine/tx_gate.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, TRACKER = 1024, QUANTUM = 8 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Queues of what waits to be sent, and of what waits for receives. */
+#include "core/engine/txq.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, DELAY_USEC = 80, REMOTE = 500 };

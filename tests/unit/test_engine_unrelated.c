@@ -2,6 +2,7 @@
 /*
  * Ordered messages to a peer that is well, posted all the time, while other hosts fail now and then: they go.
  */
+#include "core/engine/half.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77, DEPTH = 1024, MOVED_IP = 9 };

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Peers that were refused for want of a receive, and are to be told. */
+#include "core/engine/half.h"
+#include "core/engine/want.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, PEERS = 3 };

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "core/engine/contact.h"
+#include "core/engine/half.h"
 #include "core/tune.h"
 #include "tests/unit/engine_pair.h"
 

@@ -1,49 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What is sent: records into packets (tx_emit.c), what may go and by which path (tx_gate.c), new
- * data (tx_new.c). tx.c, which is above them, decides whose turn it is.
- */
-#ifndef MRD_CORE_ENGINE_TX_H
-#define MRD_CORE_ENGINE_TX_H
+/* What may be sent now, and by which path. */
+#ifndef MRD_CORE_ENGINE_TX_GATE_H
+#define MRD_CORE_ENGINE_TX_GATE_H
 
-#include "core/engine/state.h"
-
-/* -------------------------------------------------------------------------------------- packets */
-
-/*
- * One call's output. The last data packet stays unsealed until it is known whether another follows.
- */
-struct mrd_tx_out {
-    struct mrd_tx_packet *packets;
-    unsigned num, max;
-    uint8_t *open_head; /* header not sealed yet, and its end */
-    uint8_t *open_end;
-    uint32_t open_psn;
-};
-
-/* Finish the header of the last data packet. */
-void mrd_tx_seal(struct mrd_tx_out *o);
-/* It asks for an ack. */
-void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o);
-/* The ack that the peer is owed, in as many copies as it takes. */
-void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
-/* Resets and challenges. */
-void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o);
-/*
- * Build and emit a record's packet on a path. `copy`: a second copy, which the record does not
- * follow. An ack rides on packets of whole messages.
- */
-void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
-                 bool copy, struct mrd_tx_out *o);
-/*
- * Emit up to `n` packets with the next bytes of the message of which the last packet carries a
- * segment, `rec`, from the user's memory; on its path, made after its header. Its message has so
- * many more bytes. Returns how many.
- */
-uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
-                       uint32_t n, struct mrd_tx_out *o);
-
-/* ---------------------------------------------------------------------------- windows and paths */
+#include "core/engine/tx_emit.h"
 
 /* Does the congestion control want a window of a packet or more to leave evenly over the SRTT? */
 static inline bool mrd_tx_is_paced(const struct mrd_tx_half *tx)
@@ -67,6 +27,7 @@ static inline uint64_t mrd_tx_pace_ns(const struct mrd_tx_half *tx)
         bytes *= tx->cc.ops->pace(&tx->cc);
     return tx->sent_ns + mrd_tune_ns((double)rtt_ns * tx->cc.packet_bytes / bytes);
 }
+
 /* The window let out so many bytes in a row. If they are paced, the next ones wait until these had their time. */
 void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes);
 /* How many paced packets may leave in a row: few of a window, so that a short queue takes them. */
@@ -81,11 +42,6 @@ bool mrd_tx_full_window(const struct mrd_tx_half *tx);
  * wait for each.
  */
 bool mrd_tx_psn_room(const struct mrd_tx_half *tx, uint32_t sixteenths);
-/*
- * Does the packet leave in pieces, more than there is room for? Then the caller's packets end here.
- */
-bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_tx_half *tx,
-                       const struct mrd_sent *rec, struct mrd_tx_out *o);
 /* Data fills half of what the peer granted. Control packets are small, and need no grant. */
 bool mrd_tx_is_granted(const struct mrd_tx_half *tx);
 /*
@@ -117,13 +73,5 @@ bool mrd_tx_path_to_probe(const struct mrd_engine *e, const struct mrd_tx_half *
  * missed for two round trips, or longer at the end. Returns true if a packet was emitted.
  */
 bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
-
-/* ------------------------------------------------------------------------------------- new data */
-
-/*
- * One packet of new data, or the probe of a path in its place. false: there is none, or none may
- * go now.
- */
-bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
 
 #endif
