@@ -15,6 +15,8 @@
 
 #include <mrd/mrd.h>
 
+#include "tools/perf/test.h"
+
 enum perf_exit {
     PERF_EXIT_OK = 0,
     PERF_EXIT_FAILED = 1, /* the run failed, or was not verified */
@@ -57,18 +59,6 @@ enum {
 #define PERF_MSEC_NS 1000000ull
 #define PERF_SEC_NS  1000000000ull
 
-enum perf_test {
-    PERF_SEND_BW = 0,
-    PERF_SEND_LAT,
-    PERF_WRITE_BW,
-    PERF_WRITE_LAT,
-    PERF_READ_BW,
-    PERF_READ_LAT,
-    PERF_ATOMIC_BW,
-    PERF_ATOMIC_LAT,
-    PERF_TESTS,
-};
-
 struct json_object;
 
 /* What both ends of a run have to agree on. "0: default" holds until perf_params_settle(). */
@@ -106,18 +96,6 @@ struct perf_params {
     uint32_t warmup; /* settled: iterations ahead of the measured ones (latency) */
     uint32_t slots;  /* settled: verified messages in flight, each with its own place in memory */
 };
-
-const char *perf_test_name(enum perf_test test);
-/* 0, or -ENOENT. */
-int perf_test_find(const char *name, enum perf_test *test);
-/* "send_bw, send_lat, ..." */
-const char *perf_test_names(void);
-bool perf_test_is_lat(enum perf_test test);
-bool perf_test_is_write(enum perf_test test);
-/* Fetch-and-adds of 1 to one word of the server's memory. */
-bool perf_test_is_atomic(enum perf_test test);
-/* Reads and atomics: the server's memory answers, and the client alone has completions. */
-bool perf_test_is_request(enum perf_test test);
 
 void perf_params_init(struct perf_params *params);
 /*
