@@ -72,10 +72,6 @@ struct perf_cli {
     char *error;
 };
 
-/* -EINVAL with a sentence. */
-int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
 /* Choose what was left open: the transport by the device, the size by the test. */
 void perf_options_default(struct perf_cli *c);
 /* 0, or -EINVAL with a sentence. */

@@ -2,22 +2,11 @@
 #include "tools/perf/options.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/scale.h"
 #include "tools/perf/transport.h"
-
-int perf_cli_wrong(const struct perf_cli *c, const char *format, ...)
-{
-    va_list args;
-
-    va_start(args, format);
-    vsnprintf(c->error, PERF_ERROR_BYTES, format, args);
-    va_end(args);
-    return -EINVAL;
-}
 
 /* Compare transports that can, for the same device; for state, those that keep anything for a peer. */
 static void default_transports(struct perf_options *o)
@@ -65,40 +54,47 @@ static int check_roles(const struct perf_cli *c)
     const struct perf_options *o = c->o;
 
     if (o->local && o->host[0])
-        return perf_cli_wrong(c, "--local runs both ends here: leave out the host '%s'", o->host);
+        return perf_fail(c->error, -EINVAL, "--local runs both ends here: leave out the host '%s'",
+                         o->host);
     if (o->forever && (o->local || o->host[0]))
-        return perf_cli_wrong(c, "--forever is for the server: leave out --local and the host");
+        return perf_fail(c->error, -EINVAL,
+                         "--forever is for the server: leave out --local and the host");
     if (o->compare && !o->local && !o->host[0])
-        return perf_cli_wrong(
-            c, "compare needs a host, or --local; the server is started as for any test");
+        return perf_fail(c->error, -EINVAL,
+                         "compare needs a host, or --local; the server is started as for any test");
     if (o->num_cpus == 2 && !o->local)
-        return perf_cli_wrong(c, "--bind with two CPUs is for --local; one end has one CPU");
+        return perf_fail(c->error, -EINVAL,
+                         "--bind with two CPUs is for --local; one end has one CPU");
     if (c->given.two_devices && !o->local)
-        return perf_cli_wrong(c, "-d with two devices is for --local; one end has one device");
+        return perf_fail(c->error, -EINVAL,
+                         "-d with two devices is for --local; one end has one device");
     if (perf_options_rdma_device(o->device) != perf_options_rdma_device(o->server_device))
-        return perf_cli_wrong(c, "-d: both ends need devices of a kind, but %s and %s are not",
-                              o->server_device, o->device);
+        return perf_fail(c->error, -EINVAL,
+                         "-d: both ends need devices of a kind, but %s and %s are not",
+                         o->server_device, o->device);
     if (o->params.paths && o->num_source_ports && o->params.paths != o->num_source_ports)
-        return perf_cli_wrong(
-            c, "--paths %u does not match the %u ports of --source-ports: leave out --paths",
+        return perf_fail(
+            c->error, -EINVAL,
+            "--paths %u does not match the %u ports of --source-ports: leave out --paths",
             o->params.paths, o->num_source_ports);
     if (c->given.peers)
-        return perf_cli_wrong(c, "--peers belongs to 'mrd_perf state'");
+        return perf_fail(c->error, -EINVAL, "--peers belongs to 'mrd_perf state'");
     if (o->params.endless && !o->local && !o->host[0])
-        return perf_cli_wrong(c, "--run_infinitely is for the client; a server needs --forever");
+        return perf_fail(c->error, -EINVAL,
+                         "--run_infinitely is for the client; a server needs --forever");
     if (o->params.endless && (o->compare || o->all_sizes))
-        return perf_cli_wrong(c, "--run_infinitely is one run: leave out %s",
-                              o->compare ? "compare" : "-a");
+        return perf_fail(c->error, -EINVAL, "--run_infinitely is one run: leave out %s",
+                         o->compare ? "compare" : "-a");
     if (o->params.endless && (o->params.iterations || o->params.duration_s))
-        return perf_cli_wrong(c, "--run_infinitely has no end: leave out -n and -D");
+        return perf_fail(c->error, -EINVAL, "--run_infinitely has no end: leave out -n and -D");
     if (o->params.endless && (o->params.histogram || o->params.unsorted))
-        return perf_cli_wrong(c,
-                              "--run_infinitely does not keep all latencies: leave out -H and -U");
+        return perf_fail(c->error, -EINVAL,
+                         "--run_infinitely does not keep all latencies: leave out -H and -U");
     if (c->given.size && o->all_sizes)
-        return perf_cli_wrong(c, "-a runs all sizes: leave out -s");
+        return perf_fail(c->error, -EINVAL, "-a runs all sizes: leave out -s");
     if (o->all_sizes && perf_test_is_atomic(o->params.test))
-        return perf_cli_wrong(c, "-a runs all sizes, and atomics have one: %d bytes",
-                              PERF_ATOMIC_BYTES);
+        return perf_fail(c->error, -EINVAL, "-a runs all sizes, and atomics have one: %d bytes",
+                         PERF_ATOMIC_BYTES);
     return 0;
 }
 
@@ -111,24 +107,26 @@ static int check_device(const struct perf_cli *c)
     bool client = o->local || o->host[0]; /* a server learns the transport from its client */
 
     if (ops->rdma && o->device[0] && !perf_options_rdma_device(o->device))
-        return perf_cli_wrong(c, "--transport %s needs an RDMA device, which -d %s is not", name,
-                              o->device);
+        return perf_fail(c->error, -EINVAL,
+                         "--transport %s needs an RDMA device, which -d %s is not", name,
+                         o->device);
     if (!ops->rdma && perf_options_rdma_device(o->device))
-        return perf_cli_wrong(
-            c,
+        return perf_fail(
+            c->error, -EINVAL,
             "-d %s conflicts with --transport %s, which uses no RDMA device: leave out one "
             "of the two, or use --transport mrd-ibv, rc or raw-ud",
             o->device, name);
     if (ops->raw && !ops->rdma && o->device[0])
-        return perf_cli_wrong(c, "-d names a device of mrd or of RDMA: %s has none", name);
+        return perf_fail(c->error, -EINVAL, "-d names a device of mrd or of RDMA: %s has none",
+                         name);
     if (client && !ops->rdma && (o->gid_index >= 0 || o->ib_port))
-        return perf_cli_wrong(
-            c, "-x and -i belong to RDMA devices: name one with -d, or leave them out");
+        return perf_fail(c->error, -EINVAL,
+                         "-x and -i belong to RDMA devices: name one with -d, or leave them out");
     if (client && o->params.entropy[0] && strcmp(name, "mrd-ibv") != 0)
-        return perf_cli_wrong(c, "--entropy belongs to mrd-ibv, and not to %s", name);
+        return perf_fail(c->error, -EINVAL, "--entropy belongs to mrd-ibv, and not to %s", name);
     if (ops->rdma && o->num_source_ports)
-        return perf_cli_wrong(c, "--source-ports are of sockets: with %s use --paths and --entropy",
-                              name);
+        return perf_fail(c->error, -EINVAL,
+                         "--source-ports are of sockets: with %s use --paths and --entropy", name);
     return 0;
 }
 
@@ -145,16 +143,16 @@ static int check_list(const struct perf_cli *c)
         num_rdma += perf_transport_find(params.transport)->rdma;
         for (unsigned j = 0; j < i; j++) {
             if (strcmp(o->transports[i], o->transports[j]) == 0)
-                return perf_cli_wrong(c, "%s is named twice", o->transports[i]);
+                return perf_fail(c->error, -EINVAL, "%s is named twice", o->transports[i]);
         }
     }
     if (num_rdma && o->device[0] && !perf_options_rdma_device(o->device))
-        return perf_cli_wrong(c, "-d %s is no RDMA device, which transports of the list need",
-                              o->device);
+        return perf_fail(c->error, -EINVAL,
+                         "-d %s is no RDMA device, which transports of the list need", o->device);
     if (!num_rdma && (perf_options_rdma_device(o->device) || o->gid_index >= 0 || o->ib_port ||
                       o->params.entropy[0]))
-        return perf_cli_wrong(
-            c, "-d, -x, -i and --entropy speak to RDMA transports: the list has none");
+        return perf_fail(c->error, -EINVAL,
+                         "-d, -x, -i and --entropy speak to RDMA transports: the list has none");
     return 0;
 }
 
@@ -164,13 +162,15 @@ static int check_compare(const struct perf_cli *c)
 
     if (!o->compare) {
         if (o->num_transports || c->given.repeat)
-            return perf_cli_wrong(c, "--transports and --repeat belong to 'mrd_perf compare TEST'");
+            return perf_fail(c->error, -EINVAL,
+                             "--transports and --repeat belong to 'mrd_perf compare TEST'");
         return check_device(c);
     }
     if (c->given.transport)
-        return perf_cli_wrong(c, "compare takes --transports, a list, and not --transport");
+        return perf_fail(c->error, -EINVAL,
+                         "compare takes --transports, a list, and not --transport");
     if (o->all_sizes)
-        return perf_cli_wrong(c, "compare takes one size a run: use -s and not -a");
+        return perf_fail(c->error, -EINVAL, "compare takes one size a run: use -s and not -a");
     return check_list(c);
 }
 
@@ -179,12 +179,13 @@ static int check_state(const struct perf_cli *c)
     const struct perf_options *o = c->o;
 
     if (o->local || o->forever || o->params.endless || c->given.transport || c->given.two_devices)
-        return perf_cli_wrong(c, "state is about this end alone: it takes no host, no --local, no "
-                                 "--run_infinitely, no --transport and one device");
+        return perf_fail(c->error, -EINVAL,
+                         "state is about this end alone: it takes no host, no --local, no "
+                         "--run_infinitely, no --transport and one device");
     for (unsigned i = 0; i < o->num_transports; i++) {
         const struct perf_transport_ops *ops = perf_transport_find(o->transports[i]);
         if (ops && !ops->peer_state && !(ops->rdma && perf_ibv_missing()))
-            return perf_cli_wrong(c, "state: %s keeps nothing for a peer", ops->name);
+            return perf_fail(c->error, -EINVAL, "state: %s keeps nothing for a peer", ops->name);
     }
     return check_list(c);
 }
@@ -196,16 +197,19 @@ static int check_doctor(const struct perf_cli *c)
     const char *what = perf_params_given(&o->params);
 
     if (o->params.endless)
-        return perf_cli_wrong(c, "doctor ends by itself: leave out --run_infinitely");
+        return perf_fail(c->error, -EINVAL, "doctor ends by itself: leave out --run_infinitely");
     if (c->given.size || o->all_sizes)
-        return perf_cli_wrong(c, "doctor chooses its sizes: leave out -s and -a");
+        return perf_fail(c->error, -EINVAL, "doctor chooses its sizes: leave out -s and -a");
     if (perf_options_rdma_device(o->device) || o->gid_index >= 0 || o->ib_port)
-        return perf_cli_wrong(c, "doctor looks at sockets: leave out RDMA's -d, -x and -i");
+        return perf_fail(c->error, -EINVAL,
+                         "doctor looks at sockets: leave out RDMA's -d, -x and -i");
     if (what)
-        return perf_cli_wrong(c, "doctor chooses the %s of its runs: leave that out", what);
+        return perf_fail(c->error, -EINVAL, "doctor chooses the %s of its runs: leave that out",
+                         what);
     if (o->num_source_ports)
-        return perf_cli_wrong(c, "doctor looks for source ports that get through: leave out "
-                                 "--source-ports");
+        return perf_fail(c->error, -EINVAL,
+                         "doctor looks for source ports that get through: leave out "
+                         "--source-ports");
     return 0;
 }
 
@@ -220,7 +224,7 @@ int perf_options_check(const struct perf_cli *c)
     if (o->scale)
         return perf_scale_check(c);
     if (o->scale_contexts)
-        return perf_cli_wrong(c, "--contexts is of scale");
+        return perf_fail(c->error, -EINVAL, "--contexts is of scale");
     if (check_roles(c))
         return -EINVAL;
     /* In a comparison each transport is checked with its own meaning of the parameters. */

@@ -343,30 +343,31 @@ static int say_unsupported(const struct perf_cli *c, const struct perf_unsupport
 {
     const char letter[] = {'-', u->letter, ' ', '(', '\0'};
 
-    return perf_cli_wrong(c, "option %s--%s%s of perftest is not supported: %s",
-                          u->letter ? letter : "", u->name, u->letter ? ")" : "", u->instead);
+    return perf_fail(c->error, -EINVAL, "option %s--%s%s of perftest is not supported: %s",
+                     u->letter ? letter : "", u->name, u->letter ? ")" : "", u->instead);
 }
 
 /* A bad or half option: `word` is the argument that getopt stumbled over. */
 static int say_bad_option(const struct perf_cli *c, int opt, const char *word)
 {
     if (opt == ':')
-        return perf_cli_wrong(c, "option %s needs a value", word);
+        return perf_fail(c->error, -EINVAL, "option %s needs a value", word);
     if (strncmp(word, "--", 2) != 0)
-        return perf_cli_wrong(c, "option -%c is not known", optopt);
+        return perf_fail(c->error, -EINVAL, "option -%c is not known", optopt);
     if (optopt)
-        return perf_cli_wrong(c, "option %s takes no value", word);
-    return perf_cli_wrong(c, "option %s is not known, or short for several", word);
+        return perf_fail(c->error, -EINVAL, "option %s takes no value", word);
+    return perf_fail(c->error, -EINVAL, "option %s is not known, or short for several", word);
 }
 
 static int take_transports(struct perf_cli *c, int count, char **words)
 {
     c->o->state = true;
     if (count > PERF_TRANSPORTS_MAX)
-        return perf_cli_wrong(c, "state: at most %d transports", PERF_TRANSPORTS_MAX);
+        return perf_fail(c->error, -EINVAL, "state: at most %d transports", PERF_TRANSPORTS_MAX);
     for (int i = 0; i < count; i++) {
         if (!add_transport(c->o, words[i], strlen(words[i])))
-            return perf_cli_wrong(c, "state: '%s' is not the name of a transport", words[i]);
+            return perf_fail(c->error, -EINVAL, "state: '%s' is not the name of a transport",
+                             words[i]);
     }
     return 0;
 }
@@ -392,10 +393,10 @@ static int take_test(struct perf_cli *c, int argc, char **argv, int *i)
     if (is_named_after(argv[0], &c->o->params.test))
         return 0;
     if (*i == argc)
-        return perf_cli_wrong(c, "which test? One of %s", perf_test_names());
+        return perf_fail(c->error, -EINVAL, "which test? One of %s", perf_test_names());
     if (perf_test_find(argv[*i], &c->o->params.test))
-        return perf_cli_wrong(c, "test '%s' is not known; there is %s", argv[*i],
-                              perf_test_names());
+        return perf_fail(c->error, -EINVAL, "test '%s' is not known; there is %s", argv[*i],
+                         perf_test_names());
     ++*i;
     return 0;
 }
@@ -421,12 +422,12 @@ static int take_words(struct perf_cli *c, int argc, char **argv)
     }
     if (i < argc) {
         if (argv[i][0] == '\0' || strlen(argv[i]) >= sizeof(o->host))
-            return perf_cli_wrong(c, "the host's name is empty or too long");
+            return perf_fail(c->error, -EINVAL, "the host's name is empty or too long");
         strcpy(o->host, argv[i++]);
     }
     if (i < argc)
-        return perf_cli_wrong(c, "'%s' is one word too many: only a test and a host are expected",
-                              argv[i]);
+        return perf_fail(c->error, -EINVAL,
+                         "'%s' is one word too many: only a test and a host are expected", argv[i]);
     return 0;
 }
 
@@ -442,8 +443,8 @@ static int take_argument(struct perf_cli *c, const struct row *row)
         snprintf(shown, sizeof(shown), "--%s", row->name);
     snprintf(range, sizeof(range), "not a number within %llu..%llu", (unsigned long long)row->low,
              (unsigned long long)row->high);
-    return perf_cli_wrong(c, "%s: '%s' is %s", shown, optarg,
-                          row->kind->wrong ? row->kind->wrong : range);
+    return perf_fail(c->error, -EINVAL, "%s: '%s' is %s", shown, optarg,
+                     row->kind->wrong ? row->kind->wrong : range);
 }
 
 static int take_option(struct perf_cli *c, const struct options_view *v, int opt, const char *word)

@@ -19,14 +19,16 @@ int perf_scale_take(struct perf_cli *c, int count, char **words)
         o->params.size_bytes = SIZE_DEFAULT;
     c->given.size = true;
     if (count > PERF_SCALE_ROWS_MAX)
-        return perf_cli_wrong(c, "scale: at most %d numbers of peers", PERF_SCALE_ROWS_MAX);
+        return perf_fail(c->error, -EINVAL, "scale: at most %d numbers of peers",
+                         PERF_SCALE_ROWS_MAX);
     for (int i = 0; i < count; i++) {
         char *end;
         unsigned long peers = strtoul(words[i], &end, 10);
         if (words[i][0] < '0' || words[i][0] > '9' || *end || peers < PERF_SCALE_PEERS_MIN ||
             peers > PERF_SCALE_PEERS_MAX)
-            return perf_cli_wrong(c, "scale: '%s' is not a number of peers within %d..%d", words[i],
-                                  PERF_SCALE_PEERS_MIN, PERF_SCALE_PEERS_MAX);
+            return perf_fail(c->error, -EINVAL,
+                             "scale: '%s' is not a number of peers within %d..%d", words[i],
+                             PERF_SCALE_PEERS_MIN, PERF_SCALE_PEERS_MAX);
         o->scale_peers[o->num_scale_peers++] = (uint32_t)peers;
     }
     if (count == 0) {
@@ -42,17 +44,20 @@ int perf_scale_check(const struct perf_cli *c)
 
     if (o->local || o->forever || o->params.endless || c->given.transport || c->given.two_devices ||
         c->given.repeat || c->given.peers || o->num_transports || o->num_source_ports)
-        return perf_cli_wrong(c, "scale is about mrd over sockets, within this machine: it takes "
-                                 "numbers of peers as words, no host, no --local, no "
-                                 "--run_infinitely, no transports, no source ports, one device");
+        return perf_fail(c->error, -EINVAL,
+                         "scale is about mrd over sockets, within this machine: it takes "
+                         "numbers of peers as words, no host, no --local, no "
+                         "--run_infinitely, no transports, no source ports, one device");
     if (o->all_sizes || o->params.size_bytes > PERF_SCALE_SIZE_MAX || o->params.size_bytes == 0)
-        return perf_cli_wrong(c, "scale: -s is one size within 1..%d", PERF_SCALE_SIZE_MAX);
+        return perf_fail(c->error, -EINVAL, "scale: -s is one size within 1..%d",
+                         PERF_SCALE_SIZE_MAX);
     for (unsigned i = 0; i < o->num_scale_peers && o->scale_contexts; i++) {
         if (o->scale_peers[i] > PERF_SCALE_CONTEXTS_MAX)
-            return perf_cli_wrong(c, "scale: --contexts makes at most %d peers, not %u",
-                                  PERF_SCALE_CONTEXTS_MAX, o->scale_peers[i]);
+            return perf_fail(c->error, -EINVAL, "scale: --contexts makes at most %d peers, not %u",
+                             PERF_SCALE_CONTEXTS_MAX, o->scale_peers[i]);
     }
     if (o->params.iterations)
-        return perf_cli_wrong(c, "scale: -D sets how long messages are sent, -n does not");
+        return perf_fail(c->error, -EINVAL,
+                         "scale: -D sets how long messages are sent, -n does not");
     return perf_params_check(&o->params, c->error);
 }
