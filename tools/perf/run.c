@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "tools/perf/json.h"
-#include "tools/perf/threads.h"
 
 enum {
     HANDSHAKE_TIMEOUT_MS = 30 * 1000, /* opening a device and registering memory included */
@@ -83,7 +82,7 @@ static int take_message(struct perf_run *run, struct json_object *message)
     }
     if ((run->server || run->params.bidirectional) && perf_message_is(message, "done") &&
         perf_json_get_u64(message, "sent", &run->peer_sent) == 0 &&
-        perf_threads_take_sent(run, message) == 0) {
+        (!run->threads || run->thread_ops->take_sent(run, message) == 0)) {
         run->peer_done = true;
         return 0;
     }
@@ -144,10 +143,10 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
     struct json_object *message;
 
     if (run->main)
-        return perf_threads_watch(run, now_ns, done);
+        return run->thread_ops->watch(run, now_ns, done);
     if (run->deadline_ns && now_ns >= run->deadline_ns)
         return fail_late(run);
-    int rc = perf_threads_check(run, &done);
+    int rc = run->threads ? run->thread_ops->add_done(run, &done) : 0;
     if (rc)
         return rc;
     run->next_watch_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;

@@ -16,6 +16,17 @@
 
 struct perf_transport_ops;
 struct perf_threads;
+struct perf_run;
+
+/* What a run with other threads does in the place of one that is alone, or besides: threads.c. */
+struct perf_thread_ops {
+    /* In another thread than the main one, instead of perf_run_watch(). 0, or -errno: it ends. */
+    int (*watch)(struct perf_run *run, uint64_t now_ns, uint64_t done);
+    /* In the main thread: add what the others did to *done. -errno if one of them failed. */
+    int (*add_done)(struct perf_run *run, uint64_t *done);
+    /* In the main thread: take what each of the client's threads sent from its "done". */
+    int (*take_sent)(struct perf_run *run, struct json_object *message);
+};
 
 struct perf_run {
     const struct perf_options *options; /* of this end; for what the other end shares, use params */
@@ -24,9 +35,10 @@ struct perf_run {
     struct perf_endpoint e;
     void *state; /* the transport's */
     bool server;
-    struct perf_threads *threads; /* --threads; NULL: one is all */
-    struct perf_run *main;        /* of another thread than the main one: the main one's... */
-    unsigned thread;              /* ...and its number; the main one's is 0 */
+    struct perf_threads *threads;             /* --threads; NULL: one is all */
+    const struct perf_thread_ops *thread_ops; /* likewise */
+    struct perf_run *main; /* of another thread than the main one: the main one's... */
+    unsigned thread;       /* ...and its number; the main one's is 0 */
     struct perf_control *control;
     uint64_t deadline_ns; /* then it fails; 0: it takes what time it takes */
     char error[PERF_ERROR_BYTES];

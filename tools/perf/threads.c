@@ -34,6 +34,59 @@ struct perf_threads {
     uint64_t done[PERF_THREADS_MAX]; /* for the line of a run that goes on */
 };
 
+/* Called by another thread: copies what the main one knows of the other end. */
+static int watch_main(struct perf_run *run, uint64_t now_ns, uint64_t done)
+{
+    struct perf_threads *t = run->threads;
+
+    run->next_watch_ns = now_ns + LOOK_EVERY_MS * PERF_MSEC_NS;
+    pthread_mutex_lock(&t->lock);
+    t->done[run->thread] = done;
+    run->peer_done = t->peer_done;
+    run->peer_sent = t->peer_sent[run->thread];
+    run->peer_whole = t->whole;
+    bool stop = t->stop;
+    pthread_mutex_unlock(&t->lock);
+    return stop ? -ECANCELED : 0;
+}
+
+static int add_done(struct perf_run *run, uint64_t *done)
+{
+    struct perf_threads *t = run->threads;
+
+    pthread_mutex_lock(&t->lock);
+    int rc = t->rc ? perf_run_fail(run, t->rc, "%s", t->error) : 0;
+    for (unsigned i = 1; i <= t->count; i++)
+        *done += t->done[i];
+    pthread_mutex_unlock(&t->lock);
+    return rc;
+}
+
+static int take_sent(struct perf_run *run, struct json_object *message)
+{
+    struct perf_threads *t = run->threads;
+    /* What no completion tells of, the main thread counts for all. */
+    bool alone = !run->e.takes_recvs && !perf_bw_is_blind(run);
+    struct json_object *all = perf_json_get_array(message, "each", run->params.threads);
+
+    if (!all)
+        return -EPROTO;
+    pthread_mutex_lock(&t->lock);
+    for (unsigned i = 0; i < run->params.threads; i++)
+        t->peer_sent[i] = json_object_get_uint64(json_object_array_get_idx(all, i));
+    t->peer_done = true;
+    if (!alone)
+        run->peer_sent = t->peer_sent[0];
+    pthread_mutex_unlock(&t->lock);
+    return 0;
+}
+
+static const struct perf_thread_ops thread_ops = {
+    .watch = watch_main,
+    .add_done = add_done,
+    .take_sent = take_sent,
+};
+
 static int open_worker(struct perf_run *run, struct worker *worker, unsigned thread)
 {
     struct perf_run *w = &worker->run;
@@ -49,6 +102,7 @@ static int open_worker(struct perf_run *run, struct worker *worker, unsigned thr
         .main = run,
         .thread = thread,
         .threads = run->threads,
+        .thread_ops = run->thread_ops,
     };
     perf_meter_init(&w->meter, w->params.interval_ms);
     w->state = calloc(1, run->ops->state_bytes);
@@ -67,6 +121,7 @@ int perf_threads_open(struct perf_run *run)
     t = run->threads = calloc(1, sizeof(*t));
     if (!t)
         return perf_run_fail(run, -ENOMEM, "out of memory");
+    run->thread_ops = &thread_ops;
     pthread_mutex_init(&t->lock, NULL);
     t->workers = calloc(count, sizeof(t->workers[0]));
     if (!t->workers)
@@ -139,35 +194,6 @@ static void *work(void *arg)
     t->running--;
     pthread_mutex_unlock(&t->lock);
     return NULL;
-}
-
-int perf_threads_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
-{
-    struct perf_threads *t = run->threads;
-
-    run->next_watch_ns = now_ns + LOOK_EVERY_MS * PERF_MSEC_NS;
-    pthread_mutex_lock(&t->lock);
-    t->done[run->thread] = done;
-    run->peer_done = t->peer_done;
-    run->peer_sent = t->peer_sent[run->thread];
-    run->peer_whole = t->whole;
-    bool stop = t->stop;
-    pthread_mutex_unlock(&t->lock);
-    return stop ? -ECANCELED : 0;
-}
-
-int perf_threads_check(struct perf_run *run, uint64_t *done)
-{
-    struct perf_threads *t = run->threads;
-
-    if (!t)
-        return 0;
-    pthread_mutex_lock(&t->lock);
-    int rc = t->rc ? perf_run_fail(run, t->rc, "%s", t->error) : 0;
-    for (unsigned i = 1; i <= t->count; i++)
-        *done += t->done[i];
-    pthread_mutex_unlock(&t->lock);
-    return rc;
 }
 
 /* A number of messages is of all threads together. */
@@ -294,27 +320,6 @@ void perf_threads_put_received(const struct perf_run *run, struct json_object *m
 {
     if (run->threads)
         put_each(run, run->threads->received, message);
-}
-
-int perf_threads_take_sent(struct perf_run *run, struct json_object *message)
-{
-    struct perf_threads *t = run->threads;
-    /* What no completion tells of, the main thread counts for all. */
-    bool alone = !run->e.takes_recvs && !perf_bw_is_blind(run);
-
-    if (!t)
-        return 0;
-    struct json_object *all = perf_json_get_array(message, "each", run->params.threads);
-    if (!all)
-        return -EPROTO;
-    pthread_mutex_lock(&t->lock);
-    for (unsigned i = 0; i < run->params.threads; i++)
-        t->peer_sent[i] = json_object_get_uint64(json_object_array_get_idx(all, i));
-    t->peer_done = true;
-    if (!alone)
-        run->peer_sent = t->peer_sent[0];
-    pthread_mutex_unlock(&t->lock);
-    return 0;
 }
 
 void perf_threads_report(const struct perf_run *run, struct json_object *report)

@@ -4,8 +4,8 @@
  *
  * Each thread has a perf_run of its own, and with it a queue pair, a completion queue, memory and
  * counts. The main thread is one of them. It alone speaks on the control connection: the others
- * learn from it what came there, by perf_threads_watch(). perf_threads_run() adds up what all counted
- * in the main thread's run. With one thread all of these do nothing but that.
+ * learn from it what came there, by their run's thread_ops. perf_threads_run() adds up what all
+ * counted in the main thread's run. With one thread all of these do nothing but that.
  */
 #ifndef MRD_PERF_THREADS_H
 #define MRD_PERF_THREADS_H
@@ -24,16 +24,10 @@ int perf_threads_set_peer(struct perf_run *run, struct json_object *info);
 /* Run the test in all threads until all have ended. 0 or -errno with run->error. */
 int perf_threads_run(struct perf_run *run, int (*test)(struct perf_run *run));
 
-/* What each thread sent, or received: into a message; and from the client's "done". */
+/* Put what each thread sent, or received, into a message. */
 void perf_threads_put_sent(const struct perf_run *run, struct json_object *message);
 void perf_threads_put_received(const struct perf_run *run, struct json_object *message);
-int perf_threads_take_sent(struct perf_run *run, struct json_object *message);
 /* Add threads[]: what each sent and, if that is known, what of it arrived. */
 void perf_threads_report(const struct perf_run *run, struct json_object *report);
-
-/* Called by another thread than the main one: 0, or -errno if it is to end. */
-int perf_threads_watch(struct perf_run *run, uint64_t now_ns, uint64_t done);
-/* Called by the main thread: adds what the others did to *done. -errno if one of them failed. */
-int perf_threads_check(struct perf_run *run, uint64_t *done);
 
 #endif
