@@ -12,20 +12,8 @@
 
 #include <json-c/json.h>
 
+#include "tools/perf/memory.h"
 #include "tools/perf/options.h"
-
-/* How much memory is in use, this process's own and the kernel's. */
-struct perf_memory {
-    int64_t user_bytes; /* anonymous pages of this process */
-    /*
-     * Of the whole machine: slab objects, vmalloc, per-CPU, stacks, page tables. Pages that a
-     * driver takes singly are in none of the kernel's counters.
-     */
-    int64_t kernel_bytes;
-};
-
-/* 0, or -errno with a sentence. */
-int perf_memory_read(struct perf_memory *memory, char *error);
 
 struct perf_transport_ops;
 
