@@ -2,8 +2,9 @@
 /*
  * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
  *
- * mrd.c chooses the device, opens, exchanges and reports; mrd_post.c posts, polls and waits;
- * mrd_events.c sleeps on the completion channel; mrd_meet.c makes contact.
+ * From the ground up: mrd_device.c opens the device; mrd_post.c posts and polls; mrd_wait.c waits
+ * for packets and completions; mrd_meet.c makes contact; state_mrd.c makes peers to measure their
+ * memory; mrd.c opens, exchanges and reports.
  */
 #ifndef MRD_PERF_MRD_H
 #define MRD_PERF_MRD_H
