@@ -22,7 +22,7 @@
 enum { FIND_OUT_S = 60, TURNS = 200, LATER_NS = 1000000 };
 
 static struct perf_run run;
-static struct mrd_run state_of_run;
+static struct perf_mrd state_of_run;
 
 static void begin(const char *wait)
 {
@@ -59,10 +59,10 @@ static long sleeps(bool busy)
 {
     uint64_t now_ns = perf_now_ns();
 
-    assert_int_equal(mrd_run_wait(&run, now_ns, true), 0);
+    assert_int_equal(perf_mrd_wait(&run, now_ns, true), 0);
     num_sleeps = 0;
     for (int i = 0; i < TURNS; i++)
-        assert_int_equal(mrd_run_wait(&run, now_ns + LATER_NS, busy), 0);
+        assert_int_equal(perf_mrd_wait(&run, now_ns + LATER_NS, busy), 0);
     return num_sleeps;
 }
 
@@ -121,7 +121,7 @@ static void perf_wait__finds_out_that_its_core_is_shared(void **state)
     begin("auto");
     hog = start_hog();
     while (!state_of_run.wait.shared && perf_now_ns() < end_ns)
-        assert_int_equal(mrd_run_wait(&run, perf_now_ns(), false), 0);
+        assert_int_equal(perf_mrd_wait(&run, perf_now_ns(), false), 0);
     assert_true(state_of_run.wait.shared);
     kill(hog, SIGKILL);
     waitpid(hog, NULL, 0);

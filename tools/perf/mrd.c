@@ -13,7 +13,7 @@
 enum { COUNTERS_MAX = 256 }; /* more than there are */
 
 /* Read the counter of that name, which was found at *place the last time. 0: there is none. */
-static uint64_t read_counter(struct mrd_run *m, const char *name, int *place)
+static uint64_t read_counter(struct perf_mrd *m, const char *name, int *place)
 {
     struct mrd_counter counters[COUNTERS_MAX];
     int count = mrd_query_counters(m->ctx, counters, COUNTERS_MAX);
@@ -27,14 +27,14 @@ static uint64_t read_counter(struct mrd_run *m, const char *name, int *place)
 
 static uint64_t count_received_bytes(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
 
     return read_counter(m, "rx_bytes", &m->rx_bytes_place);
 }
 
 static uint64_t count_retransmissions(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
 
     return read_counter(m, "retx_packets", &m->retx_place);
 }
@@ -70,7 +70,7 @@ static struct mrd_context_attr context_attr(const struct perf_run *run)
 /* All threads have one context. */
 static int share_context(struct perf_run *run)
 {
-    struct mrd_run *m = run->state, *main = run->main->state;
+    struct perf_mrd *m = run->state, *main = run->main->state;
 
     m->ctx = main->ctx;
     m->pd = main->pd;
@@ -82,7 +82,7 @@ static int share_context(struct perf_run *run)
 
 static int open_context(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     bool rdma = run->ops->rdma;
     struct mrd_context_attr attr = context_attr(run);
     int rc = rdma ? perf_ibv_find_port(run->options, &m->port, run->error) : 0;
@@ -90,22 +90,22 @@ static int open_context(struct perf_run *run)
     if (rdma && rc == 0)
         rc = perf_ibv_mtu_check(run->params.mtu, &m->port, run->error);
     if (rc == 0)
-        rc = perf_mrd_open(run->options, &run->params, rdma ? &m->port : NULL, &attr, &m->ctx,
-                           run->error);
+        rc = perf_mrd_open_device(run->options, &run->params, rdma ? &m->port : NULL, &attr,
+                                  &m->ctx, run->error);
     if (rc)
         return rc;
     rc = mrd_query_context(m->ctx, &m->info, sizeof(m->info));
     if (rc)
-        return mrd_call_failed(run, rc, "mrd_query_context");
+        return perf_mrd_call_failed(run, rc, "mrd_query_context");
     m->packet_bytes =
         run->ops->rdma ? m->info.mtu : perf_net_payload(run->control->fd, m->info.mtu);
     m->pd = mrd_alloc_pd(m->ctx);
-    return m->pd ? 0 : mrd_call_failed(run, -errno, "mrd_alloc_pd");
+    return m->pd ? 0 : perf_mrd_call_failed(run, -errno, "mrd_alloc_pd");
 }
 
 static int register_memory(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
 
     int rx_access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |
                     MRD_ACCESS_REMOTE_ATOMIC;
@@ -113,7 +113,7 @@ static int register_memory(struct perf_run *run)
     m->tx_mr = mrd_reg_mr(m->pd, run->e.tx_buf, run->e.tx_bytes,
                           perf_test_is_request(run->params.test) ? MRD_ACCESS_LOCAL_WRITE : 0);
     m->rx_mr = mrd_reg_mr(m->pd, run->e.rx_buf, run->e.rx_bytes, rx_access);
-    return m->tx_mr && m->rx_mr ? 0 : mrd_call_failed(run, -errno, "mrd_reg_mr");
+    return m->tx_mr && m->rx_mr ? 0 : perf_mrd_call_failed(run, -errno, "mrd_reg_mr");
 }
 
 /* Messages that a QP may have outstanding. */
@@ -124,7 +124,7 @@ static uint32_t send_depth(const struct perf_params *p)
 
 static int open_qp(struct perf_run *run, uint32_t i)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     const struct perf_params *p = &run->params;
     uint32_t recvs = run->e.qps[i].num_recvs;
     struct mrd_qp_init_attr attr = {
@@ -138,23 +138,24 @@ static int open_qp(struct perf_run *run, uint32_t i)
             },
         .max_rd_atomic = p->outs ? p->outs : p->tx_depth,
         .order = p->ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE,
-        .qkey = MRD_RUN_QKEY,
+        .qkey = PERF_MRD_QKEY,
     };
 
     m->qps[i].qp = mrd_create_qp(m->pd, &attr);
-    return m->qps[i].qp ? mrd_open_recvs(run, i) : mrd_call_failed(run, -errno, "mrd_create_qp");
+    return m->qps[i].qp ? perf_mrd_open_recvs(run, i)
+                        : perf_mrd_call_failed(run, -errno, "mrd_create_qp");
 }
 
 static int open_queues(struct perf_run *run)
 {
-    int rc = mrd_open_cq(run, perf_endpoint_cqes(run, send_depth(&run->params)));
+    int rc = perf_mrd_open_cq(run, perf_endpoint_cqes(run, send_depth(&run->params)));
 
     for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++)
         rc = open_qp(run, i);
     return rc;
 }
 
-static int run_mrd_open(struct perf_run *run)
+static int open_end(struct perf_run *run)
 {
     int rc = run->main ? share_context(run) : open_context(run);
 
@@ -165,9 +166,9 @@ static int run_mrd_open(struct perf_run *run)
     return rc ? rc : open_queues(run);
 }
 
-static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
+static void get_info(struct perf_run *run, struct json_object *info)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct json_object *qpns = json_object_new_array();
     char address[MRD_ADDRESS_MAX] = "";
 
@@ -188,7 +189,7 @@ static void run_mrd_get_info(struct perf_run *run, struct json_object *info)
 
 static int take_qpns(struct perf_run *run, struct json_object *info)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct json_object *qpns = perf_json_get_array(info, "qpns", run->e.num_qps);
 
     for (uint32_t i = 0; qpns && i < run->e.num_qps; i++)
@@ -202,7 +203,7 @@ static int take_qpns(struct perf_run *run, struct json_object *info)
  */
 static int take_address(struct perf_run *run, struct json_object *info)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     const char *address = perf_json_get_string(info, "address"),
                *mover = perf_json_get_string(info, "mover");
     uint64_t port;
@@ -215,12 +216,12 @@ static int take_address(struct perf_run *run, struct json_object *info)
     else
         snprintf(m->peer_address, sizeof(m->peer_address), "%s", address);
     m->ah = mrd_create_ah(m->pd, m->peer_address);
-    return m->ah ? 0 : mrd_call_failed(run, -errno, "mrd_create_ah");
+    return m->ah ? 0 : perf_mrd_call_failed(run, -errno, "mrd_create_ah");
 }
 
-static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
+static int set_peer(struct perf_run *run, struct json_object *info)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     const struct perf_params *p = &run->params;
     uint64_t packet_bytes, rkey;
     uint32_t mtu;
@@ -246,7 +247,7 @@ static int run_mrd_set_peer(struct perf_run *run, struct json_object *info)
         (p->write_with_imm || p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
     run->e.takes_recvs =
         run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
-    mrd_prepare_sends(run);
+    perf_mrd_prepare_sends(run);
     return perf_endpoint_post_recvs(run);
 }
 
@@ -255,7 +256,7 @@ static double known_us(uint64_t ns)
     return ns ? (double)ns / 1e3 : NAN;
 }
 
-static struct json_object *paths_used(struct mrd_run *m, uint32_t count)
+static struct json_object *paths_used(struct perf_mrd *m, uint32_t count)
 {
     static const char *const states[] = {
         [MRD_PATH_GOOD] = "good", [MRD_PATH_SUSPENDED] = "suspended", [MRD_PATH_DEAD] = "dead"};
@@ -274,9 +275,9 @@ static struct json_object *paths_used(struct mrd_run *m, uint32_t count)
     return paths;
 }
 
-static void run_mrd_stats(const struct perf_run *run, struct json_object *report)
+static void add_stats(const struct perf_run *run, struct json_object *report)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     const struct perf_params *p = &run->params;
     struct mrd_peer_attr peer;
 
@@ -296,9 +297,9 @@ static void run_mrd_stats(const struct perf_run *run, struct json_object *report
     json_object_object_add(report, "paths_used", paths_used(m, peer.paths));
 }
 
-static void run_mrd_close(struct perf_run *run)
+static void close_end(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
 
     for (uint32_t i = 0; i < run->e.num_qps; i++) {
         if (m->qps[i].qp)
@@ -323,14 +324,14 @@ static void run_mrd_close(struct perf_run *run)
 }
 
 /* What both share; the device makes the difference. */
-#define RUN_MRD_OPS                                                                                \
+#define PERF_MRD_OPS                                                                               \
     .manual_progress = true, .requests = true, .mutual = true,                                     \
-    .state_bytes = sizeof(struct mrd_run), .open = run_mrd_open, .get_info = run_mrd_get_info,     \
-    .set_peer = run_mrd_set_peer, .meet = mrd_run_meet, .post_send = mrd_run_post_send,            \
-    .post_recv = mrd_run_post_recv, .poll_cq = mrd_run_poll_cq,                                    \
-    .post_credit = mrd_run_post_credit, .wait = mrd_run_wait,                                      \
+    .state_bytes = sizeof(struct perf_mrd), .open = open_end, .get_info = get_info,                \
+    .set_peer = set_peer, .meet = perf_mrd_meet, .post_send = perf_mrd_post_send,                  \
+    .post_recv = perf_mrd_post_recv, .poll_cq = perf_mrd_poll_cq,                                  \
+    .post_credit = perf_mrd_post_credit, .wait = perf_mrd_wait,                                    \
     .count_received_bytes = count_received_bytes, .count_retransmissions = count_retransmissions,  \
-    .stats = run_mrd_stats, .close = run_mrd_close, .peer_state = perf_state_mrd
+    .stats = add_stats, .close = close_end, .peer_state = perf_state_mrd
 
-const struct perf_transport_ops perf_mrd_udp_ops = {.name = "mrd-udp", RUN_MRD_OPS};
-const struct perf_transport_ops perf_mrd_ibv_ops = {.name = "mrd-ibv", .rdma = true, RUN_MRD_OPS};
+const struct perf_transport_ops perf_mrd_udp_ops = {.name = "mrd-udp", PERF_MRD_OPS};
+const struct perf_transport_ops perf_mrd_ibv_ops = {.name = "mrd-ibv", .rdma = true, PERF_MRD_OPS};

@@ -15,28 +15,28 @@
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/transport.h"
 
-enum { MRD_RUN_QKEY = 0x6d7264 }; /* of all QPs: a stray sender of another test is refused */
+enum { PERF_MRD_QKEY = 0x6d7264 }; /* of all QPs: a stray sender of another test is refused */
 
-struct mrd_run_recv {
+struct perf_mrd_recv {
     struct mrd_recv_wr wr; /* wr_id: qp << 32 | index */
     struct mrd_sge sge;
 };
 
-struct mrd_run_qp {
+struct perf_mrd_qp {
     struct mrd_qp *qp;
     uint32_t remote_qpn;
-    struct mrd_run_recv *recvs; /* one for each receive, in a chain */
+    struct perf_mrd_recv *recvs; /* one for each receive, in a chain */
 };
 
 /* How packets are waited for: by polling, or asleep. */
-struct mrd_run_wait {
+struct perf_mrd_wait {
     uint64_t busy_ns;   /* when a packet or a completion came last */
     uint64_t looked_ns; /* when it was last asked whether others want this core */
     uint64_t waited_ns; /* for the core, until then */
     bool shared;        /* they do */
 };
 
-struct mrd_run {
+struct perf_mrd {
     struct mrd_context *ctx;
     struct mrd_pd *pd;
     struct mrd_cq *cq;                /* of sends and receives; told apart by the opcode */
@@ -44,7 +44,7 @@ struct mrd_run {
     bool armed;                       /* the next completion raises an event */
     struct mrd_ah *ah;
     struct mrd_mr *tx_mr, *rx_mr;
-    struct mrd_run_qp qps[PERF_QPS_MAX + 1];
+    struct perf_mrd_qp qps[PERF_QPS_MAX + 1];
     struct mrd_context_info info;
     struct perf_ibv_port port; /* of an RDMA device */
     char peer_address[MRD_ADDRESS_MAX];
@@ -55,44 +55,42 @@ struct mrd_run {
     struct mrd_sge sges[PERF_POST_LIST_MAX];
 
     int rx_bytes_place, retx_place; /* of two counters among all */
-    struct mrd_run_wait wait;
+    struct perf_mrd_wait wait;
 };
 
 /* Take all asynchronous events of a context, and do nothing about them. */
-void mrd_forget_events(struct mrd_context *ctx);
+void perf_mrd_forget_events(struct mrd_context *ctx);
 /* A library call failed: -errno with run->error. */
-int mrd_call_failed(struct perf_run *run, int rc, const char *what);
+int perf_mrd_call_failed(struct perf_run *run, int rc, const char *what);
 /* A completion failed: -EIO with run->error. */
-int mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc);
+int perf_mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc);
 
 /* Prepare the templates of sends, and the chains of receives. */
-void mrd_prepare_sends(struct perf_run *run);
-int mrd_open_recvs(struct perf_run *run, uint32_t qp);
+void perf_mrd_prepare_sends(struct perf_run *run);
+int perf_mrd_open_recvs(struct perf_run *run, uint32_t qp);
 
 /* Create the completion queue, with -e on a channel. */
-int mrd_open_cq(struct perf_run *run, uint64_t cqes);
-/* -e: a poll found nothing. Ask for an event, or if that is done sleep until one comes. */
-int mrd_run_sleep(struct perf_run *run);
+int perf_mrd_open_cq(struct perf_run *run, uint64_t cqes);
 
 /* Operations of the transports. */
-int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count);
-int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
-int mrd_run_post_credit(struct perf_run *run, uint64_t credit);
-int mrd_run_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max);
-int mrd_run_meet(struct perf_run *run);
+int perf_mrd_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count);
+int perf_mrd_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
+int perf_mrd_post_credit(struct perf_run *run, uint64_t credit);
+int perf_mrd_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max);
+int perf_mrd_meet(struct perf_run *run);
 /*
  * Polls on where the core is ours alone. Where others want it, polling takes it from them, perhaps
  * from the other end of the transfer, until the scheduler takes it from us for milliseconds. There
  * it sleeps when no packet has come for a while. With -e it sleeps until there are completions.
  */
-int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy);
+int perf_mrd_wait(struct perf_run *run, uint64_t now_ns, bool busy);
 
 /*
  * Open the device for mrd-udp, or if `port` is not NULL that one of an RDMA device: -m, -x, -i and
  * --entropy are added to `attr` then. 0 and *ctx, or -errno with a sentence.
  */
-int perf_mrd_open(const struct perf_options *options, const struct perf_params *params,
-                  const struct perf_ibv_port *port, struct mrd_context_attr *attr,
-                  struct mrd_context **ctx, char *error);
+int perf_mrd_open_device(const struct perf_options *options, const struct perf_params *params,
+                         const struct perf_ibv_port *port, struct mrd_context_attr *attr,
+                         struct mrd_context **ctx, char *error);
 
 #endif

@@ -5,9 +5,9 @@
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/mrd.h"
 
-int perf_mrd_open(const struct perf_options *options, const struct perf_params *p,
-                  const struct perf_ibv_port *port, struct mrd_context_attr *attr,
-                  struct mrd_context **ctx, char *error)
+int perf_mrd_open_device(const struct perf_options *options, const struct perf_params *p,
+                         const struct perf_ibv_port *port, struct mrd_context_attr *attr,
+                         struct mrd_context **ctx, char *error)
 {
     const char *name = port ? port->device : "udp";
     struct mrd_device **list = mrd_get_device_list(NULL), **device = list;

@@ -19,20 +19,20 @@ enum {
 
 static int post_nothing(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct mrd_send_wr *bad,
         wr = {
             .opcode = MRD_WR_RDMA_WRITE,
             .send_flags = MRD_SEND_SIGNALED,
-            .ud = {.ah = m->ah, .remote_qpn = m->qps[0].remote_qpn, .remote_qkey = MRD_RUN_QKEY},
+            .ud = {.ah = m->ah, .remote_qpn = m->qps[0].remote_qpn, .remote_qkey = PERF_MRD_QKEY},
             .wr.rdma = {.remote_addr = run->e.remote_addr, .rkey = run->e.remote_rkey},
         };
     int rc = mrd_post_send(m->qps[0].qp, &wr, &bad);
 
-    return rc ? mrd_call_failed(run, rc, "mrd_post_send") : 0;
+    return rc ? perf_mrd_call_failed(run, rc, "mrd_post_send") : 0;
 }
 
-void mrd_forget_events(struct mrd_context *ctx)
+void perf_mrd_forget_events(struct mrd_context *ctx)
 {
     struct mrd_async_event event;
 
@@ -43,19 +43,19 @@ void mrd_forget_events(struct mrd_context *ctx)
 /* 1: the other end has answered; 0: not yet; or -errno. */
 static int take_answer(struct perf_run *run, unsigned *attempts)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct mrd_wc wc;
     int n = mrd_poll_cq(m->cq, 1, &wc);
 
     if (n < 0)
-        return mrd_call_failed(run, n, "mrd_poll_cq");
+        return perf_mrd_call_failed(run, n, "mrd_poll_cq");
     if (n == 0)
         return 0;
     if (wc.status == MRD_WC_SUCCESS)
         return 1;
     if (wc.status != MRD_WC_RETRY_EXC_ERR || ++*attempts >= ATTEMPTS_MAX)
-        return mrd_wc_failed(run, &wc);
-    mrd_forget_events(m->ctx);
+        return perf_mrd_wc_failed(run, &wc);
+    perf_mrd_forget_events(m->ctx);
     return post_nothing(run);
 }
 
@@ -64,9 +64,9 @@ static int look(struct perf_run *run, unsigned turn)
     return turn % LOOK_EVERY ? 0 : perf_run_watch(run, perf_now_ns(), 0);
 }
 
-int mrd_run_meet(struct perf_run *run)
+int perf_mrd_meet(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     unsigned attempts = 0, turn = 0;
     int rc = post_nothing(run);
 
@@ -79,7 +79,7 @@ int mrd_run_meet(struct perf_run *run)
     /* The other end may still need acks. Completions stay in the queue: its test may have begun. */
     while (rc == 0 && !run->peer_met) {
         int n = mrd_progress(m->ctx);
-        rc = n < 0 ? mrd_call_failed(run, n, "mrd_progress") : look(run, ++turn);
+        rc = n < 0 ? perf_mrd_call_failed(run, n, "mrd_progress") : look(run, ++turn);
     }
     run->next_watch_ns = 0;
     return rc;

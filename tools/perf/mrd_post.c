@@ -6,16 +6,16 @@
 
 #include "tools/perf/mrd.h"
 
-int mrd_call_failed(struct perf_run *run, int rc, const char *what)
+int perf_mrd_call_failed(struct perf_run *run, int rc, const char *what)
 {
     const char *why = mrd_last_error();
 
     return perf_run_fail(run, rc, "%s: %s", what, why[0] ? why : strerror(-rc));
 }
 
-int mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc)
+int perf_mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     bool recv = wc->opcode >= MRD_WC_RECV;
     struct mrd_async_event event;
     char cause[MRD_ADDRESS_MAX + 64] = "";
@@ -29,11 +29,11 @@ int mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc)
                          m->peer_address, mrd_wc_status_str(wc->status), wc->vendor_err, cause);
 }
 
-int mrd_open_recvs(struct perf_run *run, uint32_t qp)
+int perf_mrd_open_recvs(struct perf_run *run, uint32_t qp)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     uint32_t count = run->e.qps[qp].num_recvs;
-    struct mrd_run_recv *recvs = calloc(count + 1, sizeof(recvs[0]));
+    struct perf_mrd_recv *recvs = calloc(count + 1, sizeof(recvs[0]));
 
     m->qps[qp].recvs = recvs;
     if (!recvs)
@@ -51,16 +51,16 @@ int mrd_open_recvs(struct perf_run *run, uint32_t qp)
     return 0;
 }
 
-int mrd_run_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count)
+int perf_mrd_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count)
 {
-    struct mrd_run *m = run->state;
-    struct mrd_run_qp *q = &m->qps[qp];
+    struct perf_mrd *m = run->state;
+    struct perf_mrd_qp *q = &m->qps[qp];
     struct mrd_recv_wr *last = &q->recvs[first + count - 1].wr, *next = last->next, *bad;
 
     last->next = NULL;
     int rc = mrd_post_recv(q->qp, &q->recvs[first].wr, &bad);
     last->next = next;
-    return rc ? mrd_call_failed(run, rc, "mrd_post_recv") : 0;
+    return rc ? perf_mrd_call_failed(run, rc, "mrd_post_recv") : 0;
 }
 
 static enum mrd_wr_opcode opcode_of(const struct perf_run *run)
@@ -74,9 +74,9 @@ static enum mrd_wr_opcode opcode_of(const struct perf_run *run)
     return run->params.verify ? MRD_WR_SEND_WITH_IMM : MRD_WR_SEND;
 }
 
-void mrd_prepare_sends(struct perf_run *run)
+void perf_mrd_prepare_sends(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     const struct perf_params *p = &run->params;
     bool is_inline = !perf_test_is_request(p->test) && p->size_bytes <= (uint64_t)p->inline_bytes;
 
@@ -87,7 +87,7 @@ void mrd_prepare_sends(struct perf_run *run)
             .num_sge = p->size_bytes ? 1 : 0,
             .opcode = opcode_of(run),
             .send_flags = is_inline ? MRD_SEND_INLINE : 0,
-            .ud = {.ah = m->ah, .remote_qkey = MRD_RUN_QKEY},
+            .ud = {.ah = m->ah, .remote_qkey = PERF_MRD_QKEY},
             .wr.rdma.rkey = run->e.remote_rkey,
         };
         if (perf_test_is_atomic(p->test)) {
@@ -100,7 +100,7 @@ void mrd_prepare_sends(struct perf_run *run)
 
 static void set_wr(struct perf_run *run, unsigned i, uint32_t qp, uint64_t n)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct mrd_send_wr *wr = &m->wrs[i];
     size_t place = perf_endpoint_place(&run->e, qp, n);
 
@@ -115,9 +115,9 @@ static void set_wr(struct perf_run *run, unsigned i, uint32_t qp, uint64_t n)
         wr->send_flags |= MRD_SEND_SIGNALED;
 }
 
-int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count)
+int perf_mrd_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct perf_qp *q = &run->e.qps[qp];
     struct mrd_send_wr *bad = NULL;
     uint32_t since_signal = q->since_signal;
@@ -130,40 +130,40 @@ int mrd_run_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t co
     if (rc == 0)
         return (int)count;
     if (rc != -ENOMEM && rc != -EAGAIN)
-        return mrd_call_failed(run, rc, "mrd_post_send");
+        return perf_mrd_call_failed(run, rc, "mrd_post_send");
     count = (uint32_t)(bad - m->wrs);
     q->since_signal = run->e.signal_every ? (since_signal + count) % run->e.signal_every : 0;
     return (int)count;
 }
 
-int mrd_run_post_credit(struct perf_run *run, uint64_t credit)
+int perf_mrd_post_credit(struct perf_run *run, uint64_t credit)
 {
-    struct mrd_run *m = run->state;
-    struct mrd_run_qp *q = &m->qps[run->e.credit_qp];
+    struct perf_mrd *m = run->state;
+    struct perf_mrd_qp *q = &m->qps[run->e.credit_qp];
     struct mrd_send_wr *bad;
     struct mrd_send_wr wr = {
         .opcode = MRD_WR_SEND_WITH_IMM,
         .imm_data = htonl((uint32_t)credit),
-        .ud = {.ah = m->ah, .remote_qpn = q->remote_qpn, .remote_qkey = MRD_RUN_QKEY},
+        .ud = {.ah = m->ah, .remote_qpn = q->remote_qpn, .remote_qkey = PERF_MRD_QKEY},
     };
     int rc = mrd_post_send(q->qp, &wr, &bad);
 
     if (rc == -ENOMEM || rc == -EAGAIN)
         return 0;
-    return rc ? mrd_call_failed(run, rc, "mrd_post_send") : 1;
+    return rc ? perf_mrd_call_failed(run, rc, "mrd_post_send") : 1;
 }
 
-int mrd_run_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
+int perf_mrd_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct mrd_wc got[PERF_POLL];
     int n = mrd_poll_cq(m->cq, max, got);
 
     if (n < 0)
-        return mrd_call_failed(run, n, "mrd_poll_cq");
+        return perf_mrd_call_failed(run, n, "mrd_poll_cq");
     for (int i = 0; i < n; i++) {
         if (got[i].status != MRD_WC_SUCCESS)
-            return mrd_wc_failed(run, &got[i]);
+            return perf_mrd_wc_failed(run, &got[i]);
         uint32_t qp = (uint32_t)(got[i].wr_id >> 32);
         wcs[i] = (struct perf_wc){
             .kind =

@@ -13,26 +13,27 @@
 #define LOOK_EVERY_NS (100 * PERF_MSEC_NS)
 #define SHARED_PART   10 /* of the time waited for the core: threads of the kernel take less */
 
-int mrd_open_cq(struct perf_run *run, uint64_t cqes)
+int perf_mrd_open_cq(struct perf_run *run, uint64_t cqes)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct mrd_cq_init_attr attr = {.cqe = (int)cqes};
 
     if (run->params.events) {
         attr.channel = m->channel = mrd_create_comp_channel(m->ctx);
         if (!m->channel)
-            return mrd_call_failed(run, -errno, "mrd_create_comp_channel");
+            return perf_mrd_call_failed(run, -errno, "mrd_create_comp_channel");
         /* Other things are waited for, too. */
         if (fcntl(m->channel->fd, F_SETFL, O_NONBLOCK))
             return perf_run_fail(run, -errno, "the completion channel cannot be polled");
     }
     m->cq = mrd_create_cq_ex(m->ctx, &attr);
-    return m->cq ? 0 : mrd_call_failed(run, -errno, "mrd_create_cq_ex");
+    return m->cq ? 0 : perf_mrd_call_failed(run, -errno, "mrd_create_cq_ex");
 }
 
-int mrd_run_sleep(struct perf_run *run)
+/* -e: a poll found nothing. Ask for an event, or if that is done sleep until one comes. */
+static int sleep_on_channel(struct perf_run *run)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     struct mrd_cq *cq;
     void *context;
 
@@ -40,7 +41,7 @@ int mrd_run_sleep(struct perf_run *run)
     if (!m->armed) {
         m->armed = true;
         int rc = mrd_req_notify_cq(m->cq, 0);
-        return rc ? mrd_call_failed(run, rc, "mrd_req_notify_cq") : 0;
+        return rc ? perf_mrd_call_failed(run, rc, "mrd_req_notify_cq") : 0;
     }
     int rc = perf_run_sleep(run, m->channel->fd);
     if (rc)
@@ -49,7 +50,7 @@ int mrd_run_sleep(struct perf_run *run)
     if (rc == -EAGAIN || rc == -EINTR)
         return 0;
     if (rc)
-        return mrd_call_failed(run, rc, "mrd_get_cq_event");
+        return perf_mrd_call_failed(run, rc, "mrd_get_cq_event");
     mrd_ack_cq_events(cq, 1);
     m->armed = false;
     run->events++;
@@ -69,7 +70,7 @@ static bool read_waited(uint64_t *ns)
 }
 
 /* A core that was shared once counts as shared from then on: a sleeper would not notice. */
-static bool core_is_shared(struct mrd_run_wait *w, uint64_t now_ns)
+static bool core_is_shared(struct perf_mrd_wait *w, uint64_t now_ns)
 {
     uint64_t waited_ns;
 
@@ -83,7 +84,7 @@ static bool core_is_shared(struct mrd_run_wait *w, uint64_t now_ns)
 
 static bool may_sleep(struct perf_run *run, uint64_t now_ns)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
     const char *wait = run->params.wait;
 
     if (run->ops->rdma || perf_test_is_lat(run->params.test) || strcmp(wait, "spin") == 0)
@@ -91,18 +92,18 @@ static bool may_sleep(struct perf_run *run, uint64_t now_ns)
     return strcmp(wait, "sleep") == 0 || core_is_shared(&m->wait, now_ns);
 }
 
-int mrd_run_wait(struct perf_run *run, uint64_t now_ns, bool busy)
+int perf_mrd_wait(struct perf_run *run, uint64_t now_ns, bool busy)
 {
-    struct mrd_run *m = run->state;
+    struct perf_mrd *m = run->state;
 
     if (run->params.events)
-        return busy ? 0 : mrd_run_sleep(run);
+        return busy ? 0 : sleep_on_channel(run);
     if (!may_sleep(run, now_ns))
         return 0;
     if (!busy) {
         int handled = mrd_progress(m->ctx);
         if (handled < 0)
-            return mrd_call_failed(run, handled, "mrd_progress");
+            return perf_mrd_call_failed(run, handled, "mrd_progress");
         busy = handled > 0;
     }
     if (busy)

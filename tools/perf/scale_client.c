@@ -81,7 +81,7 @@ static int open_sender(struct sender *s)
             .sg_list = &s->sge,
             .num_sge = 1,
             .opcode = writes ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_SEND,
-            .ud = {.remote_qkey = MRD_RUN_QKEY},
+            .ud = {.remote_qkey = PERF_MRD_QKEY},
         };
     return 0;
 }

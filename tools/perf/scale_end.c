@@ -61,7 +61,7 @@ int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
         FLOWS_SPARE + scale_depth(end->run->options) + (p->ordered ? attr.max_peers : 0);
     attr.threading = MRD_THREADING_SINGLE;
     attr.rx_drop_ppm = p->drop_ppm;
-    rc = perf_mrd_open(end->run->options, p, NULL, &attr, &end->ctx, end->error);
+    rc = perf_mrd_open_device(end->run->options, p, NULL, &attr, &end->ctx, end->error);
     if (rc)
         return rc;
     end->pd = mrd_alloc_pd(end->ctx);
@@ -75,7 +75,7 @@ int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
         .cap = *cap,
         .sq_sig_all = 1,
         .order = p->ordered ? MRD_ORDER_MSG : MRD_ORDER_NONE,
-        .qkey = MRD_RUN_QKEY,
+        .qkey = PERF_MRD_QKEY,
     };
     end->qp = end->cq ? mrd_create_qp(end->pd, &init) : NULL;
     return end->qp ? 0 : scale_fail(end, -errno, "mrd_create_qp");

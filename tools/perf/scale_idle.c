@@ -97,7 +97,7 @@ static int wait_failures(struct idle *s, uint32_t count)
             return scale_fail(&s->end, n, "mrd_poll_cq");
         scale_wait(&(struct scale_end *){&s->end}, 1, n > 0);
         count -= (uint32_t)n;
-        mrd_forget_events(s->end.ctx);
+        perf_mrd_forget_events(s->end.ctx);
         if (perf_now_ns() > until_ns)
             return perf_fail(s->end.error, -ETIMEDOUT,
                              "messages to silent peers did not fail within %d s", PATIENCE_S);

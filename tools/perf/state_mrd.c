@@ -54,8 +54,8 @@ static int open_context(struct peers *p)
     int rc = s->ops->rdma ? perf_ibv_find_port(s->options, &port, s->error) : 0;
 
     if (rc == 0)
-        rc = perf_mrd_open(s->options, params, s->ops->rdma ? &port : NULL, &attr, &p->ctx,
-                           s->error);
+        rc = perf_mrd_open_device(s->options, params, s->ops->rdma ? &port : NULL, &attr, &p->ctx,
+                                  s->error);
     if (rc)
         return rc;
     rc = mrd_query_address(p->ctx, p->gid, sizeof(p->gid));
@@ -120,7 +120,7 @@ static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
         if (n < 0)
             return fail(p, n, "mrd_poll_cq");
         count -= (uint32_t)n;
-        mrd_forget_events(p->ctx);
+        perf_mrd_forget_events(p->ctx);
         if (perf_now_ns() > until_ns)
             return perf_fail(p->s->error, -ETIMEDOUT,
                              "messages to silent peers did not fail within %d s", PATIENCE_S);
