@@ -90,8 +90,8 @@ static void begin(const struct perf_transport_ops *ops, enum perf_test test, boo
     run.ops = ops;
     run.state = &made_up;
     run.server = server;
-    run.verified = -1;
-    run.next_watch_ns = UINT64_MAX; /* there is no control connection */
+    run.verdict.verified = -1;
+    run.watch.next_ns = UINT64_MAX; /* there is no control connection */
     run.resent.due_ns = UINT64_MAX;
     perf_meter_init(&run.meter, run.params.interval_ms);
     assert_int_equal(ops->raw ? perf_endpoint_map(&run, SIZE, SIZE) : perf_endpoint_open(&run), 0);
@@ -153,7 +153,7 @@ static void perf_bw_server__lossy_ends_after_silence_only(void **state)
 
     (void)state;
     begin(&ops, PERF_SEND_BW, true);
-    run.peer_done = true;
+    run.peer.done = true;
     assert_int_equal(perf_bw_server(&run), 0);
     assert_int_equal(run.received, 1);
     end();
@@ -198,14 +198,14 @@ static void perf_bw_both__hears_the_client_after_losses(void **state)
     client_fd = fds[1];
     begin(&ops, PERF_SEND_BW, true);
     run.control = &control;
-    run.next_watch_ns = 0;
+    run.watch.next_ns = 0;
     run.params.bidirectional = true;
     run.e.batch = 4;
     begin_ns = perf_now_ns();
     say("{\"type\":\"done\",\"sent\":2}\n");
     assert_int_equal(perf_bw_both(&run), 0);
-    assert_true(run.peer_whole);
-    assert_int_equal(run.peer_sent, 2);
+    assert_true(run.peer.finished);
+    assert_int_equal(run.peer.sent, 2);
     assert_int_equal(run.received, 1);
     assert_int_equal(run.sent, 300);
     assert_int_equal(made_up.posts, 300 / 4);
@@ -302,9 +302,9 @@ static int ask(enum perf_test test, int answers)
     assert_int_equal(run.sent, 300);
     assert_int_equal(made_up.posts, run.params.warmup + 300);
     assert_int_equal(run.e.acked, run.params.warmup + 300);
-    verdict = run.verified;
+    verdict = run.verdict.verified;
     if (verdict == 0)
-        assert_true(run.verify_error[0] != '\0');
+        assert_true(run.verdict.error[0] != '\0');
     perf_latency_fini(&run.latency);
     end();
     return verdict;
@@ -344,10 +344,10 @@ static void perf_requests__server_verifies(void **state)
     run.params.test = PERF_ATOMIC_BW;
     memcpy(run.e.rx_buf, &adds, sizeof(adds));
     perf_endpoint_conclude_server(&run, 300);
-    assert_int_equal(run.verified, 1);
+    assert_int_equal(run.verdict.verified, 1);
     perf_endpoint_conclude_server(&run, 301);
-    assert_int_equal(run.verified, 0);
-    assert_string_equal(run.verify_error, "301 adds of 1 succeeded, but they make 300");
+    assert_int_equal(run.verdict.verified, 0);
+    assert_string_equal(run.verdict.error, "301 adds of 1 succeeded, but they make 300");
     end();
 }
 

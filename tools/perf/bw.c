@@ -69,7 +69,7 @@ static void measure(struct perf_run *run, struct ear *ear, bool busy)
 static int turn(struct perf_run *run, struct ear *ear)
 {
     uint64_t polled_ns = ear->now_ns, before = run->meter.total_bytes;
-    bool over = run->peer_done;
+    bool over = run->peer.done;
     int n = take_completions(run);
     int rc = 0, ended = 0;
 
@@ -103,7 +103,8 @@ static int post_all(struct perf_run *run)
 
 static void start_sampling(struct perf_run *run)
 {
-    if (run->ops->count_retransmissions && !run->main && !perf_test_is_request(run->params.test))
+    if (run->ops->count_retransmissions && !run->thread.main &&
+        !perf_test_is_request(run->params.test))
         perf_sampler_start(&run->resent, run->params.interval_ms, perf_now_ns(),
                            run->ops->count_retransmissions(run));
 }
@@ -160,10 +161,10 @@ static int watch_client(struct perf_run *run)
     double cpu_start_s = perf_cpu_s();
     int rc = 0;
 
-    while (rc == 0 && !run->peer_done)
+    while (rc == 0 && !run->peer.done)
         rc = turn_watch(run);
     run->meter.cpu_s = perf_cpu_s() - cpu_start_s;
-    perf_endpoint_conclude_server(run, run->peer_sent + run->params.warmup);
+    perf_endpoint_conclude_server(run, run->peer.sent + run->params.warmup);
     return rc;
 }
 
@@ -189,7 +190,7 @@ static int push(struct perf_run *run, uint64_t now_ns, bool *told)
         return 0;
     /* Unless messages are counted, the server sends as long as the client does. */
     bool over = perf_run_over(run, run->sent, now_ns) ||
-                (run->server && run->peer_done && run->params.duration_s);
+                (run->server && run->peer.done && run->params.duration_s);
     if (!over)
         return post_all(run);
     int flushed = perf_bw_flush(run);
@@ -209,20 +210,20 @@ int perf_bw_both(struct perf_run *run)
 
     run->start_ns = ear.now_ns;
     start_sampling(run);
-    while (rc == 0 && !(told && whole && (!run->server || run->peer_whole))) {
+    while (rc == 0 && !(told && whole && (!run->server || run->peer.finished))) {
         rc = push(run, ear.now_ns, &told);
         int ended = rc ? 0 : turn(run, &ear);
         if (ended < 0)
             rc = ended;
         whole = whole || ended > 0 || perf_bw_is_complete(run);
-        if (told && run->next_watch_ns > ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS)
-            run->next_watch_ns = ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS;
+        if (told && run->watch.next_ns > ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS)
+            run->watch.next_ns = ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS;
     }
     if (rc)
         return rc;
     if (perf_test_is_request(run->params.test)) {
         perf_endpoint_conclude(run, run->sent);
-        perf_endpoint_conclude_server(run, run->peer_sent);
+        perf_endpoint_conclude_server(run, run->peer.sent);
     }
     perf_bw_conclude(run);
     return 0;

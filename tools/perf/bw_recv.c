@@ -63,8 +63,8 @@ int perf_bw_polled(struct perf_run *run, int n)
  */
 static uint64_t count_arrived(struct perf_run *run)
 {
-    bool ask =
-        run->ops->count_received_bytes && !(run->threads && (run->main || run->e.takes_recvs));
+    bool ask = run->ops->count_received_bytes &&
+               !(run->thread.all && (run->thread.main || run->e.takes_recvs));
     uint64_t counted = ask ? run->ops->count_received_bytes(run) : 0;
 
     return counted > run->e.arrived_bytes ? counted : run->e.arrived_bytes;
@@ -72,14 +72,14 @@ static uint64_t count_arrived(struct perf_run *run)
 
 bool perf_bw_is_complete(const struct perf_run *run)
 {
-    if (!run->peer_done || run->ops->lossy)
+    if (!run->peer.done || run->ops->lossy)
         return false;
     if (perf_bw_is_blind(run))
         return true;
-    if (run->main && !run->e.takes_recvs)
-        return run->peer_whole;
-    return run->e.takes_recvs ? run->received >= run->peer_sent
-                              : run->meter.total_bytes >= run->peer_sent * run->params.size_bytes;
+    if (run->thread.main && !run->e.takes_recvs)
+        return run->peer.finished;
+    return run->e.takes_recvs ? run->received >= run->peer.sent
+                              : run->meter.total_bytes >= run->peer.sent * run->params.size_bytes;
 }
 
 int perf_bw_judge_silence(struct perf_run *run, uint64_t silent_ns)
@@ -90,7 +90,7 @@ int perf_bw_judge_silence(struct perf_run *run, uint64_t silent_ns)
         return 1;
     return perf_run_fail(run, -ETIMEDOUT,
                          "%llu messages were sent, but only %llu (%llu bytes) arrived",
-                         (unsigned long long)run->peer_sent, (unsigned long long)run->received,
+                         (unsigned long long)run->peer.sent, (unsigned long long)run->received,
                          (unsigned long long)run->meter.total_bytes);
 }
 
@@ -112,5 +112,5 @@ void perf_bw_conclude(struct perf_run *run)
     perf_meter_update(&run->meter, perf_now_ns(), count_arrived(run));
     if (!run->e.takes_recvs && run->params.size_bytes)
         run->received = run->meter.total_bytes / run->params.size_bytes;
-    perf_endpoint_conclude(run, run->peer_sent);
+    perf_endpoint_conclude(run, run->peer.sent);
 }

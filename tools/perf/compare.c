@@ -146,7 +146,7 @@ static struct json_object *run_once(const struct perf_options *o, struct perf_co
         snprintf(error, PERF_ERROR_BYTES, "%s: %.480s", o->transports[t], run.error);
     else if (!perf_report_passed(report))
         perf_complain(PERF_EXIT_FAILED, "%s, run %u: not verified: %s", o->transports[t], turn + 1,
-                      run.verify_error);
+                      run.verdict.error);
     return report;
 }
 

@@ -78,8 +78,8 @@ static void add_cores(const struct perf_run *run, struct json_object *report)
         perf_report_number(report, "bw_gbps") / 8 * perf_report_number(report, "seconds");
     double both_s = perf_report_number(report, "cpu_s_per_gb") * bytes;
 
-    perf_json_add_number(report, "cores_client", run->cpu_s / seconds);
-    perf_json_add_number(report, "cores_server", fmax(both_s - run->cpu_s, 0) / seconds);
+    perf_json_add_number(report, "cores_client", run->cpu.used_s / seconds);
+    perf_json_add_number(report, "cores_server", fmax(both_s - run->cpu.used_s, 0) / seconds);
 }
 
 /* One run; its report, or NULL with a sentence. 0 iterations: for a second. */

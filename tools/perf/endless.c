@@ -51,16 +51,16 @@ static void print_latency(FILE *f, struct perf_run *run)
     bool half = !perf_test_is_request(run->params.test);
     struct perf_latency_summary s;
 
-    if (perf_latency_summary(&run->second.latency, half, &s))
+    if (perf_latency_summary(&run->last_second.latency, half, &s))
         fprintf(f, ", us: p50 %.2f, p99 %.2f, max %.2f", s.p50_us, s.p99_us, s.max_us);
-    perf_latency_reset(&run->second.latency);
+    perf_latency_reset(&run->last_second.latency);
 }
 
 void perf_endless_tell(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     FILE *f = run->options->out_json ? stderr : stdout;
-    uint64_t begin_ns = run->second.end_ns ? run->second.end_ns : run->start_ns;
-    uint64_t messages = done - run->second.done;
+    uint64_t begin_ns = run->last_second.end_ns ? run->last_second.end_ns : run->start_ns;
+    uint64_t messages = done - run->last_second.done;
     double seconds = (double)(now_ns - begin_ns) / 1e9;
 
     if (run->start_ns == 0 || now_ns < begin_ns + PERF_SEC_NS)
@@ -77,6 +77,6 @@ void perf_endless_tell(struct perf_run *run, uint64_t now_ns, uint64_t done)
     fputc('\n', f);
     if (fflush(f) || ferror(f))
         ended = 1; /* nobody listens; the table that cannot be written either makes it a failure */
-    run->second.end_ns = now_ns;
-    run->second.done = done;
+    run->last_second.end_ns = now_ns;
+    run->last_second.done = done;
 }

@@ -281,12 +281,12 @@ void perf_endpoint_conclude_server(struct perf_run *run, uint64_t sent)
 {
     uint64_t sum;
 
-    if (!run->params.verify || !perf_test_is_atomic(run->params.test) || run->verified == 0)
+    if (!run->params.verify || !perf_test_is_atomic(run->params.test) || run->verdict.verified == 0)
         return;
     memcpy(&sum, run->e.rx_buf, sizeof(sum));
-    run->verified = sum == sent;
-    if (!run->verified)
-        snprintf(run->verify_error, sizeof(run->verify_error),
+    run->verdict.verified = sum == sent;
+    if (!run->verdict.verified)
+        snprintf(run->verdict.error, sizeof(run->verdict.error),
                  "%llu adds of 1 succeeded, but they make %llu", (unsigned long long)sent,
                  (unsigned long long)sum);
 }
@@ -296,10 +296,10 @@ void perf_endpoint_conclude(struct perf_run *run, uint64_t sent)
     if (!run->params.verify)
         return;
     struct perf_verifier *v = &run->e.verifier;
-    run->verified = perf_verifier_ok(v, sent);
-    if (run->verified && perf_test_is_atomic(run->params.test)) {
+    run->verdict.verified = perf_verifier_ok(v, sent);
+    if (run->verdict.verified && perf_test_is_atomic(run->params.test)) {
         v = &run->e.values;
-        run->verified = perf_verifier_ok(v, sent);
+        run->verdict.verified = perf_verifier_ok(v, sent);
     }
-    snprintf(run->verify_error, sizeof(run->verify_error), "%s", v->error);
+    snprintf(run->verdict.error, sizeof(run->verdict.error), "%s", v->error);
 }

@@ -22,14 +22,14 @@ static int open_transport(struct perf_run *run)
 
 static int init_run(struct perf_run *run)
 {
-    run->verified = -1;
-    perf_cpu_read(&run->cpu_times);
+    run->verdict.verified = -1;
+    perf_cpu_read(&run->cpu.at_begin);
     perf_meter_init(&run->meter, run->params.interval_ms);
     run->resent.due_ns = UINT64_MAX;
     if (run->server || !perf_test_is_lat(run->params.test))
         return 0;
     return perf_latency_init(&run->latency, run->params.iterations) ||
-                   perf_latency_init(&run->second.latency, 0)
+                   perf_latency_init(&run->last_second.latency, 0)
                ? perf_run_fail(run, -ENOMEM, "no memory for the latencies")
                : 0;
 }
@@ -37,7 +37,7 @@ static int init_run(struct perf_run *run)
 /* End a run. The other end is told of an error that it does not know yet. */
 static void end_run(struct perf_run *run, int rc)
 {
-    if (rc && !run->peer_told) {
+    if (rc && !run->peer.told) {
         struct json_object *message = perf_message("error");
         perf_json_add_text(message, "text", run->error);
         (void)perf_control_send(run->control,
@@ -53,7 +53,7 @@ static void end_run(struct perf_run *run, int rc)
     perf_meter_fini(&run->meter);
     perf_sampler_fini(&run->resent);
     perf_latency_fini(&run->latency);
-    perf_latency_fini(&run->second.latency);
+    perf_latency_fini(&run->last_second.latency);
     perf_run_clear_live(run);
 }
 
@@ -109,8 +109,8 @@ static int client_wait_findings(struct perf_run *run)
                                            : perf_run_tick(run, now_ns, run->sent);
         if (rc)
             return rc;
-        if (run->next_watch_ns > now_ns + PERF_MSEC_NS / 2)
-            run->next_watch_ns = now_ns + PERF_MSEC_NS / 2;
+        if (run->watch.next_ns > now_ns + PERF_MSEC_NS / 2)
+            run->watch.next_ns = now_ns + PERF_MSEC_NS / 2;
         if (!run->ops->manual_progress)
             usleep(200);
     }
@@ -155,7 +155,7 @@ static void keep_meter(struct perf_run *run)
 static int client_test(struct perf_run *run)
 {
     run->start_ns = perf_now_ns();
-    run->cpu_start_s = perf_cpu_s();
+    run->cpu.start_s = perf_cpu_s();
     int rc = 0;
     if (run->params.bidirectional)
         rc = perf_bw_both(run);
@@ -170,15 +170,15 @@ static int client_test(struct perf_run *run)
     perf_threads_put_sent(run, done);
     rc = perf_run_say(run, done);
     if (rc == 0) {
-        run->next_watch_ns = 0;
+        run->watch.next_ns = 0;
         rc = client_wait_findings(run);
     }
-    run->cpu_s = perf_cpu_s() - run->cpu_start_s;
+    run->cpu.used_s = perf_cpu_s() - run->cpu.start_s;
     if (rc == 0)
         keep_meter(run);
     const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
-    if (text && run->verify_error[0] == '\0')
-        snprintf(run->verify_error, sizeof(run->verify_error), "%s", text);
+    if (text && run->verdict.error[0] == '\0')
+        snprintf(run->verdict.error, sizeof(run->verdict.error), "%s", text);
     return rc;
 }
 
@@ -187,7 +187,7 @@ static struct perf_cpu_load load_since_begin(const struct perf_run *run, double 
     struct perf_cpu_times now;
 
     perf_cpu_read(&now);
-    return perf_cpu_load_between(&run->cpu_times, &now, helper_user_s,
+    return perf_cpu_load_between(&run->cpu.at_begin, &now, helper_user_s,
                                  (double)sysconf(_SC_CLK_TCK));
 }
 
@@ -208,10 +208,10 @@ static void judge_load(struct perf_run *run)
     bool together = there && strcmp(here, there) == 0;
     if (together)
         server_user_s = finding(run, "cpu_user_s");
-    run->load = load_since_begin(run, server_user_s);
-    if (together || run->load.busy || finding(run, "cpu_busy") == 0)
+    run->cpu.load = load_since_begin(run, server_user_s);
+    if (together || run->cpu.load.busy || finding(run, "cpu_busy") == 0)
         return;
-    run->load = (struct perf_cpu_load){
+    run->cpu.load = (struct perf_cpu_load){
         .known = true,
         .busy = true,
         .stolen = finding(run, "cpu_stolen"),
@@ -221,14 +221,14 @@ static void judge_load(struct perf_run *run)
 
 static void warn_of_load(struct perf_run *run)
 {
-    if (!run->load.busy)
+    if (!run->cpu.load.busy)
         return;
     perf_run_clear_live(run);
     perf_complain(PERF_EXIT_OK,
                   "warning: %s: the machine was too busy for good figures: other processes "
                   "had %.0f%% of its CPU time, its host took %.0f%%",
-                  run->label ? run->label : run->params.transport, 100 * run->load.others,
-                  100 * run->load.stolen);
+                  run->label ? run->label : run->params.transport, 100 * run->cpu.load.others,
+                  100 * run->cpu.load.stolen);
 }
 
 struct json_object *perf_run_client(struct perf_run *run)
@@ -278,9 +278,9 @@ static struct json_object *make_findings(const struct perf_run *run)
     put_load(run, result);
     put_meter(run, result);
     perf_json_add_number(result, "cpu_s", run->meter.cpu_s);
-    if (run->verified >= 0)
-        perf_json_add_bool(result, "verified", run->verified);
-    perf_json_add_text(result, "verify_error", run->verify_error);
+    if (run->verdict.verified >= 0)
+        perf_json_add_bool(result, "verified", run->verdict.verified);
+    perf_json_add_text(result, "verify_error", run->verdict.error);
     perf_json_add_u64(result, "sent", run->sent);
     perf_json_add_u64(result, "events", run->events);
     perf_threads_put_received(run, result);

@@ -140,7 +140,7 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
         rc = look_up(run, now_ns, idle == look_every);
         if (rc)
             return rc;
-        if (run->peer_done)
+        if (run->peer.done)
             return 0;
         if (!run->server && run->ops->lossy && now_ns - begin_ns > LOST_AFTER_MS * PERF_MSEC_NS)
             return 0;
@@ -178,7 +178,7 @@ static int exchange(struct perf_run *run, struct pingpong *pp, uint64_t *done)
 
         perf_latency_add(&run->latency, rtt_ns);
         if (run->params.endless)
-            perf_latency_add(&run->second.latency, rtt_ns);
+            perf_latency_add(&run->last_second.latency, rtt_ns);
         run->sent++;
     }
     return digest(run, pp);
@@ -223,6 +223,6 @@ int perf_lat_server(struct perf_run *run)
             rc = digest(run, &pp);
     }
     /* Both ends must have seen the same number of exchanges. */
-    perf_endpoint_conclude(run, run->peer_sent + run->params.warmup);
+    perf_endpoint_conclude(run, run->peer.sent + run->params.warmup);
     return rc;
 }

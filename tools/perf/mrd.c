@@ -70,7 +70,7 @@ static struct mrd_context_attr context_attr(const struct perf_run *run)
 /* All threads have one context. */
 static int share_context(struct perf_run *run)
 {
-    struct perf_mrd *m = run->state, *main = run->main->state;
+    struct perf_mrd *m = run->state, *main = run->thread.main->state;
 
     m->ctx = main->ctx;
     m->pd = main->pd;
@@ -157,7 +157,7 @@ static int open_queues(struct perf_run *run)
 
 static int open_end(struct perf_run *run)
 {
-    int rc = run->main ? share_context(run) : open_context(run);
+    int rc = run->thread.main ? share_context(run) : open_context(run);
 
     if (rc == 0)
         rc = perf_endpoint_open(run);
@@ -316,9 +316,9 @@ static void close_end(struct perf_run *run)
         mrd_dereg_mr(m->tx_mr);
     if (m->rx_mr)
         mrd_dereg_mr(m->rx_mr);
-    if (m->pd && !run->main)
+    if (m->pd && !run->thread.main)
         mrd_dealloc_pd(m->pd);
-    if (m->ctx && !run->main)
+    if (m->ctx && !run->thread.main)
         mrd_close_device(m->ctx);
     perf_endpoint_close(run);
 }

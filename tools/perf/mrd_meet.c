@@ -77,10 +77,10 @@ int perf_mrd_meet(struct perf_run *run)
     if (rc == 0)
         rc = perf_run_say(run, perf_message("met"));
     /* The other end may still need acks. Completions stay in the queue: its test may have begun. */
-    while (rc == 0 && !run->peer_met) {
+    while (rc == 0 && !run->peer.met) {
         int n = mrd_progress(m->ctx);
         rc = n < 0 ? perf_mrd_call_failed(run, n, "mrd_progress") : look(run, ++turn);
     }
-    run->next_watch_ns = 0;
+    run->watch.next_ns = 0;
     return rc;
 }

@@ -80,7 +80,7 @@ static void add_rates(const struct perf_run *run, struct json_object *report)
     perf_json_add_number(report, "bw_gbps", r.gbps);
     perf_json_add_number(report, "msg_rate_mps", r.mps);
     perf_json_add_number(report, "cpu_s_per_gb",
-                         r.bytes > 0 ? (run->cpu_s + cpu_s) / (r.bytes / 1e9) : NAN);
+                         r.bytes > 0 ? (run->cpu.used_s + cpu_s) / (r.bytes / 1e9) : NAN);
 }
 
 /* All that were kept, in their order at present. */
@@ -242,13 +242,14 @@ struct json_object *perf_report_make(const struct perf_run *run)
         add_events(run, report);
     /* An end that checks nothing has no verdict; where both have one, both count. */
     struct json_object *theirs = json_object_object_get(run->findings, "verified");
-    if (theirs || run->verified >= 0)
+    if (theirs || run->verdict.verified >= 0)
         perf_json_add_bool(report, "verified",
-                           run->verified != 0 && (!theirs || json_object_get_boolean(theirs)));
-    if (run->load.known) {
-        perf_json_add_bool(report, "disturbed", run->load.busy);
-        perf_json_add_number(report, "cpu_others", run->load.others);
-        perf_json_add_number(report, "cpu_stolen", run->load.stolen);
+                           run->verdict.verified != 0 &&
+                               (!theirs || json_object_get_boolean(theirs)));
+    if (run->cpu.load.known) {
+        perf_json_add_bool(report, "disturbed", run->cpu.load.busy);
+        perf_json_add_number(report, "cpu_others", run->cpu.load.others);
+        perf_json_add_number(report, "cpu_stolen", run->cpu.load.stolen);
     }
     run->ops->stats(run, report);
     take_server_stats(run, report);

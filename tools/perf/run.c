@@ -40,7 +40,7 @@ static const char *other_end(const struct perf_run *run)
 
 static int fail_control(struct perf_run *run, int rc)
 {
-    run->peer_told = rc == -ECONNRESET || rc == -EPIPE;
+    run->peer.told = rc == -ECONNRESET || rc == -EPIPE;
     switch (rc) {
     case -ECONNRESET:
     case -EPIPE:
@@ -61,7 +61,7 @@ static int fail_told(struct perf_run *run, struct json_object *message)
 {
     const char *text = perf_json_get_string(message, "text");
 
-    run->peer_told = true;
+    run->peer.told = true;
     return perf_run_fail(run, -ECANCELED, "the %s %s says: %s", other_end(run), run->control->peer,
                          text ? text : "it failed");
 }
@@ -73,17 +73,17 @@ static int take_message(struct perf_run *run, struct json_object *message)
     if (perf_message_is(message, "alive"))
         return 0;
     if (perf_message_is(message, "met")) {
-        run->peer_met = true;
+        run->peer.met = true;
         return 0;
     }
     if (run->server && perf_message_is(message, "whole")) {
-        run->peer_whole = true;
+        run->peer.finished = true;
         return 0;
     }
     if ((run->server || run->params.bidirectional) && perf_message_is(message, "done") &&
-        perf_json_get_u64(message, "sent", &run->peer_sent) == 0 &&
-        (!run->threads || run->thread_ops->take_sent(run, message) == 0)) {
-        run->peer_done = true;
+        perf_json_get_u64(message, "sent", &run->peer.sent) == 0 &&
+        (!run->thread.all || run->thread.ops->take_sent(run, message) == 0)) {
+        run->peer.done = true;
         return 0;
     }
     if (!run->server && perf_message_is(message, "result")) {
@@ -97,13 +97,13 @@ static int take_message(struct perf_run *run, struct json_object *message)
 /* Each end sends signs of life, and expects them of the other. */
 static int watch_life(struct perf_run *run, uint64_t now_ns)
 {
-    if (run->heard_ns == 0)
-        run->heard_ns = now_ns;
-    if (now_ns > run->heard_ns + SILENT_MS * PERF_MSEC_NS)
+    if (run->watch.heard_ns == 0)
+        run->watch.heard_ns = now_ns;
+    if (now_ns > run->watch.heard_ns + SILENT_MS * PERF_MSEC_NS)
         return fail_control(run, -ETIMEDOUT);
-    if (now_ns < run->next_alive_ns)
+    if (now_ns < run->watch.next_alive_ns)
         return 0;
-    run->next_alive_ns = now_ns + ALIVE_EVERY_MS * PERF_MSEC_NS;
+    run->watch.next_alive_ns = now_ns + ALIVE_EVERY_MS * PERF_MSEC_NS;
     int rc = perf_control_send(run->control, perf_message("alive"));
     /* An end that has gone may have said why: the message is read before the error counts. */
     return rc == -EPIPE || rc == -ECONNRESET ? 0 : rc;
@@ -111,9 +111,9 @@ static int watch_life(struct perf_run *run, uint64_t now_ns)
 
 static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
-    if (run->start_ns == 0 || now_ns < run->start_ns + PERF_SEC_NS || now_ns < run->next_live_ns)
+    if (run->start_ns == 0 || now_ns < run->start_ns + PERF_SEC_NS || now_ns < run->live.next_ns)
         return;
-    run->next_live_ns = now_ns + LIVE_INTERVAL_MS * PERF_MSEC_NS;
+    run->live.next_ns = now_ns + LIVE_INTERVAL_MS * PERF_MSEC_NS;
     if (!isatty(STDERR_FILENO))
         return;
     double elapsed_s = (double)(now_ns - run->start_ns) / 1e9;
@@ -130,7 +130,7 @@ static void show_live(struct perf_run *run, uint64_t now_ns, uint64_t done)
                 8e-9 * (double)done * (double)run->params.size_bytes / elapsed_s,
                 1e-6 * (double)done / elapsed_s);
     fflush(stderr);
-    run->live_shown = true;
+    run->live.shown = true;
 }
 
 static int fail_late(struct perf_run *run)
@@ -142,14 +142,14 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     struct json_object *message;
 
-    if (run->main)
-        return run->thread_ops->watch(run, now_ns, done);
+    if (run->thread.main)
+        return run->thread.ops->watch(run, now_ns, done);
     if (run->deadline_ns && now_ns >= run->deadline_ns)
         return fail_late(run);
-    int rc = run->threads ? run->thread_ops->add_done(run, &done) : 0;
+    int rc = run->thread.all ? run->thread.ops->add_done(run, &done) : 0;
     if (rc)
         return rc;
-    run->next_watch_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
+    run->watch.next_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
     if (run->params.endless)
         perf_endless_tell(run, now_ns, done);
     else if (!run->server)
@@ -159,7 +159,7 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
         return watch_life(run, now_ns);
     if (rc)
         return fail_control(run, rc);
-    run->heard_ns = now_ns;
+    run->watch.heard_ns = now_ns;
     rc = take_message(run, message);
     json_object_put(message);
     return rc;
@@ -171,11 +171,11 @@ int perf_run_sleep(struct perf_run *run, int fd)
                            {.fd = run->control->fd, .events = POLLIN}};
 
     /* The control connection is the main thread's. */
-    if (poll(fds, run->main ? 1 : 2, run->threads ? THREAD_SLEEP_MS : SLEEP_MS) < 0 &&
+    if (poll(fds, run->thread.main ? 1 : 2, run->thread.all ? THREAD_SLEEP_MS : SLEEP_MS) < 0 &&
         errno != EINTR)
         return perf_run_fail(run, -errno, "cannot sleep: %s", strerror(errno));
     if (fds[1].revents)
-        run->next_watch_ns = 0;
+        run->watch.next_ns = 0;
     return 0;
 }
 
@@ -227,7 +227,7 @@ int perf_run_say(struct perf_run *run, struct json_object *message)
 
 void perf_run_clear_live(struct perf_run *run)
 {
-    if (run->live_shown)
+    if (run->live.shown)
         fputs("\r\033[K", stderr);
-    run->live_shown = false;
+    run->live.shown = false;
 }

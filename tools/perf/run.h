@@ -28,6 +28,54 @@ struct perf_thread_ops {
     int (*take_sent)(struct perf_run *run, struct json_object *message);
 };
 
+/* Which of several threads this is; all zero if there is one. */
+struct perf_run_thread {
+    struct perf_threads *all; /* of the main thread, and shared by all */
+    const struct perf_thread_ops *ops;
+    struct perf_run *main; /* the main thread's run; NULL: this is it */
+    unsigned number;       /* the main one's is 0 */
+};
+
+/* The other end, as far as it is known. */
+struct perf_run_peer {
+    bool told;     /* it knows of the error, or told us */
+    bool met;      /* it is ready for the test */
+    bool done;     /* it has sent all there is... */
+    uint64_t sent; /* ...which is so many messages */
+    bool finished; /* -b: the client has all that the server sent; --threads: all is here */
+};
+
+/* When what is due beside the test. */
+struct perf_run_watch {
+    uint64_t next_ns;                 /* perf_run_watch() */
+    uint64_t next_alive_ns, heard_ns; /* signs of life, both ways */
+};
+
+/* Whether what arrived is what was sent. */
+struct perf_verdict {
+    int verified; /* 1, 0, -1: nothing to verify */
+    char error[200];
+};
+
+/* CPU time: this process's, and how busy the machine was. */
+struct perf_run_cpu {
+    double start_s, used_s;
+    struct perf_cpu_times at_begin; /* of the machine */
+    struct perf_cpu_load load;      /* of the machine that was too busy, else of the client's */
+};
+
+/* The client's live line. */
+struct perf_run_live {
+    bool shown;
+    uint64_t next_ns;
+};
+
+/* --run_infinitely: the last line, and what was done until then. */
+struct perf_run_second {
+    uint64_t end_ns, done;
+    struct perf_latency latency; /* since then */
+};
+
 struct perf_run {
     const struct perf_options *options; /* of this end; for what the other end shares, use params */
     struct perf_params params;          /* settled */
@@ -35,48 +83,33 @@ struct perf_run {
     struct perf_endpoint e;
     void *state; /* the transport's */
     bool server;
-    struct perf_threads *threads;             /* --threads; NULL: one is all */
-    const struct perf_thread_ops *thread_ops; /* likewise */
-    struct perf_run *main; /* of another thread than the main one: the main one's... */
-    unsigned thread;       /* ...and its number; the main one's is 0 */
     struct perf_control *control;
+    const char *label;    /* of the live line; NULL: the transport */
     uint64_t deadline_ns; /* then it fails; 0: it takes what time it takes */
     char error[PERF_ERROR_BYTES];
-    bool peer_told; /* the other end knows of the error, or told us */
 
-    bool peer_met; /* the other end is ready for the test */
+    struct perf_run_thread thread;
+    struct perf_run_peer peer;
+    struct perf_run_watch watch;
+    struct perf_run_live live;
+    struct perf_run_second last_second;
 
     /* Bandwidth: the receiver's; where only the sender knows what arrived, the client's. */
     struct perf_meter meter;
     uint64_t received; /* messages */
-    int verified;      /* 1, 0, -1: nothing to verify */
-    char verify_error[200];
-    bool peer_done;     /* the other end has sent all there is... */
-    uint64_t peer_sent; /* ...which is so many messages */
-    bool peer_whole;    /* -b: the client has all that the server sent; --threads: all is here */
+    struct perf_verdict verdict;
 
     /* The client's, and in part of both ends that send. */
     uint64_t sent; /* messages posted; latency: exchanges measured */
     struct perf_latency latency;
     uint64_t start_ns, end_ns;
-    double cpu_start_s, cpu_s;
-    struct perf_cpu_times cpu_times; /* of the machine, when the run began */
-    struct perf_cpu_load load;       /* of the machine that was too busy, else of the client's */
+    struct perf_run_cpu cpu;
     struct perf_sampler
         resent; /* retransmissions over time; samples only where the transport knows them */
     struct json_object *findings; /* the server's */
     struct json_object *report;   /* the client's message at the server; the caller puts it */
-    bool live_shown;
-    struct { /* --run_infinitely: the last line, and what was done until then */
-        uint64_t end_ns, done;
-        struct perf_latency latency; /* since then */
-    } second;
-    const char *label; /* of the live line; NULL: the transport */
 
     uint64_t events; /* -e: of the completion channel, taken */
-
-    uint64_t next_watch_ns, next_live_ns;
-    uint64_t next_alive_ns, heard_ns; /* signs of life, both ways */
 };
 
 /* Set run->error unless an earlier error is there. Returns `rc`. */
@@ -90,7 +123,7 @@ int perf_run_fail(struct perf_run *run, int rc, const char *format, ...)
 int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done);
 static inline int perf_run_tick(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
-    return now_ns < run->next_watch_ns ? 0 : perf_run_watch(run, now_ns, done);
+    return now_ns < run->watch.next_ns ? 0 : perf_run_watch(run, now_ns, done);
 }
 
 /*

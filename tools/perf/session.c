@@ -70,7 +70,7 @@ static int run_one_size(const struct perf_options *o, struct perf_control *c, ui
     perf_table_row(table_of(o), report, o->gbits);
     json_object_array_add(all, report);
     if (!perf_report_passed(report))
-        perf_complain(PERF_EXIT_FAILED, "not verified: %s", run.verify_error);
+        perf_complain(PERF_EXIT_FAILED, "not verified: %s", run.verdict.error);
     return 0;
 }
 

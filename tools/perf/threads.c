@@ -37,14 +37,14 @@ struct perf_threads {
 /* Called by another thread: copies what the main one knows of the other end. */
 static int watch_main(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
 
-    run->next_watch_ns = now_ns + LOOK_EVERY_MS * PERF_MSEC_NS;
+    run->watch.next_ns = now_ns + LOOK_EVERY_MS * PERF_MSEC_NS;
     pthread_mutex_lock(&t->lock);
-    t->done[run->thread] = done;
-    run->peer_done = t->peer_done;
-    run->peer_sent = t->peer_sent[run->thread];
-    run->peer_whole = t->whole;
+    t->done[run->thread.number] = done;
+    run->peer.done = t->peer_done;
+    run->peer.sent = t->peer_sent[run->thread.number];
+    run->peer.finished = t->whole;
     bool stop = t->stop;
     pthread_mutex_unlock(&t->lock);
     return stop ? -ECANCELED : 0;
@@ -52,7 +52,7 @@ static int watch_main(struct perf_run *run, uint64_t now_ns, uint64_t done)
 
 static int add_done(struct perf_run *run, uint64_t *done)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
 
     pthread_mutex_lock(&t->lock);
     int rc = t->rc ? perf_run_fail(run, t->rc, "%s", t->error) : 0;
@@ -64,7 +64,7 @@ static int add_done(struct perf_run *run, uint64_t *done)
 
 static int take_sent(struct perf_run *run, struct json_object *message)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
     /* What no completion tells of, the main thread counts for all. */
     bool alone = !run->e.takes_recvs && !perf_bw_is_blind(run);
     struct json_object *all = perf_json_get_array(message, "each", run->params.threads);
@@ -76,7 +76,7 @@ static int take_sent(struct perf_run *run, struct json_object *message)
         t->peer_sent[i] = json_object_get_uint64(json_object_array_get_idx(all, i));
     t->peer_done = true;
     if (!alone)
-        run->peer_sent = t->peer_sent[0];
+        run->peer.sent = t->peer_sent[0];
     pthread_mutex_unlock(&t->lock);
     return 0;
 }
@@ -97,12 +97,9 @@ static int open_worker(struct perf_run *run, struct worker *worker, unsigned thr
         .ops = run->ops,
         .server = run->server,
         .control = run->control,
-        .verified = -1,
+        .verdict.verified = -1,
         .resent.due_ns = UINT64_MAX,
-        .main = run,
-        .thread = thread,
-        .threads = run->threads,
-        .thread_ops = run->thread_ops,
+        .thread = {.main = run, .number = thread, .all = run->thread.all, .ops = run->thread.ops},
     };
     perf_meter_init(&w->meter, w->params.interval_ms);
     w->state = calloc(1, run->ops->state_bytes);
@@ -118,10 +115,10 @@ int perf_threads_open(struct perf_run *run)
 
     if (count == 0)
         return 0;
-    t = run->threads = calloc(1, sizeof(*t));
+    t = run->thread.all = calloc(1, sizeof(*t));
     if (!t)
         return perf_run_fail(run, -ENOMEM, "out of memory");
-    run->thread_ops = &thread_ops;
+    run->thread.ops = &thread_ops;
     pthread_mutex_init(&t->lock, NULL);
     t->workers = calloc(count, sizeof(t->workers[0]));
     if (!t->workers)
@@ -133,7 +130,7 @@ int perf_threads_open(struct perf_run *run)
 
 void perf_threads_close(struct perf_run *run)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
 
     for (unsigned i = 0; t && i < t->count; i++) {
         struct perf_run *w = &t->workers[i].run;
@@ -147,15 +144,15 @@ void perf_threads_close(struct perf_run *run)
         free(t->workers);
     }
     free(t);
-    run->threads = NULL;
+    run->thread.all = NULL;
 }
 
 void perf_threads_get_info(struct perf_run *run, struct json_object *info)
 {
     struct json_object *all = json_object_new_array();
 
-    for (unsigned i = 0; run->threads && i < run->threads->count; i++) {
-        struct perf_run *w = &run->threads->workers[i].run;
+    for (unsigned i = 0; run->thread.all && i < run->thread.all->count; i++) {
+        struct perf_run *w = &run->thread.all->workers[i].run;
         struct json_object *one = json_object_new_object();
         w->ops->get_info(w, one);
         json_object_array_add(all, one);
@@ -165,7 +162,7 @@ void perf_threads_get_info(struct perf_run *run, struct json_object *info)
 
 int perf_threads_set_peer(struct perf_run *run, struct json_object *info)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
     struct json_object *all = t ? perf_json_get_array(info, "threads", t->count) : NULL;
     int rc = 0;
 
@@ -183,7 +180,7 @@ int perf_threads_set_peer(struct perf_run *run, struct json_object *info)
 static void *work(void *arg)
 {
     struct perf_run *w = arg;
-    struct perf_threads *t = w->threads;
+    struct perf_threads *t = w->thread.all;
     int rc = t->test(w);
 
     pthread_mutex_lock(&t->lock);
@@ -205,7 +202,7 @@ static uint64_t share_of(const struct perf_run *run, uint64_t iterations, unsign
 /* Returns how many of the threads were started. */
 static unsigned start(struct perf_run *run, uint64_t iterations)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
 
     for (unsigned i = 0; i < t->count; i++) {
         struct worker *worker = &t->workers[i];
@@ -256,28 +253,27 @@ static void add_meter(struct perf_meter *m, const struct perf_meter *other)
 
 static void add_up(struct perf_run *run)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
 
     t->sent[0] = run->sent;
     t->received[0] = run->received;
     for (unsigned i = 0; i < t->count; i++) {
         const struct perf_run *w = &t->workers[i].run;
-        t->sent[w->thread] = w->sent;
-        t->received[w->thread] = w->received;
+        t->sent[w->thread.number] = w->sent;
+        t->received[w->thread.number] = w->received;
         run->sent += w->sent;
         run->received += w->received;
         run->events += w->events;
         add_meter(&run->meter, &w->meter);
-        if (w->verified < 0 || run->verified == 0)
+        if (w->verdict.verified < 0 || run->verdict.verified == 0)
             continue;
-        run->verified = w->verified;
-        snprintf(run->verify_error, sizeof(run->verify_error), "%s", w->verify_error);
+        run->verdict = w->verdict;
     }
 }
 
 int perf_threads_run(struct perf_run *run, int (*test)(struct perf_run *run))
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
     uint64_t iterations = run->params.iterations;
 
     if (!t)
@@ -312,19 +308,19 @@ static void put_each(const struct perf_run *run, const uint64_t *each, struct js
 
 void perf_threads_put_sent(const struct perf_run *run, struct json_object *message)
 {
-    if (run->threads)
-        put_each(run, run->threads->sent, message);
+    if (run->thread.all)
+        put_each(run, run->thread.all->sent, message);
 }
 
 void perf_threads_put_received(const struct perf_run *run, struct json_object *message)
 {
-    if (run->threads)
-        put_each(run, run->threads->received, message);
+    if (run->thread.all)
+        put_each(run, run->thread.all->received, message);
 }
 
 void perf_threads_report(const struct perf_run *run, struct json_object *report)
 {
-    struct perf_threads *t = run->threads;
+    struct perf_threads *t = run->thread.all;
     struct json_object *all = json_object_new_array();
     bool blind = perf_bw_is_blind(run); /* then this end has counted what arrived */
     struct json_object *there =

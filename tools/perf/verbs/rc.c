@@ -91,8 +91,8 @@ static int rc_open(struct perf_run *run)
     const struct perf_params *p = &run->params;
     int rc = 0;
 
-    if (run->main) /* all threads have one context */
-        m->v = ((struct verbs_run *)run->main->state)->v;
+    if (run->thread.main) /* all threads have one context */
+        m->v = ((struct verbs_run *)run->thread.main->state)->v;
     else
         rc = perf_ibv_open(&m->v, run->options, p->mtu, run->error);
     /* One more than messages: for the write that ends the test. */

@@ -295,7 +295,7 @@ void verbs_close(struct perf_run *run)
         ibv_dereg_mr(m->rx_mr);
     if (m->tx_mr)
         ibv_dereg_mr(m->tx_mr);
-    if (!run->main)
+    if (!run->thread.main)
         perf_ibv_close(&m->v);
     perf_endpoint_close(run);
 }
