@@ -12,20 +12,20 @@
 enum { WATCH_EVERY_US = 500, DONE_WATCH_MS = 1 };
 
 /* What one turn hands on to the next. */
-struct ear {
+struct recv_meter {
     uint64_t now_ns;
     uint64_t count_ns; /* arrivals are counted then */
     uint64_t heard_ns; /* something came, or the other end was still sending */
 };
 
-static struct ear start_ear(void)
+static struct recv_meter start_recv_meter(void)
 {
     uint64_t now_ns = perf_now_ns();
 
-    return (struct ear){.now_ns = now_ns, .heard_ns = now_ns};
+    return (struct recv_meter){.now_ns = now_ns, .heard_ns = now_ns};
 }
 
-static int take(struct perf_run *run, const struct perf_wc *wc)
+static int take_completion(struct perf_run *run, const struct perf_wc *wc)
 {
     if (wc->kind == PERF_WC_CREDIT)
         return perf_bw_take_credit(run, wc);
@@ -38,7 +38,7 @@ static int take(struct perf_run *run, const struct perf_wc *wc)
 }
 
 /* Returns the number of completions, or -errno. Raw transports have none at the client. */
-static int take_completions(struct perf_run *run)
+static int poll_completions(struct perf_run *run)
 {
     struct perf_wc wcs[PERF_POLL];
     bool receives = perf_bw_receives(run);
@@ -46,47 +46,47 @@ static int take_completions(struct perf_run *run)
     int rc = n < 0 ? n : 0;
 
     for (int i = 0; i < n && rc == 0; i++)
-        rc = take(run, &wcs[i]);
+        rc = take_completion(run, &wcs[i]);
     if (receives && rc == 0)
         rc = perf_bw_polled(run, n);
     return rc ? rc : n;
 }
 
-static void measure(struct perf_run *run, struct ear *ear, bool busy)
+static void measure_arrivals(struct perf_run *run, struct recv_meter *meter, bool busy)
 {
-    if (perf_sampler_due(&run->resent, ear->now_ns))
-        perf_sampler_add(&run->resent, ear->now_ns, run->ops->count_retransmissions(run));
+    if (perf_sampler_due(&run->resent, meter->now_ns))
+        perf_sampler_add(&run->resent, meter->now_ns, run->ops->count_retransmissions(run));
     if (perf_bw_receives(run))
-        perf_bw_measure(run, ear->now_ns, busy, &ear->count_ns);
-    else if (perf_bw_is_blind(run) && !perf_test_is_lat(run->params.test))
-        perf_meter_update(&run->meter, ear->now_ns, run->e.acked * run->params.size_bytes);
+        perf_bw_measure(run, meter->now_ns, busy, &meter->count_ns);
+    else if (perf_bw_counts_at_sender(run) && !perf_test_is_lat(run->params.test))
+        perf_meter_update(&run->meter, meter->now_ns, run->e.acked * run->params.size_bytes);
 }
 
 /*
  * Poll, and look after all else that is due. 0, 1: a lossy test is over; or -errno. Silence is
  * judged by the time before the poll: the scheduler may stop this thread after it.
  */
-static int turn(struct perf_run *run, struct ear *ear)
+static int run_turn(struct perf_run *run, struct recv_meter *meter)
 {
-    uint64_t polled_ns = ear->now_ns, before = run->meter.total_bytes;
+    uint64_t polled_ns = meter->now_ns, before = run->meter.total_bytes;
     bool over = run->peer.done;
-    int n = take_completions(run);
+    int n = poll_completions(run);
     int rc = 0, ended = 0;
 
     if (n < 0)
         return n;
-    ear->now_ns = perf_now_ns();
-    measure(run, ear, n > 0);
+    meter->now_ns = perf_now_ns();
+    measure_arrivals(run, meter, n > 0);
     if (n || !over || run->meter.total_bytes != before)
-        ear->heard_ns = ear->now_ns;
+        meter->heard_ns = meter->now_ns;
     else if (perf_bw_receives(run))
-        ended = perf_bw_judge_silence(run, polled_ns - ear->heard_ns);
+        ended = perf_bw_check_silence(run, polled_ns - meter->heard_ns);
     if (ended < 0)
         return ended;
     if (run->ops->wait)
-        rc = run->ops->wait(run, ear->now_ns, n > 0);
+        rc = run->ops->wait(run, meter->now_ns, n > 0);
     if (rc == 0)
-        rc = perf_run_tick(run, ear->now_ns, perf_bw_sends(run) ? run->sent : run->received);
+        rc = perf_run_tick(run, meter->now_ns, perf_bw_sends(run) ? run->sent : run->received);
     return rc ? rc : ended;
 }
 
@@ -111,35 +111,35 @@ static void start_sampling(struct perf_run *run)
 
 int perf_bw_client(struct perf_run *run)
 {
-    struct ear ear = start_ear();
+    struct recv_meter meter = start_recv_meter();
     int rc = 0, flushed = 0;
 
     start_sampling(run);
-    while (rc == 0 && !perf_run_over(run, run->sent, ear.now_ns)) {
+    while (rc == 0 && !perf_run_over(run, run->sent, meter.now_ns)) {
         rc = post_all(run);
         if (rc == 0)
-            rc = turn(run, &ear);
+            rc = run_turn(run, &meter);
     }
     while (rc == 0 && !flushed) {
         flushed = perf_bw_flush(run);
-        rc = flushed < 0 ? flushed : flushed ? 0 : turn(run, &ear);
+        rc = flushed < 0 ? flushed : flushed ? 0 : run_turn(run, &meter);
     }
     if (perf_test_is_request(run->params.test))
         perf_endpoint_conclude(run, run->sent);
-    if (perf_bw_is_blind(run))
+    if (perf_bw_counts_at_sender(run))
         run->received = run->e.acked;
     return rc;
 }
 
 int perf_bw_progress(struct perf_run *run)
 {
-    struct ear ear = start_ear();
+    struct recv_meter meter = start_recv_meter();
 
-    return turn(run, &ear);
+    return run_turn(run, &meter);
 }
 
 /* One look: at its packets, if only this keeps them going. */
-static int turn_watch(struct perf_run *run)
+static int watch_once(struct perf_run *run)
 {
     struct perf_wc wcs[PERF_POLL];
 
@@ -162,7 +162,7 @@ static int watch_client(struct perf_run *run)
     int rc = 0;
 
     while (rc == 0 && !run->peer.done)
-        rc = turn_watch(run);
+        rc = watch_once(run);
     run->meter.cpu_s = perf_cpu_s() - cpu_start_s;
     perf_endpoint_conclude_server(run, run->peer.sent + run->params.warmup);
     return rc;
@@ -170,13 +170,13 @@ static int watch_client(struct perf_run *run)
 
 int perf_bw_server(struct perf_run *run)
 {
-    struct ear ear = start_ear();
+    struct recv_meter meter = start_recv_meter();
     int rc = 0;
 
-    if (perf_bw_is_blind(run))
+    if (perf_bw_counts_at_sender(run))
         return watch_client(run);
     while (rc == 0 && !perf_bw_is_complete(run))
-        rc = turn(run, &ear);
+        rc = run_turn(run, &meter);
     if (rc < 0)
         return rc;
     perf_bw_conclude(run);
@@ -184,7 +184,7 @@ int perf_bw_server(struct perf_run *run)
 }
 
 /* Send on; or tell, once, that all is sent. 0 or -errno. */
-static int push(struct perf_run *run, uint64_t now_ns, bool *told)
+static int post_or_tell_done(struct perf_run *run, uint64_t now_ns, bool *told)
 {
     if (*told)
         return 0;
@@ -204,20 +204,20 @@ static int push(struct perf_run *run, uint64_t now_ns, bool *told)
 
 int perf_bw_both(struct perf_run *run)
 {
-    struct ear ear = start_ear();
-    bool told = false, whole = false;
+    struct recv_meter meter = start_recv_meter();
+    bool told = false, has_all = false;
     int rc = 0;
 
-    run->start_ns = ear.now_ns;
+    run->start_ns = meter.now_ns;
     start_sampling(run);
-    while (rc == 0 && !(told && whole && (!run->server || run->peer.finished))) {
-        rc = push(run, ear.now_ns, &told);
-        int ended = rc ? 0 : turn(run, &ear);
+    while (rc == 0 && !(told && has_all && (!run->server || run->peer.finished))) {
+        rc = post_or_tell_done(run, meter.now_ns, &told);
+        int ended = rc ? 0 : run_turn(run, &meter);
         if (ended < 0)
             rc = ended;
-        whole = whole || ended > 0 || perf_bw_is_complete(run);
-        if (told && run->watch.next_ns > ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS)
-            run->watch.next_ns = ear.now_ns + DONE_WATCH_MS * PERF_MSEC_NS;
+        has_all = has_all || ended > 0 || perf_bw_is_complete(run);
+        if (told && run->watch.next_ns > meter.now_ns + DONE_WATCH_MS * PERF_MSEC_NS)
+            run->watch.next_ns = meter.now_ns + DONE_WATCH_MS * PERF_MSEC_NS;
     }
     if (rc)
         return rc;

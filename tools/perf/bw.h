@@ -8,15 +8,18 @@
 
 #include "tools/perf/transport.h"
 
-/* Does the receiving host not notice the messages? Then the sender counts what was acknowledged. */
-bool perf_bw_is_blind(const struct perf_run *run);
+/*
+ * Does the receiving host not notice the messages? Then what the sender has acknowledged counts as
+ * arrived.
+ */
+bool perf_bw_counts_at_sender(const struct perf_run *run);
 static inline bool perf_bw_sends(const struct perf_run *run)
 {
     return !run->server || run->params.bidirectional;
 }
 static inline bool perf_bw_receives(const struct perf_run *run)
 {
-    return (run->server || run->params.bidirectional) && !perf_bw_is_blind(run);
+    return (run->server || run->params.bidirectional) && !perf_bw_counts_at_sender(run);
 }
 
 /* Post what there is room for: the number of messages, or -errno. */
@@ -31,7 +34,7 @@ int perf_bw_polled(struct perf_run *run, int n);
 /* Has all arrived that the other end sent? */
 bool perf_bw_is_complete(const struct perf_run *run);
 /* Nothing came for silent_ns. 1: this ends a lossy test; 0: wait on; or -errno. */
-int perf_bw_judge_silence(struct perf_run *run, uint64_t silent_ns);
+int perf_bw_check_silence(struct perf_run *run, uint64_t silent_ns);
 /* Count what has arrived, if it is time to: at *count_ns, or when a poll found something. */
 void perf_bw_measure(struct perf_run *run, uint64_t now_ns, bool busy, uint64_t *count_ns);
 /* No more will arrive: the last count, and the verdict. */

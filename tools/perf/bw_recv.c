@@ -14,7 +14,7 @@ enum {
     STALL_MS = 15 * 1000,       /* ...of what may not: longer than a peer's timeout */
 };
 
-bool perf_bw_is_blind(const struct perf_run *run)
+bool perf_bw_counts_at_sender(const struct perf_run *run)
 {
     return perf_test_is_request(run->params.test) ||
            (!run->e.takes_recvs && !run->ops->count_received_bytes);
@@ -74,7 +74,7 @@ bool perf_bw_is_complete(const struct perf_run *run)
 {
     if (!run->peer.done || run->ops->lossy)
         return false;
-    if (perf_bw_is_blind(run))
+    if (perf_bw_counts_at_sender(run))
         return true;
     if (run->thread.main && !run->e.takes_recvs)
         return run->peer.finished;
@@ -82,7 +82,7 @@ bool perf_bw_is_complete(const struct perf_run *run)
                               : run->meter.total_bytes >= run->peer.sent * run->params.size_bytes;
 }
 
-int perf_bw_judge_silence(struct perf_run *run, uint64_t silent_ns)
+int perf_bw_check_silence(struct perf_run *run, uint64_t silent_ns)
 {
     if (silent_ns <= (run->ops->lossy ? QUIET_MS : STALL_MS) * PERF_MSEC_NS)
         return 0;
@@ -105,7 +105,7 @@ void perf_bw_measure(struct perf_run *run, uint64_t now_ns, bool busy, uint64_t 
 
 void perf_bw_conclude(struct perf_run *run)
 {
-    if (perf_bw_is_blind(run)) {
+    if (perf_bw_counts_at_sender(run)) {
         run->received = run->e.acked;
         return;
     }

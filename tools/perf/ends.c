@@ -140,7 +140,10 @@ static void put_meter(const struct perf_run *run, struct json_object *result)
     json_object_object_add(result, "samples", samples);
 }
 
-/* The client's counts take the place of those of a blind server, or with -b stand beside its. */
+/*
+ * The client's counts take the place of the server's, where that cannot count; with -b they stand
+ * beside them.
+ */
 static void keep_meter(struct perf_run *run)
 {
     if (run->params.bidirectional) {

@@ -55,8 +55,8 @@ static void add_direction(struct json_object *directions, const struct rates *r,
     perf_json_add_number(direction, "msg_rate_mps", r->mps);
 }
 
-/* -b: each direction by its own meter, at the receiver, or where that is blind at the sender. */
-static struct rates add_directions(const struct perf_run *run, bool blind,
+/* -b: each direction by its own meter: its receiver's, or its sender's (`at_sender`). */
+static struct rates add_directions(const struct perf_run *run, bool at_sender,
                                    struct json_object *report)
 {
     struct json_object *directions = json_object_new_array();
@@ -64,8 +64,8 @@ static struct rates add_directions(const struct perf_run *run, bool blind,
     struct rates theirs = rates_of(run, run->findings);
 
     json_object_object_add(report, "directions", directions);
-    add_direction(directions, blind ? &mine : &theirs, run->sent);
-    add_direction(directions, blind ? &theirs : &mine, number_at(run->findings, "sent"));
+    add_direction(directions, at_sender ? &mine : &theirs, run->sent);
+    add_direction(directions, at_sender ? &theirs : &mine, number_at(run->findings, "sent"));
     return (struct rates){fmax(mine.seconds, theirs.seconds), mine.gbps + theirs.gbps,
                           mine.mps + theirs.mps, mine.bytes + theirs.bytes, 0};
 }
@@ -73,8 +73,9 @@ static struct rates add_directions(const struct perf_run *run, bool blind,
 static void add_rates(const struct perf_run *run, struct json_object *report)
 {
     double cpu_s = json_object_get_double(json_object_object_get(run->findings, "cpu_s"));
-    struct rates r = run->params.bidirectional ? add_directions(run, perf_bw_is_blind(run), report)
-                                               : rates_of(run, run->findings);
+    struct rates r = run->params.bidirectional
+                         ? add_directions(run, perf_bw_counts_at_sender(run), report)
+                         : rates_of(run, run->findings);
 
     perf_json_add_number(report, "seconds", r.seconds);
     perf_json_add_number(report, "bw_gbps", r.gbps);

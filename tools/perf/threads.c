@@ -66,7 +66,7 @@ static int take_sent(struct perf_run *run, struct json_object *message)
 {
     struct perf_threads *t = run->thread.all;
     /* What no completion tells of, the main thread counts for all. */
-    bool alone = !run->e.takes_recvs && !perf_bw_is_blind(run);
+    bool alone = !run->e.takes_recvs && !perf_bw_counts_at_sender(run);
     struct json_object *all = perf_json_get_array(message, "each", run->params.threads);
 
     if (!all)
@@ -322,14 +322,14 @@ void perf_threads_report(const struct perf_run *run, struct json_object *report)
 {
     struct perf_threads *t = run->thread.all;
     struct json_object *all = json_object_new_array();
-    bool blind = perf_bw_is_blind(run); /* then this end has counted what arrived */
+    bool at_sender = perf_bw_counts_at_sender(run); /* of this end */
     struct json_object *there =
         t && run->e.takes_recvs ? perf_json_get_array(run->findings, "each", run->params.threads)
                                 : NULL;
 
     for (unsigned i = 0; t && i < run->params.threads; i++) {
         struct json_object *one = json_object_new_object(), *received = NULL;
-        if (blind)
+        if (at_sender)
             received = json_object_new_uint64(t->received[i]);
         else if (there)
             received = json_object_get(json_object_array_get_idx(there, i));
