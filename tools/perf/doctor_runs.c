@@ -14,7 +14,7 @@
 
 enum {
     RUN_S = 1,
-    HANDSHAKE_RTTS = 12, /* of a run: it is told, its ends connect and meet, both end */
+    HANDSHAKE_RTTS = 12, /* of a run: it is told, its ends connect, both end */
     RUN_MS = RUN_S * 1000 + 1500,
     BW_BYTES = 256 << 10,
     BW_BYTES_MIN = 4 << 10,

@@ -98,7 +98,7 @@ static int client_connect(struct perf_run *run)
     json_object_put(message = perf_run_expect(run, "go"));
     if (!message)
         return -EPROTO;
-    return run->ops->meet ? run->ops->meet(run) : 0;
+    return run->ops->connect_qps ? run->ops->connect_qps(run) : 0;
 }
 
 static int client_wait_findings(struct perf_run *run)
@@ -303,7 +303,7 @@ static int server_connect(struct perf_run *run)
         rc = hear_info(run, "connect");
     if (rc == 0)
         rc = perf_run_say(run, perf_message("go"));
-    return rc == 0 && run->ops->meet ? run->ops->meet(run) : rc;
+    return rc == 0 && run->ops->connect_qps ? run->ops->connect_qps(run) : rc;
 }
 
 static int server_test(struct perf_run *run)

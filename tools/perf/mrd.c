@@ -327,7 +327,7 @@ static void close_end(struct perf_run *run)
 #define PERF_MRD_OPS                                                                               \
     .manual_progress = true, .requests = true, .mutual = true,                                     \
     .state_bytes = sizeof(struct perf_mrd), .open = open_end, .get_info = get_info,                \
-    .set_peer = set_peer, .meet = perf_mrd_meet, .post_send = perf_mrd_post_send,                  \
+    .set_peer = set_peer, .connect_qps = perf_mrd_connect_qps, .post_send = perf_mrd_post_send,    \
     .post_recv = perf_mrd_post_recv, .poll_cq = perf_mrd_poll_cq,                                  \
     .post_credit = perf_mrd_post_credit, .wait = perf_mrd_wait,                                    \
     .count_received_bytes = count_received_bytes, .count_retransmissions = count_retransmissions,  \

@@ -3,8 +3,8 @@
  * mrd-udp and mrd-ibv: the tests over the library, by its public API only.
  *
  * From the ground up: mrd_device.c opens the device; mrd_post.c posts and polls; mrd_wait.c waits
- * for packets and completions; mrd_meet.c makes contact; state_mrd.c makes peers to measure their
- * memory; mrd.c opens, exchanges and reports.
+ * for packets and completions; mrd_connect.c makes first contact; state_mrd.c makes peers to
+ * measure their memory; mrd.c opens, exchanges and reports.
  */
 #ifndef MRD_PERF_MRD_H
 #define MRD_PERF_MRD_H
@@ -77,7 +77,7 @@ int perf_mrd_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t c
 int perf_mrd_post_recv(struct perf_run *run, uint32_t qp, uint32_t first, uint32_t count);
 int perf_mrd_post_credit(struct perf_run *run, uint64_t credit);
 int perf_mrd_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max);
-int perf_mrd_meet(struct perf_run *run);
+int perf_mrd_connect_qps(struct perf_run *run);
 /*
  * Polls on where the core is ours alone. Where others want it, polling takes it from them, perhaps
  * from the other end of the transfer, until the scheduler takes it from us for milliseconds. There

@@ -73,7 +73,7 @@ static int take_message(struct perf_run *run, struct json_object *message)
     if (perf_message_is(message, "alive"))
         return 0;
     if (perf_message_is(message, "met")) {
-        run->peer.met = true;
+        run->peer.connected = true;
         return 0;
     }
     if (run->server && perf_message_is(message, "whole")) {

@@ -38,11 +38,11 @@ struct perf_run_thread {
 
 /* The other end, as far as it is known. */
 struct perf_run_peer {
-    bool told;     /* it knows of the error, or told us */
-    bool met;      /* it is ready for the test */
-    bool done;     /* it has sent all there is... */
-    uint64_t sent; /* ...which is so many messages */
-    bool finished; /* -b: the client has all that the server sent; --threads: all is here */
+    bool told;      /* it knows of the error, or told us */
+    bool connected; /* its connect_qps() has ended: it is ready for the test */
+    bool done;      /* it has sent all there is... */
+    uint64_t sent;  /* ...which is so many messages */
+    bool finished;  /* -b: the client has all that the server sent; --threads: all is here */
 };
 
 /* When what is due beside the test. */

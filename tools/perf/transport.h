@@ -2,9 +2,10 @@
 /*
  * What a run is made over, behind one table of operations.
  *
- * Both ends: open(), get_info(); the infos change sides; set_peer(), meet(). Then bw.c or lat.c
- * runs the test: post_recv(), post_send(), poll_cq(). The client calls stats() for its report, both
- * ends close(). All that return an int return -errno with a sentence in run->error if they fail.
+ * Both ends: open(), get_info(); the infos change sides; set_peer(), connect_qps(). Then bw.c or
+ * lat.c runs the test: post_recv(), post_send(), poll_cq(). The client calls stats() for its
+ * report, both ends close(). All that return an int return -errno with a sentence in run->error if
+ * they fail.
  *
  * Adding a transport: one file with its operations, and one line in transports.c.
  */
@@ -32,8 +33,11 @@ struct perf_transport_ops {
     void (*get_info)(struct perf_run *run, struct json_object *info);
     /* Connect with the other end, and post the first receives. */
     int (*set_peer)(struct perf_run *run, struct json_object *info);
-    /* Both ends at once, before the test: ends when both have sent "met". May be NULL. */
-    int (*meet)(struct perf_run *run);
+    /*
+     * Both ends at once, before the test: exchange first packets, so that it measures peers that
+     * know each other. Ends when both have sent "met". May be NULL.
+     */
+    int (*connect_qps)(struct perf_run *run);
 
     /* Messages n .. n + count - 1 of a queue pair: how many were posted, fewer if it is full. */
     int (*post_send)(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t count);

@@ -17,7 +17,7 @@ enum {
     LOOK_EVERY = 64, /* turns between two looks at the control connection */
 };
 
-static int post_nothing(struct perf_run *run)
+static int post_empty_write(struct perf_run *run)
 {
     struct perf_mrd *m = run->state;
     struct mrd_send_wr *bad,
@@ -56,30 +56,30 @@ static int take_answer(struct perf_run *run, unsigned *attempts)
     if (wc.status != MRD_WC_RETRY_EXC_ERR || ++*attempts >= ATTEMPTS_MAX)
         return perf_mrd_wc_failed(run, &wc);
     perf_mrd_forget_events(m->ctx);
-    return post_nothing(run);
+    return post_empty_write(run);
 }
 
-static int look(struct perf_run *run, unsigned turn)
+static int watch_control(struct perf_run *run, unsigned turn)
 {
     return turn % LOOK_EVERY ? 0 : perf_run_watch(run, perf_now_ns(), 0);
 }
 
-int perf_mrd_meet(struct perf_run *run)
+int perf_mrd_connect_qps(struct perf_run *run)
 {
     struct perf_mrd *m = run->state;
     unsigned attempts = 0, turn = 0;
-    int rc = post_nothing(run);
+    int rc = post_empty_write(run);
 
-    for (int met = 0; rc == 0 && !met;) {
-        met = take_answer(run, &attempts);
-        rc = met < 0 ? met : look(run, ++turn);
+    for (int answered = 0; rc == 0 && !answered;) {
+        answered = take_answer(run, &attempts);
+        rc = answered < 0 ? answered : watch_control(run, ++turn);
     }
     if (rc == 0)
         rc = perf_run_say(run, perf_message("met"));
     /* The other end may still need acks. Completions stay in the queue: its test may have begun. */
-    while (rc == 0 && !run->peer.met) {
+    while (rc == 0 && !run->peer.connected) {
         int n = mrd_progress(m->ctx);
-        rc = n < 0 ? perf_mrd_call_failed(run, n, "mrd_progress") : look(run, ++turn);
+        rc = n < 0 ? perf_mrd_call_failed(run, n, "mrd_progress") : watch_control(run, ++turn);
     }
     run->watch.next_ns = 0;
     return rc;
