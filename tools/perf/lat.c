@@ -177,7 +177,7 @@ static int exchange(struct perf_run *run, struct pingpong *pp, uint64_t *done)
         uint64_t rtt_ns = perf_now_ns() - begin_ns;
 
         perf_latency_add(&run->latency, rtt_ns);
-        if (run->params.endless)
+        if (run->params.run_infinitely)
             perf_latency_add(&run->last_second.latency, rtt_ns);
         run->sent++;
     }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "tools/perf/control.h"
-#include "tools/perf/endless.h"
+#include "tools/perf/infinite.h"
 #include "tools/perf/json.h"
 
 int perf_local_pin(int cpu, char *error)
@@ -130,8 +130,8 @@ int perf_local_run(const struct perf_options *o)
         return perf_complain(PERF_EXIT_FAILED, "%s", error);
     choose_cpus(o, cpus);
     /* The server keeps it so: it is the client that ends the run. */
-    if (o->params.endless)
-        perf_endless_hand_on(0);
+    if (o->params.run_infinitely)
+        perf_infinite_forward_signals(0);
     fflush(NULL); /* or the children write it again */
     pid_t server = fork();
     if (server == 0) {
@@ -150,7 +150,7 @@ int perf_local_run(const struct perf_options *o)
             kill(server, SIGKILL);
         return perf_complain(PERF_EXIT_FAILED, "cannot start a process: %s", strerror(rc));
     }
-    if (o->params.endless)
-        perf_endless_hand_on(client);
+    if (o->params.run_infinitely)
+        perf_infinite_forward_signals(client);
     return reap_both(client, server);
 }

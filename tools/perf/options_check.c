@@ -79,15 +79,15 @@ static int check_roles(const struct perf_cli *c)
             o->params.paths, o->num_source_ports);
     if (c->given.peers)
         return perf_fail(c->error, -EINVAL, "--peers belongs to 'mrd_perf state'");
-    if (o->params.endless && !o->local && !o->host[0])
+    if (o->params.run_infinitely && !o->local && !o->host[0])
         return perf_fail(c->error, -EINVAL,
                          "--run_infinitely is for the client; a server needs --forever");
-    if (o->params.endless && (o->compare || o->all_sizes))
+    if (o->params.run_infinitely && (o->compare || o->all_sizes))
         return perf_fail(c->error, -EINVAL, "--run_infinitely is one run: leave out %s",
                          o->compare ? "compare" : "-a");
-    if (o->params.endless && (o->params.iterations || o->params.duration_s))
+    if (o->params.run_infinitely && (o->params.iterations || o->params.duration_s))
         return perf_fail(c->error, -EINVAL, "--run_infinitely has no end: leave out -n and -D");
-    if (o->params.endless && (o->params.histogram || o->params.unsorted))
+    if (o->params.run_infinitely && (o->params.histogram || o->params.unsorted))
         return perf_fail(c->error, -EINVAL,
                          "--run_infinitely does not keep all latencies: leave out -H and -U");
     if (c->given.size && o->all_sizes)
@@ -178,7 +178,8 @@ static int check_state(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->local || o->forever || o->params.endless || c->given.transport || c->given.two_devices)
+    if (o->local || o->forever || o->params.run_infinitely || c->given.transport ||
+        c->given.two_devices)
         return perf_fail(c->error, -EINVAL,
                          "state is about this end alone: it takes no host, no --local, no "
                          "--run_infinitely, no --transport and one device");
@@ -196,7 +197,7 @@ static int check_doctor(const struct perf_cli *c)
     const struct perf_options *o = c->o;
     const char *what = perf_params_given(&o->params);
 
-    if (o->params.endless)
+    if (o->params.run_infinitely)
         return perf_fail(c->error, -EINVAL, "doctor ends by itself: leave out --run_infinitely");
     if (c->given.size || o->all_sizes)
         return perf_fail(c->error, -EINVAL, "doctor chooses its sizes: leave out -s and -a");

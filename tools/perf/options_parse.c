@@ -246,7 +246,7 @@ static const struct row rows[] = {
     {"size", 's', &size, IN(params.size_bytes), 0, MRD_MESSAGE_BYTES_MAX, GIVEN(size)},
     {"iters", 'n', &number, IN(params.iterations), PERF_ITERATIONS_MIN, INT64_MAX, 0},
     {"duration", 'D', &number, IN(params.duration_s), 1, PERF_DURATION_S_MAX, 0},
-    {"run_infinitely", 0, &flag, IN(params.endless), 0, 0, 0},
+    {"run_infinitely", 0, &flag, IN(params.run_infinitely), 0, 0, 0},
     {"tx-depth", 't', &number, IN(params.tx_depth), 1, PERF_DEPTH_MAX, 0},
     {"rx-depth", 'r', &number, IN(params.rx_depth), 1, PERF_DEPTH_MAX, 0},
     {"qp", 'q', &number, IN(params.qps), 1, PERF_QPS_MAX, 0},

@@ -349,7 +349,7 @@ static void settle_bw(struct perf_params *p)
 
 void perf_params_settle(struct perf_params *p)
 {
-    if (p->endless)
+    if (p->run_infinitely)
         p->duration_s = PERF_DURATION_S_MAX;
     if (p->duration_s)
         p->iterations = 0;

@@ -68,7 +68,7 @@ struct perf_params {
     uint64_t size_bytes;
     uint64_t iterations; /* 0: default, or with duration_s unknown */
     uint32_t duration_s; /* 0: count iterations */
-    bool endless;        /* at the client: until a signal comes; duration_s is the most */
+    bool run_infinitely; /* at the client: until a signal comes; duration_s is the most */
     uint32_t tx_depth;   /* 0: default; settled: messages outstanding a QP */
     uint32_t rx_depth;   /* 0: default; settled: receives posted a QP */
     uint32_t qps;

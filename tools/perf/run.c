@@ -150,8 +150,8 @@ int perf_run_watch(struct perf_run *run, uint64_t now_ns, uint64_t done)
     if (rc)
         return rc;
     run->watch.next_ns = now_ns + (run->server ? SERVER_WATCH_MS : CLIENT_WATCH_MS) * PERF_MSEC_NS;
-    if (run->params.endless)
-        perf_endless_tell(run, now_ns, done);
+    if (run->params.run_infinitely)
+        perf_infinite_print(run, now_ns, done);
     else if (!run->server)
         show_live(run, now_ns, done);
     rc = perf_control_recv(run->control, 0, &message);

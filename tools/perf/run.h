@@ -9,8 +9,8 @@
 #define MRD_PERF_RUN_H
 
 #include "tools/perf/control.h"
-#include "tools/perf/endless.h"
 #include "tools/perf/endpoint.h"
+#include "tools/perf/infinite.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
 
@@ -135,7 +135,7 @@ int perf_run_sleep(struct perf_run *run, int fd);
 /* The client: is all sent after `count` messages? */
 static inline bool perf_run_over(const struct perf_run *run, uint64_t count, uint64_t now_ns)
 {
-    if (run->params.endless && perf_endless_ended())
+    if (run->params.run_infinitely && perf_infinite_is_over())
         return true;
     return run->params.duration_s ? now_ns >= run->start_ns + run->params.duration_s * PERF_SEC_NS
                                   : count >= run->params.iterations;

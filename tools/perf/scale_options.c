@@ -42,8 +42,9 @@ int perf_scale_check(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->local || o->forever || o->params.endless || c->given.transport || c->given.two_devices ||
-        c->given.repeat || c->given.peers || o->num_transports || o->num_source_ports)
+    if (o->local || o->forever || o->params.run_infinitely || c->given.transport ||
+        c->given.two_devices || c->given.repeat || c->given.peers || o->num_transports ||
+        o->num_source_ports)
         return perf_fail(c->error, -EINVAL,
                          "scale is about mrd over sockets, within this machine: it takes "
                          "numbers of peers as words, no host, no --local, no "

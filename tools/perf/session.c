@@ -6,7 +6,7 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/doctor.h"
-#include "tools/perf/endless.h"
+#include "tools/perf/infinite.h"
 #include "tools/perf/json.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
@@ -127,8 +127,8 @@ int perf_client_session(const struct perf_options *o, const char *host, uint16_t
     struct perf_control control = {.fd = -1};
     int code = PERF_EXIT_FAILED;
 
-    if (o->params.endless)
-        perf_endless_catch();
+    if (o->params.run_infinitely)
+        perf_infinite_catch_signals();
     if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6,
                              error) ||
         greet(&control, error))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/perf/endless.h"
+#include "tools/perf/infinite.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -9,19 +9,19 @@
 static volatile sig_atomic_t ended;
 static volatile sig_atomic_t client_pid;
 
-static void end(int sig)
+static void end_run(int sig)
 {
     (void)sig;
     ended = 1;
 }
 
-static void hand_on(int sig)
+static void forward_signal(int sig)
 {
     if (client_pid)
         kill((pid_t)client_pid, sig);
 }
 
-static void on_both(void (*handler)(int))
+static void on_signals(void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
 
@@ -30,20 +30,20 @@ static void on_both(void (*handler)(int))
     sigaction(SIGTERM, &action, NULL);
 }
 
-void perf_endless_catch(void)
+void perf_infinite_catch_signals(void)
 {
-    on_both(end);
+    on_signals(end_run);
 }
 
-bool perf_endless_ended(void)
+bool perf_infinite_is_over(void)
 {
     return ended;
 }
 
-void perf_endless_hand_on(pid_t client)
+void perf_infinite_forward_signals(pid_t client)
 {
     client_pid = client;
-    on_both(hand_on);
+    on_signals(forward_signal);
 }
 
 static void print_latency(FILE *f, struct perf_run *run)
@@ -56,7 +56,7 @@ static void print_latency(FILE *f, struct perf_run *run)
     perf_latency_reset(&run->last_second.latency);
 }
 
-void perf_endless_tell(struct perf_run *run, uint64_t now_ns, uint64_t done)
+void perf_infinite_print(struct perf_run *run, uint64_t now_ns, uint64_t done)
 {
     FILE *f = run->options->out_json ? stderr : stdout;
     uint64_t begin_ns = run->last_second.end_ns ? run->last_second.end_ns : run->start_ns;
