@@ -25,8 +25,8 @@ void perf_format_endpoint(char *text, size_t len, const char *host, unsigned por
     snprintf(text, len, strchr(host, ':') ? "[%s]:%u" : "%s:%u", host, port);
 }
 
-static int resolve(const char *host, uint16_t port, bool ipv6, bool passive, struct addrinfo **list,
-                   char *error)
+static int resolve_host(const char *host, uint16_t port, bool ipv6, bool passive,
+                        struct addrinfo **list, char *error)
 {
     struct addrinfo hints = {
         .ai_family = ipv6 ? AF_INET6 : AF_UNSPEC,
@@ -83,7 +83,7 @@ int perf_control_listen(const char *address, uint16_t *port, bool ipv6, char *er
      */
     for (int attempt = 0; attempt < 2 && fd < 0; attempt++) {
         const char *host = any && !ipv6 ? (attempt ? "0.0.0.0" : "::") : any ? NULL : address;
-        if (resolve(host, *port, ipv6, true, &list, error))
+        if (resolve_host(host, *port, ipv6, true, &list, error))
             return -EHOSTUNREACH;
         fd = listen_on(list, any && !ipv6);
         freeaddrinfo(list);
@@ -109,7 +109,7 @@ static void name_of(const struct sockaddr_storage *ss, socklen_t ss_len, char *t
     snprintf(text, len, "%.*s", (int)len - 1, plain);
 }
 
-static void adopt(struct perf_control *c, int fd)
+static void adopt_socket(struct perf_control *c, int fd)
 {
     int one = 1, idle_s = 3, interval_s = 2, count = 3, dead_ms = DEAD_AFTER_MS;
     struct sockaddr_storage ss;
@@ -145,7 +145,7 @@ int perf_control_accept(struct perf_control *c, int listener, char *error)
     } while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (fd < 0)
         return perf_fail(error, -errno, "cannot accept a client: %s", strerror(errno));
-    adopt(c, fd);
+    adopt_socket(c, fd);
     return 0;
 }
 
@@ -202,7 +202,7 @@ int perf_control_connect(struct perf_control *c, const char *host, uint16_t port
     struct addrinfo *list;
     char endpoint[PERF_HOST_BYTES + 16];
     int fd = -1;
-    int rc = resolve(host, port, ipv6, false, &list, error);
+    int rc = resolve_host(host, port, ipv6, false, &list, error);
 
     if (rc)
         return rc;
@@ -219,7 +219,7 @@ int perf_control_connect(struct perf_control *c, const char *host, uint16_t port
                          rc == -ECONNREFUSED ? " (is 'mrd_perf TEST' without a host running there?)"
                                              : "");
     }
-    adopt(c, fd);
+    adopt_socket(c, fd);
     return 0;
 }
 

@@ -143,8 +143,8 @@ int perf_doctor_answer(const struct perf_options *o, struct perf_control *c,
 /* ------------------------------------------------------------------------------------- the client */
 
 /* A question, for which there is time until then. */
-static struct json_object *ask(struct perf_control *c, struct json_object *question,
-                               const char *type, uint64_t end_ns, char *error)
+static struct json_object *ask_in_time(struct perf_control *c, struct json_object *question,
+                                       const char *type, uint64_t end_ns, char *error)
 {
     uint64_t now_ns = perf_now_ns();
     uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns) / PERF_MSEC_NS : 0;
@@ -157,7 +157,7 @@ static struct json_object *ask(struct perf_control *c, struct json_object *quest
 static int get_facts(struct perf_control *c, struct json_object *report, const char *name,
                      uint64_t end_ns, char *error)
 {
-    struct json_object *answer = ask(c, perf_message("facts"), "facts", end_ns, error),
+    struct json_object *answer = ask_in_time(c, perf_message("facts"), "facts", end_ns, error),
                        *facts = NULL;
 
     if (!answer)
@@ -184,7 +184,7 @@ static void add_sent(struct json_object *report, const struct perf_probe_sent *s
 static int send_there(struct perf_control *c, struct json_object *report, bool plain,
                       struct perf_probe_sent *sent, uint64_t end_ns, char *error)
 {
-    struct json_object *answer = ask(c, perf_message("probe"), "probe", end_ns, error),
+    struct json_object *answer = ask_in_time(c, perf_message("probe"), "probe", end_ns, error),
                        *arrivals = NULL;
     uint64_t port = 0;
     int rc;
@@ -201,7 +201,7 @@ static int send_there(struct perf_control *c, struct json_object *report, bool p
         rc = perf_probe_sizes(c->local, c->peer, (uint16_t)port, sent);
     if (rc)
         return perf_fail(error, rc, "cannot send UDP to %s: %s", c->peer, strerror(-rc));
-    answer = ask(c, perf_message("sent"), "arrived", end_ns, error);
+    answer = ask_in_time(c, perf_message("sent"), "arrived", end_ns, error);
     if (!answer)
         return -EPROTO;
     (void)json_object_object_get_ex(answer, "arrivals", &arrivals);

@@ -41,12 +41,12 @@ static bool ect_dead(const struct counts *n, uint32_t port)
     return !n->by_port[port] && n->plain[port] > PERF_PROBE_PLAIN_ROUNDS / 2;
 }
 
-static bool alive(const struct counts *n, uint32_t port)
+static bool port_works(const struct counts *n, uint32_t port)
 {
     return n->by_port[port] || (n->plain[port] && !ect_dead(n, port));
 }
 
-static void count(struct json_object *arrivals, struct counts *n)
+static void count_arrivals(struct json_object *arrivals, struct counts *n)
 {
     size_t length = arrivals ? json_object_array_length(arrivals) : 0;
     int64_t highest = -1;
@@ -74,9 +74,9 @@ static void count(struct json_object *arrivals, struct counts *n)
         highest = number > highest ? number : highest;
     }
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
-        n->alive += alive(n, i);
+        n->alive += port_works(n, i);
         n->ect_dead += ect_dead(n, i);
-        n->lossy += alive(n, i) && lost_of(n, i) >= LOST_STANDS_OUT;
+        n->lossy += port_works(n, i) && lost_of(n, i) >= LOST_STANDS_OUT;
     }
     n->through = n->alive + n->ect_dead;
 }
@@ -92,7 +92,7 @@ static void judge_ports(struct json_object *report, const struct counts *n)
         uint32_t port = perf_json_u32_at(ports, i);
 
         json_object_array_add(lost, perf_json_number((double)lost_of(n, i) / PERF_PROBE_ROUNDS));
-        if (alive(n, i) || ect_dead(n, i))
+        if (port_works(n, i) || ect_dead(n, i))
             json_object_array_add(through, json_object_new_int64(port));
         else if (strlen(names) < sizeof(names) - 16)
             snprintf(names + strlen(names), sizeof(names) - strlen(names), "%s%u",
@@ -137,7 +137,7 @@ static bool stands_out(const struct counts *n, double share)
 
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
         double off = lost_of(n, i) - mean;
-        sum += alive(n, i) ? off * off : 0;
+        sum += port_works(n, i) ? off * off : 0;
     }
     return n->alive > 1 && sum > mean * (1 - share) * (degrees + 4 * sqrt(2 * degrees));
 }
@@ -257,7 +257,7 @@ bool perf_doctor_some_silent(struct json_object *arrivals)
 {
     struct counts n;
 
-    count(arrivals, &n);
+    count_arrivals(arrivals, &n);
     return n.alive < PERF_PROBE_PORTS;
 }
 
@@ -265,8 +265,8 @@ void perf_doctor_judge_probes(struct json_object *report)
 {
     struct counts there, back;
 
-    count(json_object_object_get(report, "probe_arrivals"), &there);
-    count(json_object_object_get(report, "probe_back_arrivals"), &back);
+    count_arrivals(json_object_object_get(report, "probe_arrivals"), &there);
+    count_arrivals(json_object_object_get(report, "probe_back_arrivals"), &back);
     judge_ports(report, &there);
     judge_ect(report, &there, "to the server");
     judge_loss(report, &there, "to the server");

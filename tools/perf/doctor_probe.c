@@ -39,7 +39,7 @@ struct place {
     bool ipv6;
 };
 
-static int find(const char *host, uint16_t port, struct place *place)
+static int find_place(const char *host, uint16_t port, struct place *place)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
                              .ai_socktype = SOCK_DGRAM};
@@ -56,7 +56,7 @@ static int find(const char *host, uint16_t port, struct place *place)
     return 0;
 }
 
-static void set(int fd, int level, int option, int value)
+static void set_option(int fd, int level, int option, int value)
 {
     (void)setsockopt(fd, level, option, &value, sizeof(value));
 }
@@ -64,15 +64,15 @@ static void set(int fd, int level, int option, int value)
 int perf_probe_open(const char *address, uint16_t port)
 {
     struct place at;
-    int rc = find(address, port, &at);
+    int rc = find_place(address, port, &at);
     int fd = rc == 0 ? socket(at.ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 
     if (rc != 0)
         return rc;
     if (fd < 0)
         return -errno;
-    set(fd, at.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, at.ipv6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
-    set(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    set_option(fd, at.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, at.ipv6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
+    set_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
     if (bind(fd, (struct sockaddr *)&at.ss, at.len) == 0)
         return fd;
     rc = -errno;
@@ -131,7 +131,7 @@ static void pause_us(long us)
 static int connect_socket(const char *from, uint16_t port, const struct place *to)
 {
     struct place local;
-    int rc = find(from, port, &local);
+    int rc = find_place(from, port, &local);
     int fd = rc == 0 ? socket(to->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 
     if (rc != 0)
@@ -186,7 +186,7 @@ int perf_probe_ports(const char *from, const char *to, uint16_t port, struct per
     int fds[PERF_PROBE_PORTS], num = 0, rc;
     struct place there;
 
-    rc = find(to, port, &there);
+    rc = find_place(to, port, &there);
     for (; rc == 0 && num < PERF_PROBE_PORTS; num++) {
         fds[num] = connect_socket(from, 0, &there);
         if (fds[num] < 0) {
@@ -194,8 +194,8 @@ int perf_probe_ports(const char *from, const char *to, uint16_t port, struct per
             break;
         }
         sent->ports[num] = port_of(fds[num]);
-        set(fds[num], there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, there.ipv6 ? IPV6_TCLASS : IP_TOS,
-            ECT0);
+        set_option(fds[num], there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
+                   there.ipv6 ? IPV6_TCLASS : IP_TOS, ECT0);
     }
     if (rc == 0)
         send_from_ports(fds, 0, PERF_PROBE_SIZE_BASE);
@@ -209,7 +209,7 @@ int perf_probe_plain(const char *from, const char *to, uint16_t port,
 {
     int fds[PERF_PROBE_PORTS];
     struct place there;
-    int rc = find(to, port, &there);
+    int rc = find_place(to, port, &there);
 
     if (rc)
         return rc;
@@ -249,10 +249,10 @@ static int connect_for_sizes(const char *from, uint16_t port, const struct place
         fd = connect_socket(from, 0, to);
     if (fd < 0)
         return fd;
-    set(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, to->ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
+    set_option(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, to->ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
     /* The interface's MTU bounds it, what was learnt of the path does not (ip(7)). */
-    set(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, to->ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER,
-        IP_PMTUDISC_PROBE);
+    set_option(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
+               to->ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     return fd;
 }
 
@@ -277,7 +277,7 @@ int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct per
     int fds[PERF_PROBE_REPEATS];
     uint32_t num = 0;
     struct place there;
-    int rc = find(to, port, &there);
+    int rc = find_place(to, port, &there);
 
     for (; rc == 0 && num < PERF_PROBE_REPEATS; num++) {
         fds[num] = connect_for_sizes(from, sent->ports[perf_probe_size_port(num)], &there);

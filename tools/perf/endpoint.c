@@ -37,7 +37,7 @@ static struct perf_layout lay_out(const struct perf_params *p, uint32_t verify_s
 }
 
 /* Raw sockets send the kernel's zero page, which stays in the cache: they are a ceiling. */
-static int map(struct perf_run *run, size_t bytes, uint8_t **buf)
+static int map_buffer(struct perf_run *run, size_t bytes, uint8_t **buf)
 {
     bool zero_page = run->ops->raw && !run->ops->rdma;
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | (zero_page ? 0 : MAP_POPULATE);
@@ -79,8 +79,8 @@ int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes)
     run->e.takes_recvs = true;
     run->e.tx_bytes = tx_bytes;
     run->e.rx_bytes = rx_bytes;
-    int rc = map(run, tx_bytes, &run->e.tx_buf);
-    return rc ? rc : map(run, rx_bytes, &run->e.rx_buf);
+    int rc = map_buffer(run, tx_bytes, &run->e.tx_buf);
+    return rc ? rc : map_buffer(run, rx_bytes, &run->e.rx_buf);
 }
 
 /* Returns the number of receives that who takes messages posts on each queue pair. */

@@ -78,14 +78,14 @@ static int poll_once(struct perf_run *run, struct pingpong *pp)
 }
 
 /* Watch the run while nothing comes. `began`: this is the first look of the wait. */
-static int look_up(struct perf_run *run, uint64_t now_ns, bool began)
+static int watch_run(struct perf_run *run, uint64_t now_ns, bool began)
 {
     int rc = perf_run_tick(run, now_ns, run->sent);
 
     return rc == 0 && run->ops->wait ? run->ops->wait(run, now_ns, began) : rc;
 }
 
-static int post(struct perf_run *run, struct pingpong *pp)
+static int post_message(struct perf_run *run, struct pingpong *pp)
 {
     uint8_t *last = polled_byte(run, run->e.tx_buf);
     int n = 0;
@@ -101,7 +101,7 @@ static int post(struct perf_run *run, struct pingpong *pp)
         /* Full: earlier messages still wait for their acks, which come by polling. */
         int rc = poll_once(run, pp);
         if (rc == 0)
-            rc = look_up(run, perf_now_ns(), began);
+            rc = watch_run(run, perf_now_ns(), began);
         if (rc)
             return rc;
     }
@@ -137,7 +137,7 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
         if (idle % look_every)
             continue;
         uint64_t now_ns = perf_now_ns();
-        rc = look_up(run, now_ns, idle == look_every);
+        rc = watch_run(run, now_ns, idle == look_every);
         if (rc)
             return rc;
         if (run->peer.done)
@@ -148,7 +148,7 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
 }
 
 /* Check the message and fill the next one, while it is the other end's turn. */
-static int digest(struct perf_run *run, struct pingpong *pp)
+static int digest_message(struct perf_run *run, struct pingpong *pp)
 {
     int rc = 0;
 
@@ -164,10 +164,10 @@ static int digest(struct perf_run *run, struct pingpong *pp)
     return rc;
 }
 
-static int exchange(struct perf_run *run, struct pingpong *pp, uint64_t *done)
+static int exchange_messages(struct perf_run *run, struct pingpong *pp, uint64_t *done)
 {
     uint64_t begin_ns = perf_now_ns();
-    int rc = post(run, pp);
+    int rc = post_message(run, pp);
 
     if (rc == 0)
         rc = wait_message(run, pp, begin_ns);
@@ -181,7 +181,7 @@ static int exchange(struct perf_run *run, struct pingpong *pp, uint64_t *done)
             perf_latency_add(&run->last_second.latency, rtt_ns);
         run->sent++;
     }
-    return digest(run, pp);
+    return digest_message(run, pp);
 }
 
 int perf_lat_client(struct perf_run *run)
@@ -198,7 +198,7 @@ int perf_lat_client(struct perf_run *run)
             run->start_ns = now_ns;
         if (done >= p->warmup && perf_run_over(run, run->sent, now_ns))
             break;
-        rc = exchange(run, &pp, &done);
+        rc = exchange_messages(run, &pp, &done);
         if (rc == 0)
             rc = perf_run_tick(run, now_ns, run->sent);
     }
@@ -218,9 +218,9 @@ int perf_lat_server(struct perf_run *run)
             break;
         if (run->ops->lossy)
             pp.n = pp.wc.imm; /* the answer has the question's tag */
-        rc = post(run, &pp);
+        rc = post_message(run, &pp);
         if (rc == 0)
-            rc = digest(run, &pp);
+            rc = digest_message(run, &pp);
     }
     /* Both ends must have seen the same number of exchanges. */
     perf_endpoint_conclude(run, run->peer.sent + run->params.warmup);

@@ -76,7 +76,7 @@ static int try_cpus(const struct perf_options *o, char *error)
 }
 
 /* Wait for a child's end and return its exit code; report a signal, unless we sent it. */
-static int reap(pid_t pid, const char *who, int sent_signal)
+static int reap_child(pid_t pid, const char *who, int sent_signal)
 {
     int status;
 
@@ -95,12 +95,12 @@ static int reap(pid_t pid, const char *who, int sent_signal)
 /* The client's exit code counts; if only the server failed, the server's. */
 static int reap_both(pid_t client, pid_t server)
 {
-    int client_code = reap(client, "client", 0);
+    int client_code = reap_child(client, "client", 0);
 
     if (client_code == PERF_EXIT_OK)
-        return reap(server, "server", 0);
+        return reap_child(server, "server", 0);
     kill(server, SIGKILL); /* it may still be waiting for a client that never spoke */
-    reap(server, "server", SIGKILL);
+    reap_child(server, "server", SIGKILL);
     return client_code;
 }
 

@@ -25,7 +25,7 @@ static void warn_cpufreq(void)
                       governor);
 }
 
-static int serve(const struct perf_options *o)
+static int serve_clients(const struct perf_options *o)
 {
     char error[PERF_ERROR_BYTES];
     uint16_t port = o->port;
@@ -38,7 +38,7 @@ static int serve(const struct perf_options *o)
 }
 
 /* Ends after what was printed; whether it could be counts. */
-static int printed(void)
+static int finish_output(void)
 {
     if (fflush(stdout) == 0 && !ferror(stdout))
         return PERF_EXIT_OK;
@@ -55,10 +55,10 @@ int main(int argc, char **argv)
         break;
     case PERF_PARSE_HELP:
         perf_options_help(stdout);
-        return printed();
+        return finish_output();
     case PERF_PARSE_VERSION:
         printf("mrd_perf %d.%d.%d\n", MRD_VERSION_MAJOR, MRD_VERSION_MINOR, MRD_VERSION_PATCH);
-        return printed();
+        return finish_output();
     default:
         return perf_complain(PERF_EXIT_USAGE, "%s\nTry 'mrd_perf --help'.", error);
     }
@@ -77,5 +77,5 @@ int main(int argc, char **argv)
         return perf_local_run(&o);
     if (o.num_cpus && perf_local_pin(o.cpus[0], error))
         return perf_complain(PERF_EXIT_USAGE, "%s", error);
-    return o.host[0] ? perf_client_session(&o, o.host, o.port) : serve(&o);
+    return o.host[0] ? perf_client_session(&o, o.host, o.port) : serve_clients(&o);
 }

@@ -156,7 +156,7 @@ static int send_singly(int fd, const uint8_t *buf, size_t len, size_t segment)
 }
 
 /* A full queue or a refusal counts as loss. What can never work is an error. */
-static int judge(struct perf_run *run, int error)
+static int check_send(struct perf_run *run, int error)
 {
     switch (error) {
     case 0:
@@ -184,10 +184,10 @@ static int send_bytes(struct perf_run *run, unsigned i, size_t len, size_t segme
             return 0;
         error = errno;
         if (error != EIO && error != EINVAL && error != EOPNOTSUPP)
-            return judge(run, error);
+            return check_send(run, error);
         r->gso = false; /* the device or the kernel refuses it */
     }
-    return judge(run, -send_singly(r->fds[i], run->e.tx_buf, len, segment));
+    return check_send(run, -send_singly(r->fds[i], run->e.tx_buf, len, segment));
 }
 
 /* In latency tests the first byte of each packet names the exchange. */

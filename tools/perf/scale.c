@@ -96,8 +96,8 @@ enum kind { IDLE, ONE_PATH, ALL_PATHS, KINDS };
 static const char *const keys[KINDS] = {"idle", "one_path", "all_paths"};
 
 /* Add a measurement to the row, or null if it fails, which is said. */
-static enum perf_exit measure(struct series *series, uint32_t peers, enum kind kind,
-                              struct json_object *row)
+static enum perf_exit measure_kind(struct series *series, uint32_t peers, enum kind kind,
+                                   struct json_object *row)
 {
     static struct scale_run run;
 
@@ -170,7 +170,7 @@ static enum perf_exit fill_row(struct series *series, uint32_t peers, struct jso
     for (enum kind kind = IDLE; kind < KINDS && !series->hopeless; kind++) {
         if (kind >= kinds)
             json_object_object_add(row, keys[kind], NULL);
-        else if (measure(series, peers, kind, row))
+        else if (measure_kind(series, peers, kind, row))
             code = PERF_EXIT_FAILED;
     }
     add_ratio(row, "rate_ratio_to_first", "all_paths/msg_rate_mps", &series->first_rate);

@@ -38,7 +38,7 @@ struct sender {
 
 static char memory[PERF_SCALE_SIZE_MAX];
 
-static int hear(struct sender *s)
+static int hear_word(struct sender *s)
 {
     ssize_t n = recv(s->fd, &s->server, sizeof(s->server), 0);
 
@@ -53,7 +53,7 @@ static int hear_places(struct sender *s)
     int rc = 0;
 
     for (uint32_t i = 0; i < s->num_places && rc == 0; i++) {
-        rc = hear(s);
+        rc = hear_word(s);
         s->places[i] = s->server.place;
     }
     return rc;
@@ -107,7 +107,7 @@ static int make_handles(struct sender *s)
 }
 
 /* As many messages as may be outstanding, but at most `most`. */
-static int post(struct sender *s, uint64_t most)
+static int post_messages(struct sender *s, uint64_t most)
 {
     uint32_t count = s->depth - s->outstanding;
     struct mrd_send_wr *bad;
@@ -156,7 +156,7 @@ static int send_all(struct sender *s, uint64_t count)
 
     while (rc == 0 && (count || s->outstanding)) {
         uint32_t before = s->outstanding;
-        rc = post(s, count);
+        rc = post_messages(s, count);
         count -= s->outstanding - before;
         if (rc == 0)
             rc = poll_some(s);
@@ -199,7 +199,7 @@ static int send_timed(struct sender *s, uint32_t depth, struct scale_rate *rate)
     s->depth = depth;
     count_since(s, rate);
     while (rc == 0 && perf_now_ns() < end_ns) {
-        rc = post(s, UINT64_MAX);
+        rc = post_messages(s, UINT64_MAX);
         if (rc == 0)
             rc = poll_some(s);
     }
@@ -208,7 +208,7 @@ static int send_timed(struct sender *s, uint32_t depth, struct scale_rate *rate)
 }
 
 /* Is each peer in the table, and did all that we sent arrive, once? */
-static int check(struct sender *s)
+static int check_counts(struct sender *s)
 {
     const struct scale_run *run = s->end.run;
     uint64_t peers = scale_counter(&s->end, "peers");
@@ -241,7 +241,7 @@ static int send_everything(struct sender *s)
         rc = send_all(s, 0);
     if (rc == 0 && send(s->fd, "", 1, MSG_NOSIGNAL) != 1)
         rc = perf_fail(s->end.error, -ECHILD, "the process at the other end died");
-    return rc ? rc : hear(s);
+    return rc ? rc : hear_word(s);
 }
 
 int scale_client(struct scale_run *run, int fd, pid_t server)
@@ -273,5 +273,5 @@ int scale_client(struct scale_run *run, int fd, pid_t server)
     perf_cpu_read(&after);
     run->load =
         perf_cpu_load_between(&before, &after, s.server.user_s, (double)sysconf(_SC_CLK_TCK));
-    return rc ? rc : check(&s);
+    return rc ? rc : check_counts(&s);
 }

@@ -31,7 +31,7 @@ struct receivers {
 
 static char memory[PERF_SCALE_SIZE_MAX]; /* what all messages write over: nobody reads it */
 
-static int post(struct receiver *r, uint32_t count)
+static int post_receives(struct receiver *r, uint32_t count)
 {
     struct mrd_recv_wr *bad;
 
@@ -64,7 +64,7 @@ static int open_receiver(struct receiver *r, const char *address)
         r->wrs[i].next = i + 1 < SCALE_BATCH ? &r->wrs[i + 1] : NULL;
     }
     for (uint32_t posted = 0; posted < r->recvs && rc == 0; posted += SCALE_BATCH)
-        rc = post(r, r->recvs - posted < SCALE_BATCH ? r->recvs - posted : SCALE_BATCH);
+        rc = post_receives(r, r->recvs - posted < SCALE_BATCH ? r->recvs - posted : SCALE_BATCH);
     return rc;
 }
 
@@ -77,7 +77,7 @@ static int is_called(int fd)
 }
 
 /* Take what has come to one of them: how many messages, or -errno with a sentence. */
-static int take(struct receiver *r)
+static int take_messages(struct receiver *r)
 {
     struct mrd_wc wcs[SCALE_BATCH];
     int n = mrd_poll_cq(r->end.cq, SCALE_BATCH, wcs);
@@ -89,16 +89,16 @@ static int take(struct receiver *r)
             return perf_fail(r->end.error, -EIO, "a receive failed: %s",
                              mrd_wc_status_str(wcs[i].status));
     }
-    int rc = post(r, (uint32_t)n);
+    int rc = post_receives(r, (uint32_t)n);
     return rc ? rc : n;
 }
 
-static int serve(struct receivers *receivers, int fd, uint64_t *messages)
+static int serve_client(struct receivers *receivers, int fd, uint64_t *messages)
 {
     for (unsigned turn = 1; turn % LOOK_EVERY || !is_called(fd); turn++) {
         uint64_t before = *messages;
         for (uint32_t i = 0; i < receivers->count; i++) {
-            int n = take(&receivers->all[i]);
+            int n = take_messages(&receivers->all[i]);
             if (n < 0)
                 return n;
             *messages += (unsigned)n;
@@ -122,7 +122,7 @@ static int learn_place(struct receiver *r, struct scale_place *place)
     return rc ? scale_fail(&r->end, rc, "mrd_query_context") : 0;
 }
 
-static bool say(int fd, const struct scale_word *word)
+static bool say_word(int fd, const struct scale_word *word)
 {
     return send(fd, word, sizeof(*word), 0) == (ssize_t)sizeof(*word);
 }
@@ -146,7 +146,7 @@ static bool open_all(struct receivers *receivers, struct scale_run *run, int fd,
         word->rc = open_receiver(r, run->options->scale_contexts ? address : NULL);
         if (word->rc == 0)
             word->rc = learn_place(r, &word->place);
-        if (!say(fd, word) || word->rc)
+        if (!say_word(fd, word) || word->rc)
             return false;
     }
     return true;
@@ -161,11 +161,11 @@ void scale_server(struct scale_run *run, int fd)
     memset(memory, 1, sizeof(memory));
     if (!open_all(&receivers, run, fd, &word))
         return;
-    word.rc = serve(&receivers, fd, &word.messages);
+    word.rc = serve_client(&receivers, fd, &word.messages);
     /* Since before the first was opened. */
     if (word.rc == 0)
         word.rc = scale_memory(&receivers.all[0].end, &word.bytes);
     perf_cpu_read(&times);
     word.user_s = times.own_user_s;
-    say(fd, &word);
+    say_word(fd, &word);
 }

@@ -102,7 +102,7 @@ static void forget_environment(void)
     unsetenv("MRD_SOURCE_PORTS");
 }
 
-static void pin(const struct perf_options *o, unsigned end)
+static void pin_end(const struct perf_options *o, unsigned end)
 {
     char error[PERF_ERROR_BYTES];
 
@@ -120,7 +120,7 @@ static int run_active(struct scale_run *run)
     if (server == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         close(fds[0]);
-        pin(run->options, 1);
+        pin_end(run->options, 1);
         scale_server(run, fds[1]);
         _exit(0);
     }
@@ -145,7 +145,7 @@ static int make_world(struct scale_run *run)
     run->no_network = rc != 0;
     if (rc)
         return rc;
-    pin(run->options, 0);
+    pin_end(run->options, 0);
     return run->idle ? scale_idle(run) : run_active(run);
 }
 

@@ -42,7 +42,7 @@ static int compare_clocks(struct perf_control *c, char *error)
     return 0;
 }
 
-static int greet(struct perf_control *c, char *error)
+static int greet_server(struct perf_control *c, char *error)
 {
     struct json_object *hello = perf_message("hello");
 
@@ -131,7 +131,7 @@ int perf_client_session(const struct perf_options *o, const char *host, uint16_t
         perf_infinite_catch_signals();
     if (perf_control_connect(&control, host, port, o->local ? "" : o->bind_address, o->ipv6,
                              error) ||
-        greet(&control, error))
+        greet_server(&control, error))
         perf_complain(PERF_EXIT_FAILED, "%s", error);
     else
         code = o->doctor ? run_doctor(o, &control) : run_all(o, &control);
@@ -192,7 +192,7 @@ static int answer_hello(struct visit *v, struct json_object *message)
 }
 
 /* 0: go on; 1: the client said goodbye; -errno: it is no use. */
-static int answer(struct visit *v, struct json_object *message)
+static int answer_message(struct visit *v, struct json_object *message)
 {
     if (perf_message_is(message, "hello"))
         return answer_hello(v, message);
@@ -233,7 +233,7 @@ static int serve_one(struct visit *v)
     do {
         rc = perf_control_recv(&v->control, v->greeted ? -1 : HELLO_TIMEOUT_MS, &message);
         if (rc == 0) {
-            rc = answer(v, message);
+            rc = answer_message(v, message);
             json_object_put(message);
         }
     } while (rc == 0);

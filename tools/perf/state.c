@@ -25,7 +25,7 @@ static void settle_memory(void)
     usleep(SETTLE_US);
 }
 
-static int make(struct perf_state *s)
+static int make_peers(struct perf_state *s)
 {
     settle_memory();
     int rc = perf_memory_read(&s->before, s->error);
@@ -36,7 +36,7 @@ static int make(struct perf_state *s)
 }
 
 /* The child's state is short: a pipe takes it at once. */
-static int make_in_child(struct perf_state *s)
+static int make_peers_in_child(struct perf_state *s)
 {
     int fds[2], status;
 
@@ -45,7 +45,7 @@ static int make_in_child(struct perf_state *s)
         return -errno;
     pid_t pid = fork();
     if (pid == 0) {
-        s->rc = make(s);
+        s->rc = make_peers(s);
         _exit(write(fds[1], s, sizeof(*s)) == (ssize_t)sizeof(*s) ? 0 : 1);
     }
     close(fds[1]);
@@ -77,10 +77,10 @@ int perf_state_measure(const struct perf_options *options, const char *transport
     few = many = (struct perf_state){
         .options = options, .ops = ops, .peers = peers, .fewer = fewer, .ends = 1};
     few.peers = fewer;
-    int rc = make_in_child(&few);
+    int rc = make_peers_in_child(&few);
     if (rc)
         return perf_fail(error, rc, "%s", few.error);
-    rc = make_in_child(&many);
+    rc = make_peers_in_child(&many);
     if (rc)
         return perf_fail(error, rc, "%s", many.error);
     uint32_t more = (peers - fewer) * many.ends;

@@ -32,7 +32,7 @@ struct peers {
     char message[MESSAGE_BYTES];
 };
 
-static int fail(struct peers *p, int rc, const char *what)
+static int fail_call(struct peers *p, int rc, const char *what)
 {
     return perf_fail(p->s->error, rc ? rc : -EIO, "%s: %s", what, mrd_last_error());
 }
@@ -60,11 +60,11 @@ static int open_context(struct peers *p)
         return rc;
     rc = mrd_query_address(p->ctx, p->gid, sizeof(p->gid));
     if (rc)
-        return fail(p, rc, "mrd_query_address");
+        return fail_call(p, rc, "mrd_query_address");
     p->gid[strcspn(p->gid, "/")] = '\0';
     p->pd = mrd_alloc_pd(p->ctx);
     p->mr = p->pd ? mrd_reg_mr(p->pd, p->message, sizeof(p->message), 0) : NULL;
-    return p->mr ? 0 : fail(p, -errno, "mrd_reg_mr");
+    return p->mr ? 0 : fail_call(p, -errno, "mrd_reg_mr");
 }
 
 static int make_ah(struct peers *p, uint32_t i)
@@ -77,7 +77,7 @@ static int make_ah(struct peers *p, uint32_t i)
         snprintf(address, sizeof(address), "127.%u.%u.%u:%u", 1 + (i >> 16), i >> 8 & 0xff,
                  i & 0xff, DISCARD_PORT);
     p->ahs[i] = mrd_create_ah(p->pd, address);
-    return p->ahs[i] ? 0 : fail(p, -errno, "mrd_create_ah");
+    return p->ahs[i] ? 0 : fail_call(p, -errno, "mrd_create_ah");
 }
 
 /* A queue pair and its completion queue for so many messages; they live till the process ends. */
@@ -106,7 +106,7 @@ static int send_one(struct peers *p, struct mrd_qp *qp, uint32_t i)
                              };
     int rc = mrd_post_send(qp, &wr, &bad);
 
-    return rc ? fail(p, rc, "mrd_post_send") : 0;
+    return rc ? fail_call(p, rc, "mrd_post_send") : 0;
 }
 
 /* Until `count` messages have failed, as all do. */
@@ -118,7 +118,7 @@ static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
     while (count) {
         int n = mrd_poll_cq(qp->send_cq, 1, &wc);
         if (n < 0)
-            return fail(p, n, "mrd_poll_cq");
+            return fail_call(p, n, "mrd_poll_cq");
         count -= (uint32_t)n;
         perf_mrd_forget_events(p->ctx);
         if (perf_now_ns() > until_ns)
@@ -128,7 +128,7 @@ static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
     return 0;
 }
 
-static int make_some(struct peers *p, struct mrd_qp *qp, uint32_t first, uint32_t count)
+static int make_some_peers(struct peers *p, struct mrd_qp *qp, uint32_t first, uint32_t count)
 {
     int rc = 0;
 
@@ -143,29 +143,29 @@ static int make_some(struct peers *p, struct mrd_qp *qp, uint32_t first, uint32_
 }
 
 /* The same number at once for any number of peers, because they share send states. */
-static int make_idle(struct peers *p)
+static int make_idle_peers(struct peers *p)
 {
     const struct perf_state *s = p->s;
     uint32_t at_once = s->fewer < AT_ONCE_MAX ? s->fewer : AT_ONCE_MAX;
     struct mrd_qp *qp = make_qp(p, at_once);
-    int rc = qp ? 0 : fail(p, -errno, "mrd_create_qp");
+    int rc = qp ? 0 : fail_call(p, -errno, "mrd_create_qp");
 
     for (uint32_t i = 0; i < s->peers && rc == 0; i += at_once)
-        rc = make_some(p, qp, i, s->peers - i < at_once ? s->peers - i : at_once);
+        rc = make_some_peers(p, qp, i, s->peers - i < at_once ? s->peers - i : at_once);
     return rc;
 }
 
-static int make_active(struct peers *p)
+static int make_active_peers(struct peers *p)
 {
     struct mrd_qp *qp = make_qp(p, p->s->peers);
-    int rc = qp ? 0 : fail(p, -errno, "mrd_create_qp");
+    int rc = qp ? 0 : fail_call(p, -errno, "mrd_create_qp");
 
     for (uint32_t i = 0; i < p->s->peers && rc == 0; i++)
         rc = send_one(p, qp, i);
     for (uint64_t until_ns = perf_now_ns() + ACTIVE_MS * PERF_MSEC_NS;
          rc == 0 && perf_now_ns() < until_ns;) {
         int n = mrd_progress(p->ctx);
-        rc = n < 0 ? fail(p, n, "mrd_progress") : 0;
+        rc = n < 0 ? fail_call(p, n, "mrd_progress") : 0;
     }
     return rc;
 }
@@ -178,9 +178,9 @@ int perf_state_mrd(struct perf_state *s)
     p = (struct peers){.s = s, .ahs = ahs};
     int rc = open_context(&p);
     if (rc == 0)
-        rc = make_idle(&p);
+        rc = make_idle_peers(&p);
     if (rc == 0)
         rc = perf_memory_read(&s->idle, s->error);
     s->has_idle = rc == 0;
-    return rc ? rc : make_active(&p);
+    return rc ? rc : make_active_peers(&p);
 }

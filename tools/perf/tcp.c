@@ -111,7 +111,7 @@ static int tcp_set_peer(struct perf_run *run, struct json_object *info)
 }
 
 /* A number of bytes, 0 if it would block, or -errno. */
-static ssize_t judge(struct perf_run *run, ssize_t n)
+static ssize_t check_bytes(struct perf_run *run, ssize_t n)
 {
     if (n >= 0)
         return n;
@@ -130,7 +130,7 @@ static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
     (void)n;
     while (left) {
         size_t part = left < run->e.tx_bytes ? (size_t)left : run->e.tx_bytes;
-        ssize_t sent = judge(run, send(t->fd, run->e.tx_buf, part, t->flags));
+        ssize_t sent = check_bytes(run, send(t->fd, run->e.tx_buf, part, t->flags));
         if (sent < 0)
             return (int)sent;
         left -= (uint64_t)sent;
@@ -145,7 +145,7 @@ static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
 static int tcp_poll_cq(struct perf_run *run, struct perf_wc *wcs, int max)
 {
     struct tcp *t = run->state;
-    ssize_t n = judge(run, recv(t->fd, run->e.rx_buf, run->e.rx_bytes, t->flags));
+    ssize_t n = check_bytes(run, recv(t->fd, run->e.rx_buf, run->e.rx_bytes, t->flags));
 
     (void)max;
     if (n <= 0)
@@ -192,7 +192,7 @@ static void tcp_close(struct perf_run *run)
 
 enum { DESCRIPTORS_SPARE = 64 };
 
-static int fail(struct perf_state *s, const char *what)
+static int fail_state(struct perf_state *s, const char *what)
 {
     return perf_fail(s->error, -errno, "%s: %s", what, strerror(errno));
 }
@@ -203,7 +203,7 @@ static int allow_descriptors(struct perf_state *s)
     rlim_t wanted = 2 * (rlim_t)s->peers + DESCRIPTORS_SPARE;
 
     if (getrlimit(RLIMIT_NOFILE, &limit))
-        return fail(s, "cannot read the limit of descriptors");
+        return fail_state(s, "cannot read the limit of descriptors");
     if (limit.rlim_cur >= wanted)
         return 0;
     limit.rlim_cur = wanted;
@@ -222,13 +222,13 @@ static int connect_one(struct perf_state *s, int listener, const struct sockaddr
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     if (fd < 0)
-        return fail(s, "cannot create a socket");
+        return fail_state(s, "cannot create a socket");
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     if (connect(fd, (const struct sockaddr *)to, sizeof(*to)))
-        return fail(s, "cannot connect over the loopback");
+        return fail_state(s, "cannot connect over the loopback");
     fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
-        return fail(s, "cannot accept a connection");
+        return fail_state(s, "cannot accept a connection");
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
     return 0;
 }
@@ -244,7 +244,7 @@ static int make_peers(struct perf_state *s)
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (listener < 0 || bind(listener, (struct sockaddr *)&address, len) || listen(listener, 16) ||
         getsockname(listener, (struct sockaddr *)&address, &len))
-        return fail(s, "cannot listen on the loopback");
+        return fail_state(s, "cannot listen on the loopback");
     for (uint32_t i = 0; i < s->peers && rc == 0; i++) {
         rc = i == s->fewer ? perf_state_mark(s) : 0;
         if (rc == 0)

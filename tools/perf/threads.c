@@ -177,7 +177,7 @@ int perf_threads_set_peer(struct perf_run *run, struct json_object *info)
     return rc;
 }
 
-static void *work(void *arg)
+static void *run_worker(void *arg)
 {
     struct perf_run *w = arg;
     struct perf_threads *t = w->thread.all;
@@ -200,7 +200,7 @@ static uint64_t share_of(const struct perf_run *run, uint64_t iterations, unsign
 }
 
 /* Returns how many of the threads were started. */
-static unsigned start(struct perf_run *run, uint64_t iterations)
+static unsigned start_workers(struct perf_run *run, uint64_t iterations)
 {
     struct perf_threads *t = run->thread.all;
 
@@ -211,7 +211,7 @@ static unsigned start(struct perf_run *run, uint64_t iterations)
         t->running++;
     }
     for (unsigned i = 0; i < t->count; i++) {
-        int rc = pthread_create(&t->workers[i].id, NULL, work, &t->workers[i].run);
+        int rc = pthread_create(&t->workers[i].id, NULL, run_worker, &t->workers[i].run);
         if (rc) {
             perf_run_fail(run, -rc, "cannot start a thread: %s", strerror(rc));
             return i;
@@ -228,7 +228,7 @@ static bool is_running(struct perf_threads *t)
     return running;
 }
 
-static void release(struct perf_threads *t, int rc)
+static void release_workers(struct perf_threads *t, int rc)
 {
     pthread_mutex_lock(&t->lock);
     t->stop = rc != 0;
@@ -280,13 +280,13 @@ int perf_threads_run(struct perf_run *run, int (*test)(struct perf_run *run))
         return test(run);
     t->test = test;
     run->params.iterations = share_of(run, iterations, 0);
-    unsigned started = start(run, iterations);
+    unsigned started = start_workers(run, iterations);
     int rc = started < t->count ? -EAGAIN : test(run);
-    release(t, rc);
+    release_workers(t, rc);
     /* Only polling keeps the packets of all going. */
     while (rc == 0 && is_running(t))
         rc = perf_bw_progress(run);
-    release(t, rc);
+    release_workers(t, rc);
     for (unsigned i = 0; i < started; i++)
         pthread_join(t->workers[i].id, NULL);
     run->params.iterations = iterations;

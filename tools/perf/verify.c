@@ -98,7 +98,7 @@ uint64_t perf_verifier_number(const struct perf_verifier *v, uint32_t low_bits)
     return v->credit + (uint64_t)(int64_t)(int32_t)(low_bits - (uint32_t)v->credit);
 }
 
-static void complain(struct perf_verifier *v, uint64_t n, const char *what)
+static void note_error(struct perf_verifier *v, uint64_t n, const char *what)
 {
     if (v->error[0] == '\0')
         snprintf(v->error, sizeof(v->error), "%s %llu %s", v->noun, (unsigned long long)n, what);
@@ -116,7 +116,7 @@ static bool content_ok(struct perf_verifier *v, uint64_t n, const void *buf, siz
         snprintf(what, sizeof(what), "has %zu bytes instead of %zu", len, v->size_bytes);
     else
         snprintf(what, sizeof(what), "differs from byte %zu on", same);
-    complain(v, n, what);
+    note_error(v, n, what);
     return false;
 }
 
@@ -125,7 +125,7 @@ static void check_order(struct perf_verifier *v, uint64_t n, uint32_t stream)
     if (stream >= v->streams)
         return;
     if (n < v->next[stream])
-        complain(v, n, "arrived after a later one of its ordered QP");
+        note_error(v, n, "arrived after a later one of its ordered QP");
     v->next[stream] = n + 1;
 }
 
@@ -135,13 +135,13 @@ static bool is_due(struct perf_verifier *v, uint64_t n)
     v->received++;
     if (n - v->credit < v->window && !v->seen[n % v->window])
         return true;
-    complain(v, n,
-             n - v->credit < v->window || n < v->credit ? "arrived twice"
-                                                        : "was never allowed by a credit");
+    note_error(v, n,
+               n - v->credit < v->window || n < v->credit ? "arrived twice"
+                                                          : "was never allowed by a credit");
     return false;
 }
 
-static void take(struct perf_verifier *v, uint64_t n, uint32_t stream, bool whole)
+static void take_message(struct perf_verifier *v, uint64_t n, uint32_t stream, bool whole)
 {
     check_order(v, n, stream);
     v->checked += whole;
@@ -156,13 +156,13 @@ void perf_verifier_check(struct perf_verifier *v, uint64_t n, uint32_t stream, c
                          size_t len)
 {
     if (is_due(v, n))
-        take(v, n, stream, content_ok(v, n, buf, len));
+        take_message(v, n, stream, content_ok(v, n, buf, len));
 }
 
 void perf_verifier_count(struct perf_verifier *v, uint64_t n, uint32_t stream)
 {
     if (is_due(v, n))
-        take(v, n, stream, true);
+        take_message(v, n, stream, true);
 }
 
 bool perf_verifier_ok(struct perf_verifier *v, uint64_t sent)
