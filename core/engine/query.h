@@ -7,9 +7,9 @@
 
 /* Where none of the last MRD_EVENTS_MAX was taken, the event is counted and dropped. */
 void mrd_event_add(struct mrd_engine *e, const struct mrd_peer *peer, enum mrd_event_type type);
-/* The object is to be told of, unless it is already. */
 /* The queue pair refused a request of the peer for good: its user is told if he wants that. */
 void mrd_event_refused(struct mrd_engine *e, const struct mrd_peer *peer, struct mrd_qp_impl *qp);
+/* Queues an event of the object, unless one is queued already. */
 void mrd_event_raise(struct mrd_engine *e, struct mrd_event_source *source);
 /* Raises the event of the limit if fewer receives are posted; then there is no limit any more. */
 void mrd_event_check_srq(struct mrd_engine *e, struct mrd_srq_impl *srq);

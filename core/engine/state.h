@@ -91,7 +91,7 @@ struct mrd_lives {
     bool closing;          /* nothing follows but the last acks */
 };
 
-/* Who has a turn soon. Everybody may add to it. */
+/* Run queues: peers, responses and completion channels with work. Every file may add to them. */
 struct mrd_turns {
     struct mrd_node ready;    /* peers that may have something to send; tx.c takes them off */
     struct mrd_node suspects; /* peers whose losses loop.c judges once the receive queue is empty */
