@@ -2,7 +2,7 @@
 /*
  * The interface of a packet mover: UDP sockets, queue pairs of an RDMA device, a simulated host.
  *
- * context.c and progress.c call open() once, then rx_burst(), rx_return(), tx_burst() and tx_reap()
+ * open.c calls open() once; progress.c then calls rx_burst(), rx_return(), tx_burst() and tx_reap()
  * under the context's lock, so from one thread at a time. wait() alone blocks and is called without
  * the lock; now_ns(), fd(), reg_mr() and dereg_mr() may be called without it. A mover's own struct
  * has `struct mrd_backend` as its first field. Ops that may be NULL say so.

@@ -90,6 +90,15 @@ static inline uint64_t mrd_context_now(const struct mrd_context_impl *c)
     return c->ops->now_ns(c->backend);
 }
 
+/*
+ * Makes a context of the device's that has no mover, engine or thread yet: open.c adds them. NULL
+ * with *error and mrd_error_set(): no memory.
+ */
+struct mrd_context_impl *mrd_context_create(const struct mrd_device *device,
+                                            const struct mrd_backend_ops *ops, int *error);
+/* What was added has ended. */
+void mrd_context_destroy(struct mrd_context_impl *c);
+
 /* Zeroed memory where the mover has it; NULL: there is none. Released with its size. */
 void *mrd_context_alloc(const struct mrd_context_impl *c, size_t bytes);
 void mrd_context_release(const struct mrd_context_impl *c, void *ptr, size_t bytes);

@@ -21,7 +21,7 @@ struct mrd_sim_part;
 struct mrd_sim_stack_ops;
 
 /*
- * context.c calls this once after open(), with two functions:
+ * open.c calls this once after open(), with two functions:
  *   progress(arg)    does one turn of the context's loop. It reads the time by the mover's now_ns()
  *                    and must not run the simulation.
  *   deadline_ns(arg) returns when the next turn is due, by that same (skewed) clock; 0: now;
