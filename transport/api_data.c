@@ -2,6 +2,7 @@
 /* The public calls that move data: post, poll, progress. */
 #include <errno.h>
 
+#include "transport/call.h"
 #include "transport/channel.h"
 #include "transport/context.h"
 #include "transport/error.h"
@@ -54,7 +55,7 @@ static void note_call(struct mrd_context_impl *c, uint64_t now_ns)
 int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr **bad_wr)
 {
     struct mrd_context_impl *c = mrd_context_impl(qp->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error) {
         *bad_wr = wr;
@@ -69,7 +70,7 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
         mrd_error_copy(mrd_engine_error(c->engine), error);
     /* Requests before the bad one are posted. */
     mrd_progress_send(c, now_ns);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     /* Whoever posts until there is room waits for those who poll, and may hold their core. */
     if (error && mrd_lock_is_shared(&c->lock))
         mrd_context_let_others_poll(c);
@@ -93,14 +94,14 @@ static int finish_recv(struct mrd_context_impl *c, int error)
     if (error)
         mrd_error_copy(mrd_engine_error(c->engine), error);
     tell_ready(c);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return error;
 }
 
 int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr **bad_wr)
 {
     struct mrd_context_impl *c = mrd_context_impl(qp->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error) {
         *bad_wr = wr;
@@ -112,7 +113,7 @@ int mrd_post_recv(struct mrd_qp *qp, struct mrd_recv_wr *wr, struct mrd_recv_wr 
 int mrd_post_srq_recv(struct mrd_srq *srq, struct mrd_recv_wr *wr, struct mrd_recv_wr **bad_wr)
 {
     struct mrd_context_impl *c = mrd_context_impl(srq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error) {
         *bad_wr = wr;
@@ -178,7 +179,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
     if (mrd_lock_sleepers(&c->lock))
         mrd_context_give_way(c);
 
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -186,7 +187,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
     int n = mrd_engine_poll_cq(c->engine, cq, num_entries, wc);
 
     if (n < 0)
-        return mrd_context_fail(c, n);
+        return mrd_call_fail(c, n);
     if (!n || !postpone_step(c)) {
         /* Who polls a queue that was armed looks once more before sleeping: no call follows. */
         bool last = mrd_engine_cq_armed(cq);
@@ -203,7 +204,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
             end_looks(c, cq);
     }
     tell_ready(c); /* receives of a shared queue may have waited for room in this one */
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return n;
 }
 
@@ -214,14 +215,14 @@ int mrd_progress(struct mrd_context *context)
     if (mrd_lock_sleepers(&c->lock))
         mrd_context_give_way(c);
 
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
 
     unsigned handled = step(c, NULL);
 
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return (int)handled;
 }
 
@@ -241,13 +242,13 @@ uint64_t mrd_next_timeout_ns(struct mrd_context *context)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
 
-    if (mrd_context_enter(c))
+    if (mrd_call_enter(c))
         return UINT64_MAX;
 
     uint64_t deadline_ns = mrd_progress_deadline(c);
     uint64_t now_ns = mrd_context_now(c);
 
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     if (deadline_ns == UINT64_MAX)
         return UINT64_MAX;
     return deadline_ns > now_ns ? deadline_ns - now_ns : 0;

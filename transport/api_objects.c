@@ -5,6 +5,7 @@
 
 #include "core/limits.h"
 #include "transport/attr.h"
+#include "transport/call.h"
 #include "transport/channel.h"
 #include "transport/context.h"
 #include "transport/error.h"
@@ -27,9 +28,9 @@ _Static_assert((int)MRD_FIRST_QP_NUM == (int)MRD_QPN_FIRST, "what mrd.h promises
 static void *finish_create(struct mrd_context_impl *c, void *object, int error)
 {
     if (object)
-        mrd_context_leave(c);
+        mrd_call_leave(c);
     else
-        errno = -mrd_context_fail(c, error);
+        errno = -mrd_call_fail(c, error);
     return object;
 }
 
@@ -44,15 +45,15 @@ static void *fail_create(int error)
 static int finish_call(struct mrd_context_impl *c, int error)
 {
     if (error)
-        return mrd_context_fail(c, error);
-    mrd_context_leave(c);
+        return mrd_call_fail(c, error);
+    mrd_call_leave(c);
     return 0;
 }
 
 struct mrd_pd *mrd_alloc_pd(struct mrd_context *context)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return fail_create(error);
@@ -62,7 +63,7 @@ struct mrd_pd *mrd_alloc_pd(struct mrd_context *context)
 int mrd_dealloc_pd(struct mrd_pd *pd)
 {
     struct mrd_context_impl *c = mrd_context_impl(pd->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     return error ? error : finish_call(c, mrd_engine_dealloc_pd(c->engine, pd));
 }
@@ -115,7 +116,7 @@ static struct mrd_mr *reg_mr(struct mrd_pd *pd, void *addr, size_t length, int a
         error = -EOPNOTSUPP;
     }
     if (!error && !*c->alive)
-        error = mrd_context_forked();
+        error = mrd_call_forked();
     /* A simulation registers memory for each of many messages. */
     if (!error && c->backend->threaded && !(access & MRD_ACCESS_ON_DEMAND))
         error = mrd_memory_check(c->memory_fd, addr, length, access & MRD_ACCESS_LOCAL_WRITE);
@@ -124,7 +125,7 @@ static struct mrd_mr *reg_mr(struct mrd_pd *pd, void *addr, size_t length, int a
         error = c->ops->reg_mr(c->backend, addr, length, access, &mover);
     if (error)
         return fail_create(error);
-    error = mrd_context_enter(c);
+    error = mrd_call_enter(c);
     if (error)
         return fail_create(error);
 
@@ -160,13 +161,13 @@ struct mrd_mr *mrd_reg_mr(struct mrd_pd *pd, void *addr, size_t length, int acce
 int mrd_dereg_mr(struct mrd_mr *mr)
 {
     struct mrd_context_impl *c = mrd_context_impl(mr->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
     error = mrd_progress_quiesce(c);
     if (error) {
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return error;
     }
 
@@ -180,7 +181,7 @@ int mrd_dereg_mr(struct mrd_mr *mr)
         return finish_call(c, error);
     /* Slow, as registering it. */
     atomic_fetch_add_explicit(&c->unlocked, 1, memory_order_relaxed);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     c->ops->dereg_mr(c->backend, mover);
     atomic_fetch_sub_explicit(&c->unlocked, 1, memory_order_release);
     return 0;
@@ -209,7 +210,7 @@ struct mrd_cq *mrd_create_cq_ex_sized(struct mrd_context *context,
     if (!error)
         error = check_cq(context, &asked);
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return fail_create(error);
 
@@ -235,7 +236,7 @@ struct mrd_cq *mrd_create_cq(struct mrd_context *context, int cqe, void *cq_cont
 int mrd_resize_cq(struct mrd_cq *cq, int cqe)
 {
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     return error ? error : finish_call(c, mrd_engine_resize_cq(c->engine, cq, cqe));
 }
@@ -243,7 +244,7 @@ int mrd_resize_cq(struct mrd_cq *cq, int cqe)
 int mrd_destroy_cq(struct mrd_cq *cq)
 {
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -268,7 +269,7 @@ struct mrd_srq *mrd_create_srq_sized(struct mrd_pd *pd, const struct mrd_srq_ini
     if (!error)
         error = check_mask(asked.comp_mask, 0);
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return fail_create(error);
 
@@ -285,19 +286,19 @@ struct mrd_srq *(mrd_create_srq)(struct mrd_pd *pd, const struct mrd_srq_init_at
 int mrd_query_srq(struct mrd_srq *srq, struct mrd_srq_attr *attr)
 {
     struct mrd_context_impl *c = mrd_context_impl(srq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
     mrd_engine_query_srq(srq, attr);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return 0;
 }
 
 int mrd_modify_srq(struct mrd_srq *srq, const struct mrd_srq_attr *attr, int attr_mask)
 {
     struct mrd_context_impl *c = mrd_context_impl(srq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -309,7 +310,7 @@ int mrd_modify_srq(struct mrd_srq *srq, const struct mrd_srq_attr *attr, int att
 int mrd_destroy_srq(struct mrd_srq *srq)
 {
     struct mrd_context_impl *c = mrd_context_impl(srq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -351,7 +352,7 @@ struct mrd_qp *mrd_create_qp_sized(struct mrd_pd *pd, struct mrd_qp_init_attr *a
     if (!error)
         error = check_qp(pd, &asked);
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return fail_create(error);
 
@@ -376,11 +377,11 @@ int mrd_query_qp(struct mrd_qp *qp, struct mrd_qp_init_attr *attr, size_t size)
     struct mrd_qp_init_attr found;
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return error;
     mrd_engine_query_qp(qp, &found);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     mrd_sized_write(&mrd_sized_qp_init_attr, attr, size, &found);
     return 0;
 }
@@ -388,7 +389,7 @@ int mrd_query_qp(struct mrd_qp *qp, struct mrd_qp_init_attr *attr, size_t size)
 int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_mask)
 {
     struct mrd_context_impl *c = mrd_context_impl(qp->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -404,7 +405,7 @@ int mrd_modify_qp(struct mrd_qp *qp, const struct mrd_qp_attr *attr, int attr_ma
 int mrd_destroy_qp(struct mrd_qp *qp)
 {
     struct mrd_context_impl *c = mrd_context_impl(qp->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -414,7 +415,7 @@ int mrd_destroy_qp(struct mrd_qp *qp)
      */
     error = mrd_progress_quiesce(c);
     if (error) {
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return error;
     }
 
@@ -435,7 +436,7 @@ static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
     int payload_bytes = c->ops->payload_bytes(c->backend, to);
 
     if (payload_bytes < 0) {
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return fail_create(payload_bytes);
     }
 
@@ -477,12 +478,12 @@ struct mrd_ah *mrd_create_ah_ex_sized(struct mrd_pd *pd, const struct mrd_ah_ini
     if (!error)
         error = check_ah(&asked);
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return fail_create(error);
     error = c->ops->parse_address(c->backend, asked.address, &to);
     if (error) {
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return fail_create(error);
     }
     return create_ah(c, pd, &to, asked.comp_mask & MRD_AH_INIT_ATTR_DSCP ? (int)asked.dscp : -1);
@@ -501,7 +502,7 @@ struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address)
 struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
 {
     struct mrd_context_impl *c = mrd_context_impl(pd->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
     struct mrd_addr to;
 
     if (error)
@@ -509,7 +510,7 @@ struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
     error = mrd_engine_peer_addr(c->engine, wc->peer_id, &to);
     if (error) {
         mrd_error_set("peer %u of the completion is forgotten", wc->peer_id);
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return fail_create(error);
     }
     return create_ah(c, pd, &to, -1);
@@ -518,7 +519,7 @@ struct mrd_ah *mrd_create_ah_from_wc(struct mrd_pd *pd, const struct mrd_wc *wc)
 int mrd_watch_peer(struct mrd_ah *ah, int on)
 {
     struct mrd_context_impl *c = mrd_context_impl(ah->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -533,7 +534,7 @@ int mrd_watch_peer(struct mrd_ah *ah, int on)
 int mrd_destroy_ah(struct mrd_ah *ah)
 {
     struct mrd_context_impl *c = mrd_context_impl(ah->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     return error ? error : finish_call(c, mrd_engine_destroy_ah(c->engine, ah));
 }

@@ -5,6 +5,7 @@
 
 #include "core/limits.h"
 #include "core/stats.h"
+#include "transport/call.h"
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
@@ -25,7 +26,7 @@ static int format(struct mrd_context_impl *c, const struct mrd_addr *addr, char 
 int mrd_query_address(struct mrd_context *context, char *buf, size_t len)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
     struct mrd_addr self;
 
     if (error)
@@ -33,19 +34,19 @@ int mrd_query_address(struct mrd_context *context, char *buf, size_t len)
     error = c->ops->self_address(c->backend, &self);
     if (!error)
         error = format(c, &self, buf, len);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return error;
 }
 
 int mrd_query_ah(struct mrd_ah *ah, char *buf, size_t len)
 {
     struct mrd_context_impl *c = mrd_context_impl(ah->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
     error = format(c, mrd_engine_ah_addr(ah), buf, len);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return error;
 }
 
@@ -62,7 +63,7 @@ static void set_element(struct mrd_async_event *event, const struct mrd_engine_e
 int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *event)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
     struct mrd_engine_event found;
 
     if (error)
@@ -79,7 +80,7 @@ int mrd_get_async_event(struct mrd_context *context, struct mrd_async_event *eve
         if (!found.object || found.addr.port || !c->ops->self_address(c->backend, &found.addr))
             (void)format(c, &found.addr, event->address, sizeof(event->address));
     }
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     return error;
 }
 
@@ -92,11 +93,11 @@ void mrd_ack_async_event(struct mrd_async_event *event)
     if (!of_qp && event->event_type != MRD_EVENT_SRQ_LIMIT_REACHED)
         return; /* to take it held nothing */
     c = mrd_context_impl(of_qp ? event->element.qp->context : event->element.srq->context);
-    if (mrd_context_enter(c))
+    if (mrd_call_enter(c))
         return;
     mrd_engine_ack_event(event->event_type,
                          of_qp ? (void *)event->element.qp : (void *)event->element.srq);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
 }
 
 /* -------------------------------------------------------------------------------------- figures */
@@ -109,7 +110,7 @@ int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *co
     int error = mrd_sized_check(&mrd_sized_counter, size);
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return error;
 
@@ -122,7 +123,7 @@ int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *co
     };
     const int num_own = (int)(sizeof(own) / sizeof(own[0]));
     mrd_engine_query_counters(c->engine, found, ENGINE_COUNTERS);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     for (int i = 0; i < ENGINE_COUNTERS + num_own && i < max; i++)
         mrd_sized_write(&mrd_sized_counter, (char *)counters + (size_t)i * size, size,
                         i < ENGINE_COUNTERS ? &found[i] : &own[i - ENGINE_COUNTERS]);
@@ -142,9 +143,9 @@ static int query_peer(struct mrd_context_impl *c, const struct mrd_addr *addr,
     int error = mrd_engine_query_peer(c->engine, addr, &found);
 
     if (error)
-        return mrd_context_fail(c, error);
+        return mrd_call_fail(c, error);
     error = format(c, addr, found.address, sizeof(found.address));
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     if (!error)
         mrd_sized_write(&mrd_sized_peer_attr, attr, size, &found);
     return error;
@@ -156,7 +157,7 @@ int mrd_query_peer(struct mrd_ah *ah, struct mrd_peer_attr *attr, size_t size)
     int error = mrd_sized_check(&mrd_sized_peer_attr, size);
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     return error ? error : query_peer(c, mrd_engine_ah_now(c->engine, ah), attr, size);
 }
 
@@ -168,13 +169,13 @@ int mrd_query_peer_id(struct mrd_context *context, uint32_t peer_id, struct mrd_
     struct mrd_addr addr;
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return error;
     error = mrd_engine_peer_addr(c->engine, peer_id, &addr);
     if (error) {
         mrd_error_set("no peer %u", peer_id);
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return error;
     }
     return query_peer(c, &addr, attr, size);
@@ -187,14 +188,14 @@ int mrd_query_path(struct mrd_ah *ah, uint32_t index, struct mrd_path_attr *attr
     struct mrd_path_attr found;
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return error;
     error = mrd_engine_query_path(c->engine, mrd_engine_ah_now(c->engine, ah), index, &found);
     if (error)
-        return mrd_context_fail(c, error);
+        return mrd_call_fail(c, error);
     found.port = c->ops->path_port(c->backend, found.port);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     mrd_sized_write(&mrd_sized_path_attr, attr, size, &found);
     return 0;
 }
@@ -205,7 +206,7 @@ int mrd_query_device(struct mrd_context *context, struct mrd_device_attr *attr, 
     int error = mrd_sized_check(&mrd_sized_device_attr, size);
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return error;
 
@@ -225,7 +226,7 @@ int mrd_query_device(struct mrd_context *context, struct mrd_device_attr *attr, 
         .max_paths = c->backend->mover.paths,
     };
 
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     mrd_sized_write(&mrd_sized_device_attr, attr, size, &found);
     return 0;
 }
@@ -237,12 +238,12 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
     struct mrd_addr self;
 
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (error)
         return error;
     error = c->ops->self_address(c->backend, &self);
     if (error) {
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return error;
     }
 
@@ -265,7 +266,7 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
     memcpy(found.interface, facts.interface, sizeof(found.interface));
     strncpy(found.spray, mrd_engine_spray_name(c->engine), sizeof(found.spray) - 1);
     strncpy(found.cc, mrd_engine_cc_name(c->engine), sizeof(found.cc) - 1);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     mrd_sized_write(&mrd_sized_context_info, info, size, &found);
     return 0;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "core/cq.h"
+#include "transport/call.h"
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
@@ -181,7 +182,7 @@ mrd_create_comp_channel_ex_sized(struct mrd_context *context,
     ch = calloc(1, sizeof(*ch));
     if (!ch)
         mrd_error_set("no memory for a completion channel");
-    error = ch ? mrd_context_enter(c) : -ENOMEM;
+    error = ch ? mrd_call_enter(c) : -ENOMEM;
     if (error)
         goto fail;
     ch->events_only = asked.flags & MRD_COMP_CHANNEL_EVENTS_ONLY;
@@ -192,7 +193,7 @@ mrd_create_comp_channel_ex_sized(struct mrd_context *context,
         mrd_engine_open_channel(c->engine, &ch->impl);
         c->channels.num++;
     }
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     if (!error)
         return &ch->impl.pub;
     close_descriptors(ch);
@@ -217,7 +218,7 @@ struct mrd_comp_channel *mrd_create_comp_channel(struct mrd_context *context)
 int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
 {
     struct mrd_context_impl *c = mrd_context_impl(channel->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
     unsigned waiting;
 
     if (error)
@@ -225,14 +226,14 @@ int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
     waiting = atomic_load_explicit(&channel_of(channel)->waiting, memory_order_acquire);
     if (waiting) {
         mrd_error_set("%u threads wait for events of the channel", waiting);
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return -EBUSY;
     }
     error = mrd_engine_close_channel(c->engine, &channel_of(channel)->impl);
     if (error)
-        return mrd_context_fail(c, error);
+        return mrd_call_fail(c, error);
     c->channels.num--;
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     close_descriptors(channel_of(channel));
     free(channel_of(channel));
     return 0;
@@ -243,14 +244,14 @@ int mrd_destroy_comp_channel(struct mrd_comp_channel *channel)
 int mrd_req_notify_cq(struct mrd_cq *cq, int solicited_only)
 {
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
     error = mrd_engine_arm_cq(c->engine, cq, solicited_only != 0);
     if (error)
-        return mrd_context_fail(c, error);
-    mrd_context_leave(c);
+        return mrd_call_fail(c, error);
+    mrd_call_leave(c);
     return 0;
 }
 
@@ -319,7 +320,7 @@ static int get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, vo
                         int cancelstate)
 {
     struct mrd_context_impl *c = mrd_context_impl(channel->context);
-    int waited = 0, error = mrd_context_enter(c);
+    int waited = 0, error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -327,7 +328,7 @@ static int get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, vo
         struct mrd_cq *found = waited ? NULL : take_event(c, channel_of(channel));
 
         if (found || waited) {
-            mrd_context_leave(c);
+            mrd_call_leave(c);
             if (!found)
                 return waited;
             *cq = found;
@@ -336,9 +337,9 @@ static int get_cq_event(struct mrd_comp_channel *channel, struct mrd_cq **cq, vo
         }
         /* Counted, the thread keeps the channel from being destroyed. */
         atomic_fetch_add_explicit(&channel_of(channel)->waiting, 1, memory_order_relaxed);
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         waited = wait_cancellable(channel, cancelstate);
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
         if (error)
             return error;
         atomic_fetch_sub_explicit(&channel_of(channel)->waiting, 1, memory_order_relaxed);
@@ -363,9 +364,9 @@ void mrd_ack_cq_events(struct mrd_cq *cq, unsigned n)
 {
     struct mrd_context_impl *c = mrd_context_impl(cq->context);
 
-    if (mrd_context_enter(c))
+    if (mrd_call_enter(c))
         return;
     if (mrd_engine_ack_cq_events(c->engine, cq, n))
         mrd_log(MRD_LOG_ERROR, "ack of %u events: %s", n, mrd_engine_error(c->engine));
-    mrd_context_leave(c);
+    mrd_call_leave(c);
 }

@@ -15,12 +15,6 @@ enum {
 
 /* ---------------------------------------------------------------------------------------- lock */
 
-int mrd_context_forked(void)
-{
-    mrd_error_set("the context was opened before fork() and cannot be used in the child");
-    return -EPERM;
-}
-
 void mrd_context_give_way(struct mrd_context_impl *c)
 {
     for (unsigned i = 0; i < GIVE_WAY_SPINS; i++) {
@@ -35,13 +29,6 @@ void mrd_context_let_others_poll(struct mrd_context_impl *c)
 {
     sched_yield();
     mrd_context_give_way(c);
-}
-
-int mrd_context_fail(struct mrd_context_impl *c, int error)
-{
-    mrd_error_copy(mrd_engine_error(c->engine), error);
-    mrd_context_leave(c);
-    return error;
 }
 
 struct mrd_engine *mrd_context_engine(struct mrd_context *context)

@@ -2,8 +2,7 @@
 /*
  * An opened context: one packet mover, one engine, one lock and perhaps a progress thread.
  *
- * Every public call is mrd_context_enter(), calls of the engine, mrd_context_leave(). In a forked
- * child mrd_context_enter() fails.
+ * This is the state, with its lock and its memory: open.c puts it together, call.h takes the lock.
  */
 #ifndef MRD_TRANSPORT_CONTEXT_H
 #define MRD_TRANSPORT_CONTEXT_H
@@ -103,8 +102,6 @@ void mrd_context_destroy(struct mrd_context_impl *c);
 void *mrd_context_alloc(const struct mrd_context_impl *c, size_t bytes);
 void mrd_context_release(const struct mrd_context_impl *c, void *ptr, size_t bytes);
 
-/* Sets the error sentence of a forked child, and returns -EPERM. */
-int mrd_context_forked(void);
 /*
  * Gives threads that sleep on the lock time to take it. For calls that are repeated in a loop, by
  * threads that wait for what others do under the lock.
@@ -112,37 +109,6 @@ int mrd_context_forked(void);
 void mrd_context_give_way(struct mrd_context_impl *c);
 /* The same where nobody may sleep on it, but others need the core. */
 void mrd_context_let_others_poll(struct mrd_context_impl *c);
-
-/*
- * Takes the lock. 0; or -EPERM in a forked child, then without the lock and with mrd_error_set().
- */
-static inline int mrd_context_enter(struct mrd_context_impl *c)
-{
-    if (!*c->alive)
-        return mrd_context_forked();
-    if (c->locks)
-        mrd_lock_take(&c->lock);
-    return 0;
-}
-
-/*
- * Tells completion channels of new events, wakes the progress thread if it would sleep beyond the
- * new deadline, and releases the lock.
- */
-static inline void mrd_context_leave(struct mrd_context_impl *c)
-{
-    if (c->channels.num)
-        mrd_channels_check(c);
-    if (c->thread.asleep)
-        mrd_thread_check(c);
-    if (c->locks)
-        mrd_lock_release(&c->lock);
-}
-
-/*
- * Ends a call that failed: copies the engine's error sentence, releases the lock, returns `error`.
- */
-int mrd_context_fail(struct mrd_context_impl *c, int error);
 
 /* For tests. */
 struct mrd_engine *mrd_context_engine(struct mrd_context *context);

@@ -9,6 +9,7 @@
 
 #include "core/rng.h"
 #include "transport/attr.h"
+#include "transport/call.h"
 #include "transport/channel.h"
 #include "transport/context.h"
 #include "transport/error.h"
@@ -313,7 +314,7 @@ static void send_farewell(struct mrd_context_impl *c)
 int mrd_close_device(struct mrd_context *context)
 {
     struct mrd_context_impl *c = mrd_context_impl(context);
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
 
     if (error)
         return error;
@@ -322,15 +323,15 @@ int mrd_close_device(struct mrd_context *context)
 
     if (objects) {
         mrd_error_set("%u objects of the context are left", objects);
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return -EBUSY;
     }
     if (atomic_load_explicit(&c->unlocked, memory_order_acquire)) {
         mrd_error_set("memory of the context is being deregistered");
-        mrd_context_leave(c);
+        mrd_call_leave(c);
         return -EBUSY;
     }
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     mrd_thread_stop(c);
 
     send_farewell(c); /* without the lock: no other thread uses the context any more */

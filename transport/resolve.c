@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "transport/call.h"
 #include "transport/context.h"
 
 enum { HOST_BYTES = 256 }; /* a DNS name is shorter */
@@ -91,23 +92,23 @@ static int choose(struct mrd_context_impl *c, const char *name, const struct add
 static int find(struct mrd_context_impl *c, const char *name, struct mrd_addr *addr)
 {
     struct addrinfo *list = NULL;
-    int error = mrd_context_enter(c);
+    int error = mrd_call_enter(c);
     bool numeric;
 
     if (error)
         return error;
     error = c->ops->parse_address(c->backend, name, addr);
-    mrd_context_leave(c);
+    mrd_call_leave(c);
     /* Other movers have addresses without names. */
     numeric = !error || strcmp(c->ops->transport, "udp");
     if (numeric)
         return error;
     error = look_up(name, &list);
     if (!error)
-        error = mrd_context_enter(c);
+        error = mrd_call_enter(c);
     if (!error) {
         error = choose(c, name, list, addr);
-        mrd_context_leave(c);
+        mrd_call_leave(c);
     }
     if (list)
         freeaddrinfo(list);
