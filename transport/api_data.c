@@ -7,6 +7,7 @@
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
+#include "transport/thread.h"
 
 enum {
     /* While completions wait, polls hand them out without a step: so many polls, for so long. */
@@ -150,7 +151,7 @@ static unsigned step(struct mrd_context_impl *c, const struct mrd_cq *cq)
     unsigned handled = cq && !c->thread.asleep ? mrd_progress_step_for(c, cq, now_ns)
                                                : mrd_progress_step(c, now_ns);
 
-    mrd_progress_lease(c, now_ns);
+    mrd_thread_lease(c, now_ns);
     /*
      * Packets flow and the application handles them. Take the thread off the descriptors: else the
      * kernel would wake it for each packet.

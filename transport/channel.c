@@ -19,6 +19,7 @@
 #include "transport/error.h"
 #include "transport/progress.h"
 #include "transport/sized.h"
+#include "transport/thread.h"
 
 struct mrd_channel {
     struct mrd_channel_impl impl; /* first: the user's and the engine's pointer */
@@ -266,7 +267,7 @@ static struct mrd_cq *take_event(struct mrd_context_impl *c, struct mrd_channel 
         uint64_t now_ns = mrd_context_now(c);
 
         mrd_progress_step(c, now_ns);
-        mrd_progress_lease(c, now_ns);
+        mrd_thread_lease(c, now_ns);
     }
     cq = mrd_engine_take_cq_event(&ch->impl);
     if (!cq && drives) {

@@ -11,19 +11,7 @@
 #ifndef MRD_TRANSPORT_CHANNEL_H
 #define MRD_TRANSPORT_CHANNEL_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-struct mrd_comp_channel;
-struct mrd_cq;
-struct mrd_context_impl;
-
-/* What the channels of a context share; under its lock. */
-struct mrd_channels {
-    unsigned num;
-    int alarm_fd;      /* timerfd; -1: a progress thread, or virtual time, needs none */
-    uint64_t alarm_ns; /* when it goes off, or went off; UINT64_MAX: never */
-};
+#include "transport/context.h"
 
 /*
  * After calls of the engine: makes the descriptors of channels with new events readable, and sets

@@ -7,14 +7,13 @@
 #ifndef MRD_TRANSPORT_CONTEXT_H
 #define MRD_TRANSPORT_CONTEXT_H
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "transport/backend.h"
-#include "transport/channel.h"
 #include "transport/lock.h"
-#include "transport/thread.h"
 
 enum {
     MRD_TX_BATCH_MAX = 64, /* packets that the engine makes, and the mover is offered, at once */
@@ -46,6 +45,29 @@ struct mrd_outbox {
 struct mrd_event_ring {
     struct mrd_engine_event events[MRD_EVENT_RING];
     uint32_t head, tail;
+};
+
+/* See channel.h. Under the context's lock. */
+struct mrd_channels {
+    unsigned num;
+    int alarm_fd;      /* timerfd; -1: a progress thread, or virtual time, needs none */
+    uint64_t alarm_ns; /* when it goes off, or went off; UINT64_MAX: never */
+};
+
+/* See thread.h. */
+struct mrd_progress_thread {
+    pthread_t thread;
+    bool started;
+    int wake_fd; /* eventfd; -1 without a thread */
+    atomic_bool stop;
+    atomic_uint_fast64_t lease_until_ns; /* written under the lock, read without it */
+    /* Sleeps of the thread that ended; any thread may read it. */
+    atomic_uint_fast64_t wakeups;
+    /* Under the lock: the thread is in, or on its way into, the mover's wait(). */
+    bool asleep;
+    bool kicked;              /* under the lock: wake_fd was made readable and not yet read */
+    uint64_t asleep_until_ns; /* with `asleep`: the deadline at which wait() returns by itself */
+    bool app_came;            /* under the lock: since the thread left it something to do */
 };
 
 struct mrd_context_impl {

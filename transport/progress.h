@@ -40,12 +40,6 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns);
  * ride on an answer. For callers that expect no answer.
  */
 void mrd_progress_flush(struct mrd_context_impl *c, uint64_t now_ns);
-/* Renews the application's lease: for MRD_LEASE_NS the progress thread leaves the loop to it. */
-static inline void mrd_progress_lease(struct mrd_context_impl *c, uint64_t now_ns)
-{
-    atomic_store_explicit(&c->thread.lease_until_ns, now_ns + MRD_LEASE_NS, memory_order_relaxed);
-    c->thread.app_came = true;
-}
 /* When the next turn is due if no packet comes, on the mover's clock; 0: now; UINT64_MAX: never. */
 uint64_t mrd_progress_deadline(const struct mrd_context_impl *c);
 

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "transport/channel.h"
 #include "transport/error.h"
 #include "transport/progress.h"
 
@@ -119,7 +120,7 @@ static void step_and_sleep(struct mrd_context_impl *c)
     mrd_lock_take(&c->lock);
     t->asleep = false;
     if (t->app_came && c->channels.alarm_fd >= 0 && mrd_engine_is_awaited(c->engine)) {
-        mrd_progress_lease(c, mrd_context_now(c));
+        mrd_thread_lease(c, mrd_context_now(c));
         t->app_came = false;
     }
     forget_kick(t);

@@ -15,31 +15,11 @@
 #ifndef MRD_TRANSPORT_THREAD_H
 #define MRD_TRANSPORT_THREAD_H
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-
-struct mrd_context_impl;
+#include "transport/context.h"
 
 #define MRD_LEASE_NS 200000ull /* how long a poll keeps the thread out */
 /* The longest nap of the thread while the application renews the lease again and again. */
 #define MRD_LEASE_NAP_NS 1000000ull
-
-struct mrd_progress_thread {
-    pthread_t thread;
-    bool started;
-    int wake_fd; /* eventfd; -1 without a thread */
-    atomic_bool stop;
-    atomic_uint_fast64_t lease_until_ns; /* written under the lock, read without it */
-    /* Sleeps of the thread that ended; any thread may read it. */
-    atomic_uint_fast64_t wakeups;
-    /* Under the lock: the thread is in, or on its way into, the mover's wait(). */
-    bool asleep;
-    bool kicked;              /* under the lock: wake_fd was made readable and not yet read */
-    uint64_t asleep_until_ns; /* with `asleep`: the deadline at which wait() returns by itself */
-    bool app_came;            /* under the lock: since the thread left it something to do */
-};
 
 /* Starts the thread of a context. 0, or -errno with mrd_error_set(). */
 int mrd_thread_start(struct mrd_context_impl *c);
@@ -51,5 +31,13 @@ void mrd_thread_kick(struct mrd_context_impl *c);
 void mrd_thread_take_over(struct mrd_context_impl *c);
 /* Under the lock, if `asleep`: wakes the thread if work is due before it would wake by itself. */
 void mrd_thread_check(struct mrd_context_impl *c);
+/*
+ * Under the lock: the application drives the loop. For MRD_LEASE_NS the thread leaves it to it.
+ */
+static inline void mrd_thread_lease(struct mrd_context_impl *c, uint64_t now_ns)
+{
+    atomic_store_explicit(&c->thread.lease_until_ns, now_ns + MRD_LEASE_NS, memory_order_relaxed);
+    c->thread.app_came = true;
+}
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "mrd/mrd.h"
 #include "transport/context.h"
+#include "transport/thread.h"
 
 enum { ROUNDS = 100, POSTERS = 2, POSTS = 200, PATIENCE_S = 600 };
 
