@@ -13,7 +13,7 @@ enum {
     GIVE_WAY_SPINS = 512, /* about 20 us: in that time a thread that sleeps on the lock wakes up */
 };
 
-/* ---------------------------------------------------------------------------------------- lock */
+/* ----------------------------------------------------------------------------------------- lock */
 
 void mrd_context_give_way(struct mrd_context_impl *c)
 {
@@ -41,7 +41,7 @@ struct mrd_backend *mrd_context_backend(struct mrd_context *context)
     return mrd_context_impl(context)->backend;
 }
 
-/* ---------------------------------------------------------------------------------------- fork */
+/* ----------------------------------------------------------------------------------------- fork */
 
 /*
  * Maps a page that reads 1 in this process and 0 in a forked child: reading it is cheaper than
@@ -66,7 +66,7 @@ static void unmap_alive_page(const volatile uint8_t *alive)
         munmap((void *)(uintptr_t)alive, (size_t)sysconf(_SC_PAGESIZE));
 }
 
-/* -------------------------------------------------------------------------------------- memory */
+/* --------------------------------------------------------------------------------------- memory */
 
 static void *alloc(const struct mrd_backend_ops *ops, const struct mrd_device *device, size_t bytes)
 {

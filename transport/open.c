@@ -21,7 +21,7 @@
 
 enum { FAREWELL_TRIES_MAX = 10000 };
 
-/* ---------------------------------------------------------------------------------------- open */
+/* ----------------------------------------------------------------------------------------- open */
 
 static void *engine_alloc(void *arg, size_t bytes)
 {
@@ -288,7 +288,7 @@ struct mrd_context *(mrd_open_device)(const struct mrd_device *device,
     return mrd_open_device_sized(device, attr, mrd_sized_context_attr.first_bytes);
 }
 
-/* --------------------------------------------------------------------------------------- close */
+/* ---------------------------------------------------------------------------------------- close */
 
 /*
  * Tells peers what arrived before the context closes. Without it, a peer whose last ack was lost or
