@@ -74,7 +74,7 @@ int mrd_post_send(struct mrd_qp *qp, struct mrd_send_wr *wr, struct mrd_send_wr 
     mrd_call_leave(c);
     /* Whoever posts until there is room waits for those who poll, and may hold their core. */
     if (error && mrd_lock_is_shared(&c->lock))
-        mrd_context_let_others_poll(c);
+        mrd_context_yield_to_all(c);
     return error;
 }
 
@@ -178,7 +178,7 @@ int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
         return -EINVAL;
     }
     if (mrd_lock_sleepers(&c->lock))
-        mrd_context_give_way(c);
+        mrd_context_yield_to_sleepers(c);
 
     int error = mrd_call_enter(c);
 
@@ -214,7 +214,7 @@ int mrd_progress(struct mrd_context *context)
     struct mrd_context_impl *c = mrd_context_impl(context);
 
     if (mrd_lock_sleepers(&c->lock))
-        mrd_context_give_way(c);
+        mrd_context_yield_to_sleepers(c);
 
     int error = mrd_call_enter(c);
 

@@ -10,14 +10,14 @@
 #include "transport/zeroed.h"
 
 enum {
-    GIVE_WAY_SPINS = 512, /* about 20 us: in that time a thread that sleeps on the lock wakes up */
+    YIELD_SPINS = 512, /* about 20 us: in that time a thread that sleeps on the lock wakes up */
 };
 
 /* ----------------------------------------------------------------------------------------- lock */
 
-void mrd_context_give_way(struct mrd_context_impl *c)
+void mrd_context_yield_to_sleepers(struct mrd_context_impl *c)
 {
-    for (unsigned i = 0; i < GIVE_WAY_SPINS; i++) {
+    for (unsigned i = 0; i < YIELD_SPINS; i++) {
         if (!mrd_lock_sleepers(&c->lock))
             return;
         if (i % 64 == 0)
@@ -25,10 +25,10 @@ void mrd_context_give_way(struct mrd_context_impl *c)
     }
 }
 
-void mrd_context_let_others_poll(struct mrd_context_impl *c)
+void mrd_context_yield_to_all(struct mrd_context_impl *c)
 {
     sched_yield();
-    mrd_context_give_way(c);
+    mrd_context_yield_to_sleepers(c);
 }
 
 struct mrd_engine *mrd_context_engine(struct mrd_context *context)

@@ -125,12 +125,12 @@ void *mrd_context_alloc(const struct mrd_context_impl *c, size_t bytes);
 void mrd_context_release(const struct mrd_context_impl *c, void *ptr, size_t bytes);
 
 /*
- * Gives threads that sleep on the lock time to take it. For calls that are repeated in a loop, by
- * threads that wait for what others do under the lock.
+ * Without the lock: gives threads that sleep on it time to take it. For calls that are repeated in a
+ * loop, by threads that wait for what others do under the lock.
  */
-void mrd_context_give_way(struct mrd_context_impl *c);
-/* The same where nobody may sleep on it, but others need the core. */
-void mrd_context_let_others_poll(struct mrd_context_impl *c);
+void mrd_context_yield_to_sleepers(struct mrd_context_impl *c);
+/* The same, but first any thread may have the core: nobody may sleep on the lock. */
+void mrd_context_yield_to_all(struct mrd_context_impl *c);
 
 /* For tests. */
 struct mrd_engine *mrd_context_engine(struct mrd_context *context);
