@@ -3,11 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "transport/error.h"
+#include "transport/memory_probe.h"
 
 /* struct procmap_query of linux/fs.h, which older headers do not have. */
 struct query {
@@ -59,12 +58,6 @@ int mrd_memory_open(void)
         return fd;
     close(fd);
     return -1;
-}
-
-int mrd_memory_fail(uintptr_t at, const char *why)
-{
-    mrd_error_set("the memory at 0x%" PRIxPTR " %s", at, why);
-    return -EFAULT;
 }
 
 /* Checks [at, end) as far as the mapping reaches. 0 or -EFAULT. */

@@ -6,7 +6,7 @@
  * Neither the bytes of a region count nor what else the process maps: the kernel is asked about the
  * first MRD_MEMORY_PARTS_MAX mappings that make up the region and about its end. One that cannot
  * answer (Linux before 6.11) is asked whether anything is unmapped, and the first and the last byte
- * are tried: see memory_probe.c.
+ * are tried: see memory_probe.h.
  */
 #ifndef MRD_TRANSPORT_MEMORY_H
 #define MRD_TRANSPORT_MEMORY_H
@@ -28,14 +28,5 @@ int mrd_memory_open(void);
  * mrd_error_set(): it cannot. `fd`: of mrd_memory_open(), also -1.
  */
 int mrd_memory_check(int fd, const void *addr, size_t length, bool write);
-
-/* The same where nobody can be asked; length is not 0. */
-int mrd_memory_probe(uintptr_t addr, size_t length, bool write);
-
-/* Does reading this byte work? Nothing is read that the process could not read itself. */
-bool mrd_memory_is_readable(uintptr_t at);
-
-/* Returns -EFAULT with mrd_error_set(). */
-int mrd_memory_fail(uintptr_t at, const char *why);
 
 #endif

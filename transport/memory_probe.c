@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What can be found out about memory without the list of mappings.
- *
- * msync() finds what is not mapped, and does nothing else. Whether memory can be read and written
- * is tried on its first and its last byte, so an inaccessible part in the middle goes unnoticed.
- */
+#include "transport/memory_probe.h"
+
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "transport/memory.h"
+#include "transport/error.h"
 
 #ifndef MADV_POPULATE_READ /* of linux/mman.h, Linux 5.14 */
 #define MADV_POPULATE_READ  22
@@ -19,6 +16,12 @@
 #endif
 
 enum { SET_BYTES = 8 }; /* of a set of signals, as the kernel has it */
+
+int mrd_memory_fail(uintptr_t at, const char *why)
+{
+    mrd_error_set("the memory at 0x%" PRIxPTR " %s", at, why);
+    return -EFAULT;
+}
 
 bool mrd_memory_is_readable(uintptr_t at)
 {

@@ -18,6 +18,7 @@
 
 #include "mrd/mrd.h"
 #include "transport/memory.h"
+#include "transport/memory_probe.h"
 
 #define GIB (1ull << 30)
 

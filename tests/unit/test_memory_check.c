@@ -22,6 +22,7 @@
 #include "tests/unit/context_fixture.h"
 #include "transport/error.h"
 #include "transport/memory.h"
+#include "transport/memory_probe.h"
 
 enum { MAPPINGS = 3000, MANY = 100 };
 
