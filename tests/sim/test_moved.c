@@ -3,6 +3,7 @@
 #include "core/engine/state.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
+#include "transport/sim/sim_fault.h"
 #include "transport/sim/sim_host.h"
 
 enum { MOVED = 5 };

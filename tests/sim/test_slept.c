@@ -7,6 +7,7 @@
 #include "tests/support/forge.h"
 #include "transport/context.h"
 #include "transport/error.h"
+#include "transport/sim/sim_fault.h"
 #include "transport/sim/sim_host.h"
 
 enum { BYTES = 100 };

@@ -14,6 +14,7 @@
 
 #include "tests/support/stranger.h"
 #include "tests/support/swarm.h"
+#include "transport/sim/sim_fault.h"
 #include "transport/sim/sim_host.h"
 
 enum {

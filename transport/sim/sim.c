@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/sim/sim_fault.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_run.h"
 #include "transport/sim/sim_world.h"
@@ -139,10 +140,9 @@ const struct mrd_device *mrd_sim_device(struct mrd_sim *sim, uint32_t host)
 
 /* ----------------------------------------------------------------------------------------- time */
 
-/* Between runs all parts have the same time. */
 uint64_t mrd_sim_now(const struct mrd_sim *sim)
 {
-    return sim->parts[0].now_ns;
+    return mrd_sim_time(sim);
 }
 
 /* ---------------------------------------------------------------------------------------- links */
@@ -187,7 +187,7 @@ static void for_each_wire(struct mrd_sim *sim, const struct link_box *box, wire_
 
 static void set_attr(struct mrd_sim *sim, uint32_t wire, void *arg)
 {
-    mrd_sim_fabric_set(&sim->fabric, wire, arg, mrd_sim_now(sim));
+    mrd_sim_fabric_set(&sim->fabric, wire, arg, mrd_sim_time(sim));
 }
 
 int mrd_sim_set_link(struct mrd_sim *sim, int from, int to, int link,

@@ -15,7 +15,7 @@ enum { ONLY = 1 }; /* the bitmap of a host with its first address alone */
 
 /* ------------------------------------------------------------------------------------ having them */
 
-static struct mrd_sim_addresses *need(struct mrd_sim *sim, uint32_t host)
+struct mrd_sim_addresses *mrd_sim_need_addresses(struct mrd_sim *sim, uint32_t host)
 {
     struct mrd_sim_host *h = &sim->hosts[host];
 
@@ -32,30 +32,13 @@ static struct mrd_sim_addresses *need(struct mrd_sim *sim, uint32_t host)
 int mrd_sim_set_addresses(struct mrd_sim *sim, uint32_t host, uint32_t num,
                           enum mrd_sim_source source)
 {
-    struct mrd_sim_addresses *a = need(sim, host);
+    struct mrd_sim_addresses *a = mrd_sim_need_addresses(sim, host);
 
     assert(num >= 1 && num <= MRD_SIM_ADDRESSES_MAX);
     if (!a)
         return -ENOMEM;
     *a = (struct mrd_sim_addresses){.has = UINT32_MAX >> (32 - num), .source = (uint8_t)source};
     return 0;
-}
-
-int mrd_sim_change_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
-                           enum mrd_sim_address_change change)
-{
-    assert(id < MRD_SIM_ADDRESSES_MAX);
-    if (!need(sim, host))
-        return -ENOMEM;
-    return mrd_sim_faults_add_address(sim, at_ns, host, id, change);
-}
-
-int mrd_sim_move_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
-                         uint32_t new_id)
-{
-    int ret = mrd_sim_change_address(sim, at_ns, host, id, MRD_SIM_ADDRESS_LOSE);
-
-    return ret ? ret : mrd_sim_change_address(sim, at_ns, host, new_id, MRD_SIM_ADDRESS_GET);
 }
 
 uint32_t mrd_sim_addresses_of(const struct mrd_sim *sim, uint32_t host)

@@ -7,7 +7,7 @@
  * packet of it costs more than the look at a pointer.
  *
  * mrd_sim_set_addresses() gives a host addresses, before or after its context opens;
- * mrd_sim_change_address() and mrd_sim_move_address() schedule what becomes of them.
+ * mrd_sim_change_address() and mrd_sim_move_address() of sim_fault.h schedule what becomes of them.
  *
  * A packet leaves from the address that it names, if the host has it: else it is lost, as with
  * EINVAL. One that names none leaves from the one that the host's kernel chooses: enum
@@ -63,15 +63,6 @@ struct mrd_sim_addresses {
 /* The host has `num` addresses from now on, with ids from 0; they are up. 0 or -ENOMEM. */
 int mrd_sim_set_addresses(struct mrd_sim *sim, uint32_t host, uint32_t num,
                           enum mrd_sim_source source);
-/*
- * Schedules a change of address `id` at virtual time `at_ns`; at once, if that has come. Changes of
- * the same time come in the order of the calls. 0 or -ENOMEM.
- */
-int mrd_sim_change_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
-                           enum mrd_sim_address_change change);
-/* The host's address `id` becomes `new_id`. */
-int mrd_sim_move_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
-                         uint32_t new_id);
 /* Bit i: the host has address i. */
 uint32_t mrd_sim_addresses_of(const struct mrd_sim *sim, uint32_t host);
 
@@ -132,7 +123,9 @@ int mrd_sim_choose_source(struct mrd_sim_host *host, const struct mrd_addr *from
                           const struct mrd_addr *to, uint16_t path);
 /* Does the host get what comes to its address `id`? */
 bool mrd_sim_takes(struct mrd_sim_host *host, uint32_t id);
-/* Applies a change now. */
+/* What a host with addresses of its own has, made if it is another; NULL: no memory. */
+struct mrd_sim_addresses *mrd_sim_need_addresses(struct mrd_sim *sim, uint32_t host);
+/* Applies a change now, to a host with addresses of its own. */
 void mrd_sim_address_apply(struct mrd_sim *sim, uint32_t host, uint32_t id,
                            enum mrd_sim_address_change change);
 int mrd_sim_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Scheduled changes of links: mrd_sim_schedule(). */
+#include "transport/sim/sim_fault.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <fnmatch.h>
@@ -26,6 +27,16 @@ enum action {
     DOWN,
     FLAP,
     HEAL
+};
+
+/* A scheduled change of the links that a pattern named, or of a host's address. */
+struct mrd_sim_fault {
+    uint32_t *wires; /* owned */
+    uint32_t num_wires;
+    uint32_t action; /* enum action */
+    double value[3];
+    uint32_t host, address, change; /* without wires; `change`: enum mrd_sim_address_change */
+    uint64_t at_ns;
 };
 
 enum { NAME_BYTES = 64, VALUES_MAX = 3 };
@@ -279,7 +290,7 @@ static void apply(struct mrd_sim *sim, const struct mrd_sim_fault *fault)
 
         change((enum action)fault->action, fault->value, mrd_sim_fabric_start(&sim->fabric, wire),
                &link);
-        mrd_sim_fabric_set(&sim->fabric, wire, &link, mrd_sim_now(sim));
+        mrd_sim_fabric_set(&sim->fabric, wire, &link, mrd_sim_time(sim));
     }
 }
 
@@ -290,7 +301,7 @@ uint64_t mrd_sim_faults_next_ns(const struct mrd_sim *sim)
 
 void mrd_sim_faults_apply(struct mrd_sim *sim)
 {
-    while (sim->next_fault < sim->num_faults && mrd_sim_faults_next_ns(sim) <= mrd_sim_now(sim))
+    while (sim->next_fault < sim->num_faults && mrd_sim_faults_next_ns(sim) <= mrd_sim_time(sim))
         apply(sim, sim->faults[sim->next_fault++]);
 }
 
@@ -355,7 +366,7 @@ int mrd_sim_schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, con
         mrd_error_set("no link is named \"%s\"", links);
     if (ret != 0)
         goto fail;
-    if (at_ns > mrd_sim_now(sim)) {
+    if (at_ns > mrd_sim_time(sim)) {
         ret = add(sim, fault, at_ns);
         if (ret == 0)
             return 0;
@@ -367,17 +378,18 @@ fail:
     return ret;
 }
 
-int mrd_sim_faults_add_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
-                               enum mrd_sim_address_change change)
+int mrd_sim_change_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
+                           enum mrd_sim_address_change change)
 {
-    struct mrd_sim_fault *fault = calloc(1, sizeof(*fault));
+    struct mrd_sim_fault *fault;
 
-    if (!fault)
+    assert(id < MRD_SIM_ADDRESSES_MAX);
+    if (!mrd_sim_need_addresses(sim, host) || !(fault = calloc(1, sizeof(*fault))))
         return -ENOMEM;
     fault->host = host;
     fault->address = id;
     fault->change = change;
-    if (at_ns > mrd_sim_now(sim)) {
+    if (at_ns > mrd_sim_time(sim)) {
         if (add(sim, fault, at_ns) == 0)
             return 0;
         fault_destroy(fault);
@@ -386,4 +398,12 @@ int mrd_sim_faults_add_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t hos
     apply(sim, fault);
     fault_destroy(fault);
     return 0;
+}
+
+int mrd_sim_move_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
+                         uint32_t new_id)
+{
+    int ret = mrd_sim_change_address(sim, at_ns, host, id, MRD_SIM_ADDRESS_LOSE);
+
+    return ret ? ret : mrd_sim_change_address(sim, at_ns, host, new_id, MRD_SIM_ADDRESS_GET);
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "transport/lock.h"
+#include "transport/sim/sim_fault.h"
 #include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
 

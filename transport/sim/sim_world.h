@@ -8,6 +8,7 @@
 #include "transport/sim/sim_part.h"
 
 struct mrd_sim_crew;
+struct mrd_sim_fault;
 struct mrd_sim_host;
 
 /* What only experiments and tests set, by calls of sim_host.h that say what each means. */
@@ -26,25 +27,6 @@ struct mrd_sim_options {
     bool large_pages;
 };
 
-/* A scheduled change of the links that a pattern named, or of a host's address. */
-struct mrd_sim_fault {
-    uint32_t *wires; /* owned */
-    uint32_t num_wires;
-    uint32_t action; /* enum action of sim_fault.c */
-    double value[3];
-    uint32_t host, address, change; /* without wires; `change`: enum mrd_sim_address_change */
-    uint64_t at_ns;
-};
-
-/* When the next scheduled change is due; NEVER: there is none. */
-uint64_t mrd_sim_faults_next_ns(const struct mrd_sim *sim);
-/* Apply the scheduled changes that are due, in the order in which they were scheduled. */
-void mrd_sim_faults_apply(struct mrd_sim *sim);
-void mrd_sim_faults_fini(struct mrd_sim *sim);
-/* Schedules a change of an address: mrd_sim_change_address(). 0 or -ENOMEM. */
-int mrd_sim_faults_add_address(struct mrd_sim *sim, uint64_t at_ns, uint32_t host, uint32_t id,
-                               enum mrd_sim_address_change change);
-
 struct mrd_sim {
     struct mrd_sim_attr attr; /* with defaults filled in */
     struct mrd_sim_options options;
@@ -58,5 +40,11 @@ struct mrd_sim {
     uint32_t num_faults, next_fault; /* those before it have been applied */
     bool has_addresses;              /* some host has several, or they change */
 };
+
+/* mrd_sim_now(), for what stands below it: between runs all parts have the same time. */
+static inline uint64_t mrd_sim_time(const struct mrd_sim *sim)
+{
+    return sim->parts[0].now_ns;
+}
 
 #endif
