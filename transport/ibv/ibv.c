@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "transport/ibv/ibv_slot.h"
 #include "transport/mover.h"
 
 enum {

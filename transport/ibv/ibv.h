@@ -8,9 +8,9 @@
  * QPs share one pair of completion queues and, where the device has them, one shared receive queue.
  * Our header names the peer that a packet comes from, never the QPN that it came from.
  *
- * ibv.c opens, closes, sleeps; ibv_port.c chooses device, port, GID and sizes; ibv_queue.c makes
- * queues; ibv_addr.c converts addresses; ibv_remote.c keeps address handles; ibv_tx.c and ibv_rx.c
- * move packets.
+ * ibv.c opens, closes, sleeps; ibv_port.c chooses device, port, GID and sizes; ibv_slot.c keeps
+ * what is at the device; ibv_queue.c makes queues; ibv_addr.c converts addresses; ibv_remote.c keeps
+ * address handles; ibv_tx.c and ibv_rx.c move packets.
  */
 #ifndef MRD_TRANSPORT_IBV_H
 #define MRD_TRANSPORT_IBV_H
@@ -240,15 +240,9 @@ unsigned mrd_ibv_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *pac
 unsigned mrd_ibv_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned max);
 /* Takes completions of sends, and revives QPs that failed. */
 void mrd_ibv_tx_poll(struct mrd_ibv *ibv);
-/* Counts all that is posted on a QP as done: call it when the QP was reset. */
-void mrd_ibv_tx_forget(struct mrd_ibv *ibv, struct mrd_ibv_qp *qp);
 
 unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
                           bool *more, mrd_plan_fn *plan, void *plan_arg);
 void mrd_ibv_rx_return(struct mrd_backend *b);
-/* Posts the idle receive slots. */
-void mrd_ibv_rx_post(struct mrd_ibv *ibv);
-/* Counts all receives posted on a QP as ended: call it when the QP was reset; not with an SRQ. */
-void mrd_ibv_rx_forget(struct mrd_ibv *ibv, uint32_t qp);
 
 #endif

@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 
 #include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_slot.h"
 
 enum { ALIGN_BYTES = 64 };
 

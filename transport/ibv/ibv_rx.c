@@ -8,9 +8,10 @@
 
 #include "core/wire.h"
 #include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_slot.h"
 
 enum {
-    POST_MAX = 64,
+    POLL_MAX = 64,
     IDLE_FEW = 8, /* fewer idle slots wait to be posted until there is nothing else to do */
     /* Where our header has the QPN to which peers answer: 24 bits, see core/WIRE.md. */
     REPLY_AT = 29,
@@ -24,87 +25,6 @@ enum {
     V6_SOURCE_AT = 8,
     PPM = 1000000,
 };
-
-static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
-{
-    return (uint64_t)ibv->rx_slots[index].generation << 32 | index;
-}
-
-/*
- * The queue pair whose receive queue a slot belongs to. Without a shared receive queue, packets
- * arrive at the first queue pair only; where pairs are paths, at all.
- */
-static uint32_t home_of(const struct mrd_ibv *ibv, uint32_t index)
-{
-    return !ibv->srq && ibv->port.entropy == MRD_IBV_BY_QPAIR ? index % ibv->num_qps : 0;
-}
-
-static int post_list(struct mrd_ibv *ibv, uint32_t home, struct ibv_recv_wr *wr,
-                     struct ibv_recv_wr **bad)
-{
-    if (ibv->srq)
-        return ibv_post_srq_recv(ibv->srq, wr, bad);
-    return ibv_post_recv(ibv->qps[home].qp, wr, bad);
-}
-
-/*
- * Posts idle slots, from the end of rx_idle, that belong to one queue. false: the device did not
- * take all of them.
- */
-static bool post_some(struct mrd_ibv *ibv)
-{
-    struct ibv_recv_wr wr[POST_MAX], *bad = NULL;
-    struct ibv_sge sge[POST_MAX];
-    uint32_t home = home_of(ibv, ibv->rx_idle[ibv->rx_num_idle - 1]);
-    unsigned n = 0, posted;
-
-    while (n < POST_MAX && n < ibv->rx_num_idle) {
-        uint32_t index = ibv->rx_idle[ibv->rx_num_idle - 1 - n];
-
-        if (home_of(ibv, index) != home)
-            break;
-        sge[n] = (struct ibv_sge){.addr = (uintptr_t)(ibv->memory + (size_t)ibv->rx_stride * index),
-                                  .length = MRD_IBV_GRH_BYTES + ibv->port.mtu,
-                                  .lkey = ibv->mr->lkey};
-        wr[n] =
-            (struct ibv_recv_wr){.wr_id = wr_id_of(ibv, index), .sg_list = &sge[n], .num_sge = 1};
-        if (n)
-            wr[n - 1].next = &wr[n];
-        n++;
-    }
-    posted = n;
-    if (post_list(ibv, home, wr, &bad))
-        posted = bad ? (unsigned)(bad - wr) : 0;
-    for (unsigned i = 0; i < posted; i++) {
-        struct mrd_ibv_rx_slot *slot = &ibv->rx_slots[(uint32_t)wr[i].wr_id];
-
-        slot->posted = true;
-        slot->qp = (uint16_t)home;
-    }
-    ibv->rx_num_idle -= posted;
-    return posted == n;
-}
-
-/* What the device does not take stays idle until the next call. */
-void mrd_ibv_rx_post(struct mrd_ibv *ibv)
-{
-    while (ibv->rx_num_idle && post_some(ibv))
-        ;
-}
-
-static void retire(struct mrd_ibv *ibv, uint32_t index)
-{
-    ibv->rx_slots[index].posted = false;
-    ibv->rx_slots[index].generation++;
-    ibv->rx_idle[ibv->rx_num_idle++] = index;
-}
-
-void mrd_ibv_rx_forget(struct mrd_ibv *ibv, uint32_t qp)
-{
-    for (uint32_t i = 0; i < ibv->port.rx_slots; i++)
-        if (ibv->rx_slots[i].posted && ibv->rx_slots[i].qp == qp)
-            retire(ibv, i);
-}
 
 /* -------------------------------------------------------------------- arrivals */
 
@@ -172,18 +92,18 @@ static bool take(struct mrd_ibv *ibv, const struct ibv_wc *wc, struct mrd_rx_pac
 static unsigned poll_once(struct mrd_ibv *ibv, struct mrd_rx_packet *packets, unsigned max,
                           bool *more)
 {
-    struct ibv_wc wc[POST_MAX];
-    unsigned room = max < POST_MAX ? max : POST_MAX, n = 0;
+    struct ibv_wc wc[POLL_MAX];
+    unsigned room = max < POLL_MAX ? max : POLL_MAX, n = 0;
     int found = ibv_poll_cq(ibv->recv_cq, (int)room, wc);
 
     *more = found == (int)room;
     for (int i = 0; i < found; i++) {
         uint32_t index = (uint32_t)wc[i].wr_id;
 
-        if (wc[i].wr_id != wr_id_of(ibv, index))
+        if (wc[i].wr_id != mrd_ibv_rx_slot_wr_id(ibv, index))
             continue; /* from before its queue pair was reset */
         n += take(ibv, &wc[i], &packets[n]);
-        retire(ibv, index);
+        mrd_ibv_rx_slot_retire(ibv, index);
     }
     return n;
 }

@@ -11,85 +11,11 @@
 #include <string.h>
 
 #include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_slot.h"
 
 enum { RUN_MAX = 64, POLL_MAX = 64 };
 
-/* -------------------------------------------------------------------- slots */
-
-static uint32_t take_slot(struct mrd_ibv *ibv)
-{
-    uint32_t index = ibv->tx_free;
-
-    ibv->tx_free = ibv->tx_slots[index].next;
-    ibv->tx_num_free--;
-    return index;
-}
-
-static void free_slot(struct mrd_ibv *ibv, uint32_t index)
-{
-    ibv->tx_slots[index].next = ibv->tx_free;
-    ibv->tx_free = index;
-    ibv->tx_num_free++;
-}
-
-/*
- * The device no longer reads the packet: frees its slot or, if it has a cookie, queues it
- * for tx_reap().
- */
-static void finish_slot(struct mrd_ibv *ibv, uint32_t index)
-{
-    struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
-
-    slot->generation++;
-    if (slot->cookie == MRD_TX_COOKIE_NONE) {
-        free_slot(ibv, index);
-        return;
-    }
-    slot->next = ibv->tx_done;
-    ibv->tx_done = index;
-    atomic_store_explicit(&ibv->done_waits, true, memory_order_relaxed);
-}
-
-static uint32_t pop_posted(struct mrd_ibv *ibv, struct mrd_ibv_qp *q)
-{
-    uint32_t index = q->head;
-    struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
-
-    q->head = slot->next;
-    q->num_posted--;
-    q->num_signaled -= slot->signaled;
-    slot->remote->num_posted--;
-    finish_slot(ibv, index);
-    return index;
-}
-
-static void push_posted(struct mrd_ibv *ibv, struct mrd_ibv_qp *q, uint32_t index)
-{
-    struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
-
-    slot->next = MRD_IBV_NONE;
-    if (q->head == MRD_IBV_NONE)
-        q->head = index;
-    else
-        ibv->tx_slots[q->tail].next = index;
-    q->tail = index;
-    q->num_posted++;
-    q->num_signaled += slot->signaled;
-    slot->remote->num_posted++;
-}
-
-void mrd_ibv_tx_forget(struct mrd_ibv *ibv, struct mrd_ibv_qp *q)
-{
-    while (q->head != MRD_IBV_NONE)
-        pop_posted(ibv, q);
-}
-
 /* -------------------------------------------------------------------- completions */
-
-static uint64_t wr_id_of(const struct mrd_ibv *ibv, uint32_t index)
-{
-    return (uint64_t)ibv->tx_slots[index].generation << 32 | index;
-}
 
 /*
  * Revives a queue pair that has packets posted but no completion to come. A post that fails
@@ -112,9 +38,9 @@ static void complete(struct mrd_ibv *ibv, const struct ibv_wc *wc)
     uint32_t index = (uint32_t)wc->wr_id;
     uint32_t qp = ibv->tx_slots[index].qp;
 
-    if (wc->wr_id != wr_id_of(ibv, index))
+    if (wc->wr_id != mrd_ibv_tx_slot_wr_id(ibv, index))
         return; /* from before the queue pair was reset */
-    while (pop_posted(ibv, &ibv->qps[qp]) != index)
+    while (mrd_ibv_tx_slot_pop(ibv, &ibv->qps[qp]) != index)
         ;
     if (wc->status == IBV_WC_SUCCESS) {
         revive_mute(ibv, qp);
@@ -149,7 +75,7 @@ unsigned mrd_ibv_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned max)
 
         ibv->tx_done = ibv->tx_slots[index].next;
         cookies[n++] = ibv->tx_slots[index].cookie;
-        free_slot(ibv, index);
+        mrd_ibv_tx_slot_release(ibv, index);
     }
     if (ibv->tx_done == MRD_IBV_NONE)
         atomic_store_explicit(&ibv->done_waits, false, memory_order_relaxed);
@@ -191,7 +117,7 @@ static void build(struct mrd_ibv *ibv, uint32_t qp, struct mrd_ibv_remote *remot
                   struct ibv_ah *ah, const struct mrd_tx_packet *p, struct run *run)
 {
     struct mrd_ibv_qp *q = &ibv->qps[qp];
-    uint32_t index = take_slot(ibv);
+    uint32_t index = mrd_ibv_tx_slot_alloc(ibv);
     struct mrd_ibv_tx_slot *slot = &ibv->tx_slots[index];
     struct ibv_send_wr *wr = &run->wr[run->num];
     struct ibv_sge *sge = run->sge[run->num];
@@ -205,7 +131,7 @@ static void build(struct mrd_ibv *ibv, uint32_t qp, struct mrd_ibv_remote *remot
     slot->qp = (uint16_t)qp;
     slot->signaled = false;
     *wr = (struct ibv_send_wr){
-        .wr_id = wr_id_of(ibv, index),
+        .wr_id = mrd_ibv_tx_slot_wr_id(ibv, index),
         .sg_list = sge,
         .num_sge = 1,
         .opcode = IBV_WR_SEND,
@@ -269,17 +195,17 @@ static unsigned post(struct mrd_ibv *ibv, uint32_t qp, struct run *run)
     if (error)
         posted = bad ? (unsigned)(bad - run->wr) : 0;
     for (unsigned i = 0; i < posted; i++)
-        push_posted(ibv, q, (uint32_t)run->wr[i].wr_id);
+        mrd_ibv_tx_slot_push(ibv, q, (uint32_t)run->wr[i].wr_id);
     taken = posted;
     if (!error)
         return taken;
     if (error != ENOMEM && error != EAGAIN) {
         log_error(ibv, error);
-        finish_slot(ibv, (uint32_t)run->wr[taken++].wr_id);
+        mrd_ibv_tx_slot_finish(ibv, (uint32_t)run->wr[taken++].wr_id);
     }
     revive_mute(ibv, qp);
     for (unsigned i = taken; i < run->num; i++)
-        free_slot(ibv, (uint32_t)run->wr[i].wr_id);
+        mrd_ibv_tx_slot_release(ibv, (uint32_t)run->wr[i].wr_id);
     return taken;
 }
 
@@ -289,10 +215,10 @@ static void drop(struct mrd_ibv *ibv, const struct mrd_tx_packet *p)
     if (p->cookie == MRD_TX_COOKIE_NONE)
         return;
 
-    uint32_t index = take_slot(ibv);
+    uint32_t index = mrd_ibv_tx_slot_alloc(ibv);
 
     ibv->tx_slots[index].cookie = p->cookie;
-    finish_slot(ibv, index);
+    mrd_ibv_tx_slot_finish(ibv, index);
 }
 
 static bool has_room(const struct mrd_ibv *ibv, const struct mrd_ibv_qp *q, unsigned more)
