@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ops of the RDMA mover: open, close, sleep, events, memory regions, new paths. See ibv.h. */
+/* Ops of the RDMA mover: list, open, close, sleep, events, memory regions, new paths. See ibv.h. */
 #include "transport/ibv/ibv.h"
 
 #include <errno.h>
@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "transport/ibv/ibv_slot.h"
@@ -23,13 +22,34 @@ enum {
 };
 #define CLOSE_WAIT_NS 100000000ull
 
-static uint64_t ibv_now_ns(struct mrd_backend *b)
-{
-    struct timespec ts;
+/* -------------------------------------------------------------------- devices */
 
-    (void)b;
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+/* Does the device have UD queue pairs? iWARP has none. */
+static bool has_ud(const struct ibv_device *device)
+{
+    return device->transport_type == IBV_TRANSPORT_IB ||
+           device->transport_type == IBV_TRANSPORT_UNSPECIFIED;
+}
+
+unsigned mrd_ibv_devices(struct mrd_device *list, unsigned max)
+{
+    int count = 0;
+    struct ibv_device **devices = ibv_get_device_list(&count);
+    unsigned n = 0;
+
+    for (int i = 0; devices && i < count && n < max; i++) {
+        const char *name = ibv_get_device_name(devices[i]);
+
+        if (!has_ud(devices[i]) || strlen(name) >= sizeof(list[n].name))
+            continue;
+        memset(&list[n], 0, sizeof(list[n]));
+        strcpy(list[n].name, name);
+        strcpy(list[n].transport, mrd_ibv_ops.transport);
+        n++;
+    }
+    if (devices)
+        ibv_free_device_list(devices);
+    return n;
 }
 
 /* -------------------------------------------------------------------- open, close */
@@ -90,7 +110,7 @@ static int open_epoll(struct mrd_ibv *ibv)
  */
 static void wait_for_sends(struct mrd_ibv *ibv)
 {
-    uint64_t start_ns = ibv_now_ns(&ibv->base);
+    uint64_t start_ns = mrd_ibv_now_ns(&ibv->base);
 
     if (!ibv->tx_slots || !ibv->send_cq)
         return;
@@ -100,7 +120,7 @@ static void wait_for_sends(struct mrd_ibv *ibv)
         mrd_ibv_tx_poll(ibv);
         for (uint32_t i = 0; i < ibv->num_qps; i++)
             posted += ibv->qps[i].num_posted;
-        if (!posted || ibv_now_ns(&ibv->base) - start_ns > CLOSE_WAIT_NS)
+        if (!posted || mrd_ibv_now_ns(&ibv->base) - start_ns > CLOSE_WAIT_NS)
             return;
         sched_yield();
     }
@@ -327,7 +347,7 @@ const struct mrd_backend_ops mrd_ibv_ops = {
     .transport = "ibv",
     .open = ibv_open,
     .close = ibv_close,
-    .now_ns = ibv_now_ns,
+    .now_ns = mrd_ibv_now_ns,
     .tx_burst = mrd_ibv_tx_burst,
     .tx_reap = mrd_ibv_tx_reap,
     .rx_burst = mrd_ibv_rx_burst,

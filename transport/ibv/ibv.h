@@ -18,6 +18,7 @@
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/hash.h"
 #include "core/list.h"
@@ -170,6 +171,15 @@ static inline struct mrd_ibv *mrd_ibv_of(struct mrd_backend *b)
     return (struct mrd_ibv *)(void *)b; /* base is the first field */
 }
 
+static inline uint64_t mrd_ibv_now_ns(struct mrd_backend *b)
+{
+    struct timespec ts;
+
+    (void)b;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
 /* Is the GID an IPv4 address, mapped into IPv6? */
 static inline bool mrd_ibv_is_v4(const uint8_t gid[16])
 {
@@ -185,6 +195,7 @@ static inline bool mrd_ibv_is_v4(const uint8_t gid[16])
  * with mrd_error_set().
  */
 int mrd_ibv_port_open(struct mrd_ibv *ibv, const struct mrd_context_attr *attr);
+void mrd_ibv_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts);
 
 /* -------------------------------------------------------------------- ibv_queue.c */
 
@@ -210,6 +221,7 @@ int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_ad
 int mrd_ibv_format_address(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
                            size_t len);
 int mrd_ibv_self_address(struct mrd_backend *b, struct mrd_addr *addr);
+int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
 /* Parses an IP address or GID; IPv4 becomes v4-mapped. false: it is none. */
 bool mrd_ibv_parse_gid(const char *text, union ibv_gid *gid);
 
@@ -231,8 +243,6 @@ struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote 
 void mrd_ibv_remote_learn(struct mrd_ibv_remote *remote, uint32_t qpn);
 /* The flow label of a path. Never 0; labels of different paths lead to different source ports. */
 uint32_t mrd_ibv_flow_label(const struct mrd_ibv *ibv, uint32_t path);
-int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
-void mrd_ibv_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts);
 
 /* -------------------------------------------------------------------- ibv_tx.c, ibv_rx.c */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Address strings: "<gid>/<qpn>[,<qpn>...]", for example "::ffff:10.0.0.7/17".
+ * Address strings: "<gid>/<qpn>[,<qpn>...]", for example "::ffff:10.0.0.7/17"; and whether there is a
+ * way to an address.
  *
  * The peer's address is its GID and the first QPN. Further QPNs are other QPs of the same context;
  * they are used only where pairs of QPs are paths.
@@ -153,4 +154,33 @@ int mrd_ibv_self_address(struct mrd_backend *b, struct mrd_addr *addr)
     memcpy(addr->ip, ibv->port.gid.raw, sizeof(addr->ip));
     addr->port = ibv->qps[0].qp->qp_num;
     return 0;
+}
+
+int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
+{
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+    char text[MRD_ADDRESS_MAX];
+    struct mrd_ibv_remote *remote;
+
+    if (mrd_ibv_format_address(b, to, text, sizeof(text)))
+        text[0] = '\0';
+    if (mrd_ibv_is_v4(to->ip) != ibv->port.v4) {
+        mrd_error_set("%s is %s, but GID %u of %s is %s: choose another GID at one end", text,
+                      ibv->port.v4 ? "IPv6" : "IPv4", ibv->port.gid_index, ibv->name,
+                      ibv->port.v4 ? "IPv4" : "IPv6");
+        return -EHOSTUNREACH;
+    }
+    remote = mrd_ibv_remote_get(ibv, to, ibv->dscp);
+    if (!remote) {
+        mrd_error_set("no room for an address handle to %s: all %u are in use", text,
+                      ibv->remotes.max);
+        return -ENOMEM;
+    }
+    /* The user asks for a handle: try now, even if the last try failed a moment ago. */
+    remote->failed_ns = 0;
+    if (!mrd_ibv_remote_get_ah(ibv, remote, 0)) {
+        mrd_error_set("%s has no way to %s: %s", ibv->name, text, strerror(errno));
+        return -EHOSTUNREACH;
+    }
+    return (int)ibv->payload_bytes;
 }

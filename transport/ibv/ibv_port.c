@@ -24,34 +24,6 @@ enum {
     PART_MLX5_FIRST = 4113,
 };
 
-/* Does the device have UD queue pairs? iWARP has none. */
-static bool has_ud(const struct ibv_device *device)
-{
-    return device->transport_type == IBV_TRANSPORT_IB ||
-           device->transport_type == IBV_TRANSPORT_UNSPECIFIED;
-}
-
-unsigned mrd_ibv_devices(struct mrd_device *list, unsigned max)
-{
-    int count = 0;
-    struct ibv_device **devices = ibv_get_device_list(&count);
-    unsigned n = 0;
-
-    for (int i = 0; devices && i < count && n < max; i++) {
-        const char *name = ibv_get_device_name(devices[i]);
-
-        if (!has_ud(devices[i]) || strlen(name) >= sizeof(list[n].name))
-            continue;
-        memset(&list[n], 0, sizeof(list[n]));
-        strcpy(list[n].name, name);
-        strcpy(list[n].transport, mrd_ibv_ops.transport);
-        n++;
-    }
-    if (devices)
-        ibv_free_device_list(devices);
-    return n;
-}
-
 static int open_verbs(struct mrd_ibv *ibv)
 {
     struct ibv_device **devices = ibv_get_device_list(NULL);

@@ -182,7 +182,7 @@ struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote 
 
     if (remote->ah[index])
         return remote->ah[index];
-    if (remote->failed_ns && mrd_ibv_ops.now_ns(&ibv->base) - remote->failed_ns < RETRY_NS) {
+    if (remote->failed_ns && mrd_ibv_now_ns(&ibv->base) - remote->failed_ns < RETRY_NS) {
         errno = EHOSTUNREACH;
         return NULL;
     }
@@ -190,35 +190,6 @@ struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote 
     attr.grh.flow_label = mrd_ibv_flow_label(ibv, index);
     errno = EIO;
     remote->ah[index] = ibv_create_ah(ibv->pd, &attr);
-    remote->failed_ns = remote->ah[index] ? 0 : mrd_ibv_ops.now_ns(&ibv->base);
+    remote->failed_ns = remote->ah[index] ? 0 : mrd_ibv_now_ns(&ibv->base);
     return remote->ah[index];
-}
-
-int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to)
-{
-    struct mrd_ibv *ibv = mrd_ibv_of(b);
-    char text[MRD_ADDRESS_MAX];
-    struct mrd_ibv_remote *remote;
-
-    if (mrd_ibv_format_address(b, to, text, sizeof(text)))
-        text[0] = '\0';
-    if (mrd_ibv_is_v4(to->ip) != ibv->port.v4) {
-        mrd_error_set("%s is %s, but GID %u of %s is %s: choose another GID at one end", text,
-                      ibv->port.v4 ? "IPv6" : "IPv4", ibv->port.gid_index, ibv->name,
-                      ibv->port.v4 ? "IPv4" : "IPv6");
-        return -EHOSTUNREACH;
-    }
-    remote = mrd_ibv_remote_get(ibv, to, ibv->dscp);
-    if (!remote) {
-        mrd_error_set("no room for an address handle to %s: all %u are in use", text,
-                      ibv->remotes.max);
-        return -ENOMEM;
-    }
-    /* The user asks for a handle: try now, even if the last try failed a moment ago. */
-    remote->failed_ns = 0;
-    if (!mrd_ibv_remote_get_ah(ibv, remote, 0)) {
-        mrd_error_set("%s has no way to %s: %s", ibv->name, text, strerror(errno));
-        return -EHOSTUNREACH;
-    }
-    return (int)ibv->payload_bytes;
 }

@@ -3,7 +3,6 @@
  * Receiving: the engine reads datagrams where the device put them. Their slots are posted again
  * when it has returned them.
  */
-#include <assert.h>
 #include <string.h>
 
 #include "core/wire.h"
