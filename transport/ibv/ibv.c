@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ops of the RDMA mover: list, open, close, sleep, events, memory regions, new paths. See ibv.h. */
-#include "transport/ibv/ibv.h"
+/* Ops of the RDMA mover: list, open, close, sleep, events, memory regions, new paths. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +10,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "transport/ibv/ibv_addr.h"
+#include "transport/ibv/ibv_port.h"
+#include "transport/ibv/ibv_queue.h"
+#include "transport/ibv/ibv_remote.h"
+#include "transport/ibv/ibv_rx.h"
 #include "transport/ibv/ibv_slot.h"
+#include "transport/ibv/ibv_state.h"
+#include "transport/ibv/ibv_tx.h"
 #include "transport/mover.h"
 
 enum {

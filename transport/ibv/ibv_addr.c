@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Address strings: "<gid>/<qpn>[,<qpn>...]", for example "::ffff:10.0.0.7/17"; and whether there is a
- * way to an address.
- *
- * The peer's address is its GID and the first QPN. Further QPNs are other QPs of the same context;
- * they are used only where pairs of QPs are paths.
- */
+#include "transport/ibv/ibv_addr.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_remote.h"
 
 enum {
     /* The last QPN is that of multicast, 0 and 1 are those of subnet management. */

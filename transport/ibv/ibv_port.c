@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Chooses device, port, GID and the numbers of paths, slots and queue pairs, by what the device
- * can do.
- */
+#include "transport/ibv/ibv_port.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_addr.h"
 
 enum {
     GIDS_MAX = 256,

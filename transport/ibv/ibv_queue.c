@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Packet memory, completion queues, the shared receive queue and queue pairs: creates them, brings
- * queue pairs back after an error, destroys all.
- */
+#include "transport/ibv/ibv_queue.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "transport/ibv/ibv.h"
 #include "transport/ibv/ibv_slot.h"
 
 enum { ALIGN_BYTES = 64 };

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Address handles: made when a path to a GID is first used, kept while there is room.
- *
- * To make one the kernel may have to resolve an Ethernet address, so after a failure the next try
- * waits for RETRY_NS. Handles are destroyed with the entry that was unused for longest, but never
- * while a datagram that uses one is at the device.
- */
+#include "transport/ibv/ibv_remote.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "transport/ibv/ibv.h"
 
 enum {
     PORT_BITS = 14,                /* bits of a source port that the flow label decides */

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Receiving: the engine reads datagrams where the device put them. Their slots are posted again
- * when it has returned them.
- */
+#include "transport/ibv/ibv_rx.h"
+
 #include <string.h>
 
 #include "core/wire.h"
-#include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_remote.h"
 #include "transport/ibv/ibv_slot.h"
+#include "transport/ibv/ibv_tx.h"
 
 enum {
     POLL_MAX = 64,

@@ -9,7 +9,7 @@
 #ifndef MRD_TRANSPORT_IBV_SLOT_H
 #define MRD_TRANSPORT_IBV_SLOT_H
 
-#include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_state.h"
 
 /* There is a free one. */
 static inline uint32_t mrd_ibv_tx_slot_alloc(struct mrd_ibv *ibv)

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sending: consecutive packets of one queue pair are posted together.
- *
- * The header is copied into our memory, or goes inline; the device reads payload where it lies in
- * the user's memory. A slot is free again when a completion of its queue pair, its own or a later
- * one, has come and its cookie was reported.
- */
+#include "transport/ibv/ibv_tx.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
-#include "transport/ibv/ibv.h"
+#include "transport/ibv/ibv_queue.h"
+#include "transport/ibv/ibv_remote.h"
 #include "transport/ibv/ibv_slot.h"
 
 enum { RUN_MAX = 64, POLL_MAX = 64 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The RDMA packet mover, over unreliable datagram (UD) queue pairs of libibverbs: what its
+ * The RDMA packet mover, over unreliable datagram (UD) queue pairs of libibverbs: the state that its
  * files share.
  *
  * A path is a triple (local QP, address handle, remote QPN). Which of the three decides the UDP
@@ -12,8 +12,8 @@
  * what is at the device; ibv_queue.c makes queues; ibv_addr.c converts addresses; ibv_remote.c keeps
  * address handles; ibv_tx.c and ibv_rx.c move packets.
  */
-#ifndef MRD_TRANSPORT_IBV_H
-#define MRD_TRANSPORT_IBV_H
+#ifndef MRD_TRANSPORT_IBV_STATE_H
+#define MRD_TRANSPORT_IBV_STATE_H
 
 #include <infiniband/verbs.h>
 #include <stdatomic.h>
@@ -187,72 +187,5 @@ static inline bool mrd_ibv_is_v4(const uint8_t gid[16])
 
     return memcmp(gid, prefix, sizeof(prefix)) == 0;
 }
-
-/* -------------------------------------------------------------------- ibv_port.c */
-
-/*
- * Opens the device, chooses port and GID, and finds out MTU, entropy and sizes. 0 or -errno
- * with mrd_error_set().
- */
-int mrd_ibv_port_open(struct mrd_ibv *ibv, const struct mrd_context_attr *attr);
-void mrd_ibv_port_facts(struct mrd_backend *b, struct mrd_port_facts *facts);
-
-/* -------------------------------------------------------------------- ibv_queue.c */
-
-/*
- * Makes all queues: 0 or -errno with mrd_error_set(). After failure or success end them by
- * mrd_ibv_qps_fini(), mrd_ibv_remotes_fini(), mrd_ibv_queues_fini(), in this order.
- */
-int mrd_ibv_queues_init(struct mrd_ibv *ibv);
-void mrd_ibv_qps_fini(struct mrd_ibv *ibv);
-void mrd_ibv_queues_fini(struct mrd_ibv *ibv);
-int mrd_ibv_qp_add(struct mrd_ibv *ibv);
-/* Brings a QP that is in error through RESET to RTS again. What was posted on it counts as done. */
-void mrd_ibv_qp_revive(struct mrd_ibv *ibv, uint32_t index);
-/*
- * Sets the error sentence for memory that could not be pinned or objects that could not be made;
- * returns -errno, of the errno at the call.
- */
-int mrd_ibv_memory_error(const struct mrd_ibv *ibv, const char *what, size_t bytes);
-
-/* -------------------------------------------------------------------- ibv_addr.c */
-
-int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
-int mrd_ibv_format_address(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
-                           size_t len);
-int mrd_ibv_self_address(struct mrd_backend *b, struct mrd_addr *addr);
-int mrd_ibv_payload_bytes(struct mrd_backend *b, const struct mrd_addr *to);
-/* Parses an IP address or GID; IPv4 becomes v4-mapped. false: it is none. */
-bool mrd_ibv_parse_gid(const char *text, union ibv_gid *gid);
-
-/* -------------------------------------------------------------------- ibv_remote.c */
-
-int mrd_ibv_remotes_init(struct mrd_ibv *ibv, uint32_t max);
-void mrd_ibv_remotes_fini(struct mrd_ibv *ibv);
-/*
- * Finds the entry for an address, makes it if there is none, and marks it as just used. NULL: no
- * memory, or all entries have datagrams at the device.
- */
-struct mrd_ibv_remote *mrd_ibv_remote_get(struct mrd_ibv *ibv, const struct mrd_addr *addr,
-                                          uint8_t dscp);
-struct mrd_ibv_remote *mrd_ibv_remote_find(struct mrd_ibv *ibv, const struct mrd_addr *addr);
-/* Finds or makes the handle of a path; NULL with errno: it cannot be made now. */
-struct ibv_ah *mrd_ibv_remote_get_ah(struct mrd_ibv *ibv, struct mrd_ibv_remote *remote,
-                                     uint32_t path);
-/* Adds a QPN of the peer, unless it is known or there are MRD_IBV_PAIR_QPS already. */
-void mrd_ibv_remote_learn(struct mrd_ibv_remote *remote, uint32_t qpn);
-/* The flow label of a path. Never 0; labels of different paths lead to different source ports. */
-uint32_t mrd_ibv_flow_label(const struct mrd_ibv *ibv, uint32_t path);
-
-/* -------------------------------------------------------------------- ibv_tx.c, ibv_rx.c */
-
-unsigned mrd_ibv_tx_burst(struct mrd_backend *b, const struct mrd_tx_packet *packets, unsigned n);
-unsigned mrd_ibv_tx_reap(struct mrd_backend *b, uint64_t *cookies, unsigned max);
-/* Takes completions of sends, and revives QPs that failed. */
-void mrd_ibv_tx_poll(struct mrd_ibv *ibv);
-
-unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
-                          bool *more, mrd_plan_fn *plan, void *plan_arg);
-void mrd_ibv_rx_return(struct mrd_backend *b);
 
 #endif
