@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ops of the UDP mover: open, close, sleep, new paths. See udp.h. */
+/* Ops of the UDP mover: open, close, sleep, new paths. */
 #include "transport/udp/udp.h"
 
 #include <assert.h>
@@ -10,6 +10,16 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "transport/udp/udp_addr.h"
+#include "transport/udp/udp_icmp.h"
+#include "transport/udp/udp_lacks.h"
+#include "transport/udp/udp_port.h"
+#include "transport/udp/udp_route.h"
+#include "transport/udp/udp_rx.h"
+#include "transport/udp/udp_socket.h"
+#include "transport/udp/udp_source.h"
+#include "transport/udp/udp_tx.h"
 
 enum { ETHERNET_BYTES = 14 };
 

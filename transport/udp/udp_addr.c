@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Addresses of the UDP mover: conversion from and to strings and the kernel's structs, and our own.
- */
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_addr.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

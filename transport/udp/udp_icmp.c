@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ICMP says of packets that were sent: that nobody listens at an address. See ip(7), IP_RECVERR. */
+#include "transport/udp/udp_icmp.h"
+
 #include <errno.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 
 #include <linux/errqueue.h> /* needs struct timespec */
 
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_addr.h"
+#include "transport/udp/udp_lacks.h"
 
 void mrd_udp_icmp_watch(struct mrd_udp *udp, int fd)
 {

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the machine refuses, as sandboxes and old kernels do. Contexts work without it, at a price
- * that the log names once for each context.
- */
+#include "transport/udp/udp_lacks.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
 
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_addr.h"
 
 /* How to ask for an ability, and what is without it. */
 static const struct {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Network interfaces: as devices, and what the kernel tells of the one that a context uses. */
+#include "transport/udp/udp_port.h"
+
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -8,7 +9,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_addr.h"
 
 /* The address of an entry, if other hosts can use it: it is up, and needs no scope. */
 static bool address_of(const struct ifaddrs *i, struct mrd_addr *addr)

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sources and MTUs of routes, as the kernel knows them.
- *
- * connect() of a UDP socket asks for them; it sends nothing. The socket for that is opened with the
- * context: a process at its limit of descriptors still can ask.
- */
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_route.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "transport/udp/udp_addr.h"
+#include "transport/udp/udp_port.h"
+#include "transport/udp/udp_socket.h"
 
 enum { LOOPBACK_MTU = 65536 };
 

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Receiving: short datagrams by one recvmsg() into the staging buffer, long ones after a peek at
- * their header; where most are short and several wait, some by each recvmmsg().
- *
- * The peek (MSG_PEEK) costs one cheap system call a superpacket. With the header the engine can
- * plan where the payloads belong, and recvmsg() then scatters them straight into the users'
- * buffers. While only short datagrams come there is no peek, which keeps latency low.
- */
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_rx.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+
+#include "transport/udp/udp_addr.h"
 
 enum {
     LONG_BYTES = 2048, /* where straight receive begins to save more than its peek costs */

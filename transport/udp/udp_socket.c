@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Creates the sockets of the UDP mover. */
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_socket.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -9,6 +8,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include "transport/udp/udp_addr.h"
+#include "transport/udp/udp_icmp.h"
+#include "transport/udp/udp_lacks.h"
 
 static int set_int(int fd, int level, int name, int value)
 {

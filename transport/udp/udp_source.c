@@ -1,20 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The address that packets leave from. A peer is known by the address that its packets come from, so
- * all packets to it name one source, whatever path they take: where routes are several, the kernel
- * would choose by the path's port.
- *
- * A packet that brings a source leaves from that one: the peer's packets came there. Else the first
- * packet to a destination asks the kernel, and what it says holds for that destination. It has no
- * end of life, as the kernel may answer otherwise each time, and the peer would take us for two. It
- * ends when
- * - the kernel refuses a packet for its source, as the address is gone: the packet leaves from
- *   another one at once, and so do packets that bring the dead one, for SOURCE_DEAD_NS;
- * - the engine asks for another, as nothing is answered: an interface may be down and its address
- *   still be there; or
- * - no packet needed it for SOURCE_IDLE_NS: the peer is not at stake any more.
- */
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_source.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -23,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+
+#include "transport/udp/udp_addr.h"
+#include "transport/udp/udp_route.h"
 
 #define SOURCE_DEAD_NS 1000000000u /* then the kernel is tried with it again */
 #define SOURCE_SEEK_NS 100000000u  /* between two searches, of a destination and of all addresses */

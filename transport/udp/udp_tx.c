@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Sending: packets to one peer by one path leave as one superpacket, which the kernel or the
- * network card splits (UDP_SEGMENT).
- *
- * A run of packets on one path is one system call. When it stops early, the next call begins with
- * the packet that it stopped at, so an error is always of the first message.
- */
-#include "transport/udp/udp.h"
+#include "transport/udp/udp_tx.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/udp.h>
 #include <string.h>
+
+#include "transport/udp/udp_addr.h"
+#include "transport/udp/udp_icmp.h"
+#include "transport/udp/udp_lacks.h"
+#include "transport/udp/udp_route.h"
+#include "transport/udp/udp_socket.h"
+#include "transport/udp/udp_source.h"
 
 enum {
     STREAK_TO_CONNECT = 256,
