@@ -3,10 +3,11 @@
  * The constants, and what all flows have in common: derived from the configuration, the constants
  * and the fabric.
  */
+#include "tools/sim/models/configure.h"
+
 #include <errno.h>
 #include <string.h>
 
-#include "tools/sim/models/qp.h"
 #include "transport/backend.h"
 
 enum {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/sim/models/nic.h"
+
 #include <errno.h>
 #include <stdlib.h>
-
-#include "tools/sim/models/qp.h"
 
 enum { TIMERS_FIRST = 4, PS_PER_NS = 1000 };
 

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A queue pair of a model, which holds both ends of a flow, the ops that make a transport, and the
- * adapter of a host.
+ * state of adapters and of a model.
  *
  * flows.c opens a queue pair and hands received packets to take_data() and take_response(). nic.c
  * calls find_packet() and take_packet() when the flow's turn has come, and time_out(). The two ends
  * know of each other only by packets. A PSN is the number of a packet in its flow, from 0.
- *
- * model_nic_add() for a new queue pair; model_nic_update() after each change of it, then
- * model_nic_run(); model_nic_remove() when its flow is over.
  */
 #ifndef MODELS_QP_H
 #define MODELS_QP_H
@@ -110,6 +107,8 @@ struct model_qp_ops {
     void (*time_out)(struct model_qp *qp);
 };
 
+extern const struct model_qp_ops model_rc, model_irn;
+
 /*
  * The adapter of a host. Queue pairs that may send take turns in a list. Those that wait for a
  * time, which is a timeout or that of the next paced packet, are in a heap by that time. A queue
@@ -151,29 +150,21 @@ struct model_flows {
     struct model_flows_stats stats;
 };
 
-extern const struct model_qp_ops model_rc, model_irn;
-
-/* Fill in what follows from `config`; sim and num_hosts are set. -EINVAL after mrd_error_set(). */
-int model_flows_configure(struct model_flows *flows, const struct model_flows_config *config);
+/* A queue pair without a flow; NULL: no memory. Set what its flow is, then open it. */
+struct model_qp *model_qp_alloc(struct model_flows *flows);
+void model_qp_open(struct model_qp *qp);
+/* The flow is over: let another use the queue pair. */
+void model_qp_free(struct model_qp *qp);
+/* The queue pair of a packet; NULL: its flow is over. */
+struct model_qp *model_qp_find(const struct model_flows *flows, const struct model_header *header);
+/* Bytes on the wire of packet `psn` of a flow of `bytes` bytes. */
+uint32_t model_qp_wire_bytes(const struct model_flows *flows, uint64_t bytes, uint32_t psn);
 /* Send a data packet. Returns when its first link will have sent it. */
 uint64_t model_qp_send(struct model_qp *qp, uint32_t psn);
 /* Send a packet from receiver to sender; `sack` is for NAKs of irn. */
 void model_qp_respond(struct model_qp *qp, enum model_packet_kind kind, uint32_t sack);
 /* The receiver has `packets` more packets in order. */
 void model_qp_deliver(struct model_qp *qp, uint32_t packets);
-/* The flow is over: let another use the queue pair. */
-void model_qp_free(struct model_qp *qp);
-
-/* Make room for one more queue pair. 0 or -ENOMEM. */
-int model_nic_add(struct model_nic *nic);
-/* Put the queue pair among those that may send, if it may, and set its timer. */
-void model_nic_update(struct model_nic *nic, struct model_qp *qp);
-/* Forget the queue pair. model_qp_free() is called now, or when its turn comes. */
-void model_nic_remove(struct model_nic *nic, struct model_qp *qp);
-/* Send what can be sent now, and set the timer of the host for what cannot. */
-void model_nic_run(struct model_nic *nic);
-/* The timer of the host has come: do what is due. */
-void model_nic_expire(struct model_nic *nic);
 
 /* Packets sent and neither acked nor sacked. */
 static inline uint32_t model_qp_inflight(const struct model_qp *qp)
