@@ -8,7 +8,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "transport/sim/sim_host.h"
 #include "transport/sim/sim_world.h"
 
 enum { ONLY = 1 }; /* the bitmap of a host with its first address alone */

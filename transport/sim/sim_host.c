@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "transport/sim/sim_stack.h"
 #include "transport/sim/sim_world.h"
 
 #define PPB    1000000000

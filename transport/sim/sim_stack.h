@@ -18,13 +18,7 @@
 
 #include "mrd/sim.h"
 #include "transport/sim/sim_packet.h"
-
-struct mrd_sim_stack_ops {
-    /* A packet arrived, for the stack to release. If it is `broken`, a link damaged data[]. */
-    void (*receive)(void *arg, struct mrd_sim_packet *packet);
-    /* The time given to mrd_sim_stack_wake() has come. */
-    void (*timer)(void *arg);
-};
+#include "transport/sim/sim_stack_ops.h"
 
 /* Both pointers are borrowed until mrd_sim_stack_detach(). -EBUSY: a context or stack has it. */
 int mrd_sim_stack_attach(struct mrd_sim *sim, uint32_t host, const struct mrd_sim_stack_ops *ops,
