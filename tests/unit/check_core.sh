@@ -65,7 +65,7 @@ awk '
     # What the compiler itself may call, and what only computes on memory that it is given.
     function sans_io(symbol)
     {
-        return symbol ~ /^(mem(cpy|move|set|cmp|chr)|__mem(cpy|move|set)_chk|strcmp|strlen|XXH[0-9A-Za-z_]*|abort)$/ ||
+        return symbol ~ /^(mem(cpy|move|set|cmp|chr)|bcmp|__mem(cpy|move|set)_chk|strcmp|strlen|XXH[0-9A-Za-z_]*|abort)$/ ||
             symbol ~ /^(__assert_fail|__cpu_model|__stack_chk_fail|__stack_chk_guard|_GLOBAL_OFFSET_TABLE_)$/ ||
             symbol ~ /^__aarch64_(cas|swp|ld(add|clr|eor|set))[0-9]+_[a-z_]+$/ || # atomics, of libgcc
             symbol ~ /^__(u?(div|mod)|mul|neg|ash[lr]|lshr|float|fix|popcount|clz|ctz|u?cmp)[a-z]*[0-9]*$/
