@@ -157,6 +157,36 @@ if echo 2 2>/dev/null >/proc/sys/net/core/somaxconn; then
     done
     stop slow
     rm -f echo.sock
+
+    # A server that is stopped while the target answers is late, and the target is not: it is connected all the same.
+    echo 2 >/proc/sys/net/core/somaxconn
+    start slow "$streams" serve 127.0.0.1 7003
+    wait_until 10 listens 7003 || fail_with slow 'the target with a short backlog does not listen'
+    echo 4096 >/proc/sys/net/core/somaxconn
+    start_forward late serve --listen 127.0.0.1:4803 --allow '127.0.0.1:*' --connect-timeout 4 --verbose
+    start_forward to_late connect -L 6007:127.0.0.1:7003 127.0.0.1:4803
+    kill -STOP "$slow_pid"
+    for ((i = 0; i < 3; i++)); do
+        exec {fd}<>/dev/tcp/127.0.0.1/7003
+    done
+    ask 127.0.0.1 6007 &
+    ask=$!
+    asked() # the first SYN is dropped; the next ones come after one second and three
+    {
+        [[ -n $(ss -Htn state syn-sent 'dport = :7003') ]]
+    }
+    wait_until 10 asked || fail_with late 'a full backlog takes a connection'
+    kill -STOP "$late_pid"
+    kill -CONT "$slow_pid"
+    sleep 4.2
+    kill -CONT "$late_pid"
+    wait $ask || fail_with late 'a target that answered while the server was stopped'
+    for ((; i > 0; i--, fd--)); do
+        exec {fd}<&-
+    done
+    stop to_late
+    stop late
+    stop slow
 fi
 
 # A SOCKS client that goes, one that talks nonsense, and one that does not wait for the answer.

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <event2/util.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,6 +36,7 @@ struct call {
     struct timeval an_address; /* the patience with each address */
     int error;                 /* of the last attempt */
     bool was_accepted;
+    bool looked_again; /* at what came, as the timer ran out */
 };
 
 static void let_go(struct call *c)
@@ -79,15 +81,22 @@ static void refuse(struct call *c, int error, const char *why)
 static void try_next(struct call *c);
 static void connect_unix(struct call *c);
 
+/* Is it known whether it is connected? A process that was stopped learns that its timers ran out before it learns this. */
+static bool has_answer(int fd)
+{
+    struct pollfd socket = {.fd = fd, .events = POLLOUT};
+
+    return poll(&socket, 1, 0) == 1;
+}
+
 static void on_connected(evutil_socket_t fd, short what, void *arg)
 {
     struct call *c = arg;
-    int error = 0;
+    int error = ETIMEDOUT;
     socklen_t len = sizeof(error);
+    (void)what;
 
-    if (what & EV_TIMEOUT)
-        error = ETIMEDOUT;
-    else
+    if (has_answer(fd))
         (void)getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len);
     event_free(c->connected);
     c->connected = NULL;
@@ -158,11 +167,16 @@ static void on_addresses(int error, struct evutil_addrinfo *addresses, void *arg
         try_next(c);
 }
 
+/* What came while this process was stopped is seen before the timer runs out for good. */
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct call *c = arg;
     (void)fd, (void)what;
 
+    if (!c->looked_again && event_add(c->timer, &(struct timeval){0}) == 0) {
+        c->looked_again = true;
+        return;
+    }
     refuse(c, ETIMEDOUT, c->lookup ? "the name servers do not answer" : strerror(ETIMEDOUT));
 }
 

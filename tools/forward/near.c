@@ -177,9 +177,9 @@ static void on_socks(evutil_socket_t fd, short what, void *arg)
     enum socks_result result = SOCKS_DONE;
     size_t bytes;
     int error = 0;
-    ssize_t n = what & EV_TIMEOUT ? 0 : read(fd, c->bytes + c->len, sizeof(c->bytes) - c->len);
+    ssize_t n = read(fd, c->bytes + c->len, sizeof(c->bytes) - c->len); /* it may have come late */
 
-    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+    if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(what & EV_TIMEOUT))
         return;
     if (n <= 0) {
         let_go(c);
