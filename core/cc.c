@@ -126,17 +126,28 @@ double mrd_cc_base_bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
 }
 
 /*
- * A mover's cap bounds what its queues hold, not what is on a long way, nor what late hosts keep waiting: what
- * the mean RTT has beyond the shortest of late. A queue that stands is in those, too (delay_ns).
+ * A mover's cap bounds what queues hold, not what is on its way. Flows that each have the same in a queue share it
+ * alike, whatever their RTTs are. What late hosts keep waiting is on its way, too: what the mean RTT has beyond
+ * the way's length and the queue. A queue that others keep is taken for length, and must not raise the cap: the least
+ * RTT counts, but for the part in proportion to the way. While losses follow the window little more than what gets
+ * through is of use, in an SRTT, as paths differ in length: of the least RTT it would be less than gets through.
  */
 static void raise_cap(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
 {
-    double rtt_ns = greater((double)ack->rtt_min_ns, (double)ack->srtt_ns - cc->delay_ns);
-    double far = rtt_ns / constants(cc)->cap_rtt_ns;
-    double bytes = constants(cc)->cap_bdp * cc->measured_bps * rtt_ns / 8e9;
+    const struct mrd_tune_cc *tune = constants(cc);
+    double least_ns = (double)ack->rtt_min_ns, length_ns = greater(least_ns, cc->length_ns);
+    double rtt_ns = greater(least_ns, (double)ack->srtt_ns - cc->delay_ns);
+    double late_ns = greater(0, rtt_ns - length_ns), far = rtt_ns / tune->cap_rtt_ns;
+    double bytes = cc->measured_bps * (least_ns + late_ns) / 8e9;
 
-    if (cc->config->cwnd_cap_bytes)
-        cc->cap_bytes = greater(cc->config->cwnd_cap_bytes, far < 1 ? bytes * far : bytes);
+    if (cc->config->cwnd_cap_bytes == 0)
+        return;
+    if (mrd_cc_is_elastic(cc))
+        bytes = cc->tune->elastic.cap_bdp * cc->measured_bps * (double)ack->srtt_ns / 8e9;
+    else
+        bytes = greater(bytes + tune->cap_queue * cc->config->cwnd_cap_bytes,
+                        tune->cap_bdp * (far < 1 ? far : 1) * cc->measured_bps * rtt_ns / 8e9);
+    cc->cap_bytes = greater(cc->config->cwnd_cap_bytes, bytes);
 }
 
 /*

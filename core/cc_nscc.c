@@ -359,19 +359,26 @@ static double packets_ns(const struct mrd_cc *cc, double packets, double rate_bp
     return ns < most_ns ? ns : most_ns;
 }
 
-/* Returns the delay up to which there may be no queue: packets and bursts delay each other so much. */
+/*
+ * Returns the delay up to which there may be no queue: packets and bursts delay each other so much. Where the link's
+ * rate is unknown it is what some packets take at the measured rate, or what RTTs change by; late hosts make no more
+ * than most_ns.
+ */
 static double noise_ns(const struct mrd_cc *cc, double base_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
+    double least_ns = tune->queue_loss_known * base_ns, most_ns = tune->queue_loss_share * base_ns;
+    double ns;
 
-    if (!rate_known(cc)) {
-        double hosts_ns = tune->queue_loss_known * base_ns + tune->queue_loss_hosts_ns;
-        double share_ns = tune->queue_loss_share * base_ns;
-
-        return hosts_ns < share_ns ? hosts_ns : share_ns;
-    }
-    return greater(tune->queue_loss_known * base_ns,
-                   packets_ns(cc, tune->queue_loss_packets, cc->rate_bps, base_ns));
+    if (rate_known(cc))
+        return greater(least_ns, packets_ns(cc, tune->queue_loss_packets, cc->rate_bps, base_ns));
+    if (most_ns > least_ns + tune->queue_loss_hosts_ns)
+        most_ns = least_ns + tune->queue_loss_hosts_ns;
+    if (cc->measured_bps == 0 || !cc->losses)
+        return most_ns;
+    ns = greater(packets_ns(cc, tune->queue_loss_few, cc->measured_bps, base_ns),
+                 tune->queue_loss_jumps * cc->losses->jitter.jump_ns);
+    return within(least_ns, ns, most_ns);
 }
 
 /*

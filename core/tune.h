@@ -38,9 +38,11 @@
     X(cc, undo_rtts,          16,       "RTTs in which a cut by needless losses is taken back")    \
     /* RFC 7661 in spirit */                                                                       \
     X(cc, used_times,         2,        "a window grows up to so many times what is used")         \
+    /* A queue that holds so much of each flow drops nothing. More delays others' messages. */      \
+    X(cc, cap_queue,          0.5,      "of the mover's cap: it rises to a BDP and that")          \
     /* Behind queues of 3 BDP TCP makes 4 of one: less would leave us no part. */                  \
-    X(cc, cap_bdp,            4,        "measured BDPs: the mover's cap rises to it")              \
-    X(cc, cap_rtt_ns,         1e6,      "ns: RTT from which it does; to less on shorter ways")       \
+    X(cc, cap_bdp,            4,        "measured BDPs: to that where the way is long")            \
+    X(cc, cap_rtt_ns,         1e6,      "ns: RTT from which it is; to less on shorter ways")         \
     X(cc, timeout_factor,     0.5,      "factor of a cut by a timeout")
 
 #define MRD_TUNE_NSCC(X)                                                                           \
@@ -97,6 +99,8 @@
     X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \
     X(nscc, queue_loss_known,   0.05,     "the same where the rate is known")                      \
     X(nscc, queue_loss_hosts_ns, 1e5,     "ns: and so much where it is not, if that is less: hosts") \
+    X(nscc, queue_loss_few,     6,        "packets at the measured rate: if they take less")         \
+    X(nscc, queue_loss_jumps,   5,        "mean changes of RTTs: likewise")                        \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_known_varies, 0.5, "of that delay, where the rate is known: likewise")      \
     X(nscc, queue_loss_packets, 5,        "packets at the link's rate: likewise, but no more than") \
@@ -163,6 +167,8 @@
     X(elastic, gain,            0.01,     "of the window: growth an RTT after such a cut")         \
     X(elastic, gain_packets,    4,        "packets an RTT: with fewer it grows slower")\
     X(elastic, gain_rises,      1.014,    "times that in each RTT without one")                    \
+    /* Buckets that were full let more through for some RTTs. */                                   \
+    X(elastic, cap_bdp,         1.1,      "of what gets through in an SRTT: the cap until then")          \
     X(elastic, gain_most,       0.25,     "growth from which it is as usual again")
 
 #define MRD_TUNE_DCTCP(X)                                                                          \

@@ -57,7 +57,7 @@ static void delay(struct mrd_sim_link *link, uint64_t ns)
     link->delay_ns = ns;
 }
 
-/* No queue of ours: the greatest window bounds the rate. */
+/* Before, the links' rate bounds it. */
 static void sim_losses__bursts_of_loss_rate_stays(void **state)
 {
     struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
@@ -74,7 +74,7 @@ static void sim_losses__bursts_of_loss_rate_stays(void **state)
 
     double after = pump_run_one(&pump, 300 * MSEC_NS);
 
-    test_check(test_seed(), after >= 0.5 * before, "bursts of loss, 2 %%: %.3f Gb/s, before %.3f",
+    test_check(test_seed(), after >= 0.4 * before, "bursts of loss, 2 %%: %.3f Gb/s, before %.3f",
                after, before);
     pump_stop(&pump);
     sim_world_destroy(w);
@@ -113,7 +113,7 @@ static void sim_losses__random_loss_rate_stays(void **state)
     static const struct {
         uint64_t ppm;
         double least;
-    } table[] = {{50000, 0.6}, {120000, 0.5}, {200000, 0.25}};
+    } table[] = {{50000, 45}, {120000, 28}, {200000, 15}};
 
     (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -123,16 +123,13 @@ static void sim_losses__random_loss_rate_stays(void **state)
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, 50 * MSEC_NS);
 
-        double before = pump_run_one(&pump, 50 * MSEC_NS);
-
         change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
         pump_run_one(&pump, 300 * MSEC_NS);
 
-        double after = pump_run_one(&pump, 300 * MSEC_NS);
+        double gbps = pump_run_one(&pump, 300 * MSEC_NS);
 
-        test_check(test_seed(), after >= table[i].least * before,
-                   "random loss of %llu ppm: %.3f Gb/s, before %.3f",
-                   (unsigned long long)table[i].ppm, after, before);
+        test_check(test_seed(), gbps >= table[i].least, "random loss of %llu ppm: %.3f Gb/s",
+                   (unsigned long long)table[i].ppm, gbps);
         pump_stop(&pump);
         sim_world_destroy(w);
     }

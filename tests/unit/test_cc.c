@@ -108,30 +108,37 @@ static void mrd_cc_count__rate_is_windowed(void **state)
 }
 
 /*
- * A mover's cap ends where more is on its way: 4 of what is measured, less on short ways. What late hosts add to the
- * round trip counts, but not a queue that stands.
+ * A mover's cap ends where more is on its way: what is measured and half of the cap, or in proportion to a way of up to
+ * a millisecond, 4 of it. What late hosts add to the round trip counts, but not a queue that stands, nor, for the first,
+ * what was taken for length.
  */
 static void mrd_cc_count__cap_by_what_is_on_its_way(void **state)
 {
     static const struct {
         uint64_t rtt_min_ns, srtt_ns;
-        double delay_ns, cap; /* bytes in 100 us */
-    } table[] = {{1000000, 1000000, 0, 40},      {500000, 500000, 0, 10},
-                 {10000000, 10000000, 0, 400},   {100000, 2000000, 0, 80},
-                 {100000, 500000, 0, 10},        {100000, 5000000, 3000000, 80},
-                 {2000000, 5000000, 4000000, 80}};
+        double delay_ns, length_ns, near, far; /* bytes in 100 us */
+    } table[] = {
+        {1000000, 1000000, 0, 0, 10, 40},         {500000, 500000, 0, 0, 5, 10},
+        {10000000, 10000000, 0, 0, 100, 400},     {100000, 100000, 0, 0, 1, 0.4},
+        {100000, 200000, 100000, 0, 1, 0.4},      {100000, 200000, 50000, 120000, 1.3, 0.9},
+        {100000, 300000, 100000, 200000, 1, 1.6}, {20000, 20000, 0, 0, 0.2, 0.016},
+        {100000, 2000000, 0, 0, 20, 80},          {100000, 500000, 0, 0, 5, 10},
+        {100000, 5000000, 3000000, 0, 20, 80},    {2000000, 5000000, 4000000, 0, 20, 80}};
     struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         for (unsigned fast = 0; fast < 2; fast++) {
-            double bps = fast ? 100e9 : 1e9;
-            double bytes = table[i].cap * bps * 100000 / 8e9;
+            double bps = fast ? 100e9 : 1e9, each = bps * 100000 / 8e9;
+            double bytes = table[i].near * each + CAP / 2;
 
+            if (bytes < table[i].far * each)
+                bytes = table[i].far * each;
             begin(f, "nscc", &sockets);
             f->ack.rtt_min_ns = table[i].rtt_min_ns;
             f->ack.srtt_ns = f->ack.rtt_ns = table[i].srtt_ns;
             f->ack.acked_bytes = (uint32_t)(bps * (double)table[i].srtt_ns / 8e9);
             f->cc.delay_ns = table[i].delay_ns;
+            f->cc.length_ns = table[i].length_ns;
             for (unsigned k = 0; k < 4; k++) {
                 f->ack.now_ns += table[i].srtt_ns;
                 mrd_cc_count(&f->cc, &f->ack);
@@ -142,6 +149,29 @@ static void mrd_cc_count__cap_by_what_is_on_its_way(void **state)
     f->ack.rtt_min_ns = f->ack.srtt_ns = MSEC_NS;
     acks(f, 8, 8);
     assert_near(f->cc.cap_bytes, MRD_CC_UNBOUNDED, 0);
+}
+
+/* While losses follow the window its cap is little more than what gets through in an SRTT. */
+static void mrd_cc_count__cap_where_losses_follow(void **state)
+{
+    struct cc_fixture *f = *state;
+
+    begin(f, "nscc", &sockets);
+    f->ack.srtt_ns = f->ack.rtt_ns = MSEC_NS;
+    f->ack.rtt_min_ns = MSEC_NS / 2;
+    f->ack.acked_bytes = 2 * CAP;
+    lose(f, 1);
+    assert_non_null(f->cc.losses);
+    f->cc.losses->elastic.gain = 0.01;
+    for (unsigned k = 0; k < 4; k++) {
+        f->ack.now_ns += MSEC_NS;
+        mrd_cc_count(&f->cc, &f->ack);
+    }
+    assert_near(f->cc.cap_bytes, 2.2 * CAP, CAP / 1000.0);
+    f->cc.losses->elastic.gain = 0;
+    f->ack.now_ns += MSEC_NS;
+    mrd_cc_count(&f->cc, &f->ack);
+    assert_near(f->cc.cap_bytes, 8.0 * CAP, CAP / 100.0);
 }
 
 /* An idle application says nothing about the way. */
@@ -366,6 +396,7 @@ int main(void)
         cmocka_unit_test(mrd_cc_count__measures_delivered_rate),
         cmocka_unit_test(mrd_cc_count__rate_is_windowed),
         cmocka_unit_test(mrd_cc_count__cap_by_what_is_on_its_way),
+        cmocka_unit_test(mrd_cc_count__cap_where_losses_follow),
         cmocka_unit_test(mrd_cc_count__idle_keeps_rate),
         cmocka_unit_test(mrd_cc_may_grow__application_limited),
         cmocka_unit_test(mrd_cc_may_grow__not_right_after_loss),

@@ -125,6 +125,58 @@ static void nscc_ack__cuts_by_what_empties_the_queue(void **state)
     }
 }
 
+/*
+ * Where the link's rate is unknown a delay is a queue's if it is more than 6 packets take at the measured rate, and
+ * than 5 times what RTTs change by; at most 0.2 base RTTs, or 0.05 and 100 us, at least 0.05.
+ */
+static void nscc_ack__queues_that_sockets_see(void **state)
+{
+    static const struct {
+        uint64_t base_ns;
+        double queue; /* base RTTs */
+        unsigned in_flight;
+        uint64_t jump_ns;
+        bool cut;
+    } table[] = {
+        {100000, 0.14, 60, 0, true},     {100000, 0.14, 60, 1500, true},
+        {100000, 0.14, 60, 4000, false}, {100000, 0.14, 30, 0, false},
+        {100000, 0.24, 15, 0, true},     {100000, 0.24, 60, 20000, true},
+        {1000000, 0.14, 15, 0, false},   {1000000, 0.18, 15, 0, true},
+        {100000, 0.04, 4000, 0, false},  {100000, 0.07, 4000, 0, true},
+    };
+    struct mrd_cc_config config = sockets;
+    struct cc_fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        unsigned sent = table[i].in_flight;
+
+        config.base_rtt_ns = table[i].base_ns;
+        begin(f, "nscc", &config);
+        leave_slow_start(f, 120);
+        f->ack.limited = false;
+        f->ack.inflight_bytes = 0;
+        f->ack.rtt_min_ns = table[i].base_ns;
+        f->ack.queue_valid = true;
+        f->ack.acked_packets = f->ack.counted_packets = 1;
+        f->ack.acked_bytes = PACKET;
+        mrd_cc_examine(&f->cc);
+        for (unsigned k = 0; k < 20 * sent; k++) {
+            f->ack.queue_ns =
+                (uint64_t)(table[i].queue * (double)table[i].base_ns) + k % 2 * table[i].jump_ns;
+            f->ack.rtt_ns = table[i].base_ns + f->ack.queue_ns;
+            f->ack.srtt_ns = f->ack.rtt_ns - table[i].jump_ns / 2 * (k % 2);
+            acks(f, 1, 1.0 / sent);
+            if (k == 18 * sent) {
+                for (unsigned n = 0; n < 2; n++)
+                    mrd_cc_lost(&f->cc, true);
+                lose(f, 2);
+            }
+        }
+        assert_int_equal(f->cc.queue_losses.gentle != 0, table[i].cut);
+        end(f);
+    }
+}
+
 /* Of a flow that its own link bounds, not the window, the cut is of what is in flight. */
 static void nscc_ack__cuts_what_is_in_flight(void **state)
 {
@@ -471,6 +523,7 @@ int main(void)
         cmocka_unit_test(nscc_lost__first_flight),
         cmocka_unit_test(nscc_ack__cuts_for_a_queue_s_losses),
         cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
+        cmocka_unit_test(nscc_ack__queues_that_sockets_see),
         cmocka_unit_test(nscc_ack__cuts_what_is_in_flight),
         cmocka_unit_test(nscc_ack__cuts_no_trickle),
         cmocka_unit_test(nscc_ack__pace_beside_tcp),
