@@ -2,12 +2,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # check.sh [--rdma] [--long] [CTEST OPTION...]: install what the tests need, build everything into
-# build/, run the tests.
+# build/, run the tests. Ten minutes on two cores.
 #
-#   --rdma  also those on RDMA devices, real ones or software ones in an emulated machine: ten minutes
-#           more
-#   --long  also what CI leaves out: fabrics of thousands of hosts (tests/large.sh), long ways beside TCP
-#           (tests/wan.sh), and an ARM64 in an emulator (tests/arm64.sh), half an hour more
+#   --rdma  also on RDMA devices, real ones or software ones in an emulated machine: as CI does, five
+#           minutes more
+#   --long  also what CI leaves out, for an hour: tests of minutes on networks of namespaces and on RDMA
+#           devices, fabrics of thousands of hosts (tests/large.sh), long ways beside TCP (tests/wan.sh),
+#           and an ARM64 in an emulator (tests/arm64.sh)
 #
 # What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest,
 # and says why.
@@ -18,18 +19,21 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,13s/^# \{0,1\}//p' "$0"; exit; }
 
 groups=(build demo test)
-left_out=(-LE '^rdma$')
+left_out='tests on RDMA devices (--rdma), and those of minutes (--long)'
+labels=(-LE '^(rdma|long)$')
+minutes=10
 long=no
 while [[ ${1-} == --rdma || ${1-} == --long ]]; do
-    if [[ $1 == --rdma ]]; then
-        groups+=(vm)
-        left_out=()
-    else
+    groups+=(vm)
+    if [[ $1 == --long ]]; then
         groups+=(arm64)
-        long=yes
+        long=yes labels=() left_out=none minutes=75
+    elif [[ $long == no ]]; then
+        labels=(-LE '^long$') left_out='tests of minutes (--long)' minutes=15
     fi
     shift
 done
+echo "check.sh: about $minutes minutes on two cores; left out: $left_out"
 tools/install-deps.sh "${groups[@]}" || echo 'going on without' >&2
 
 # A build directory keeps the generator it was made with.
@@ -41,11 +45,9 @@ cmake -S . -B build "${generator[@]}" -DMRD_TESTS=ON -DMRD_TOOLS=ON
 cmake --build build --parallel "$(nproc)"
 result=0
 ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)" \
-    "${left_out[@]}" "$@" || result=$?
+    "${labels[@]}" "$@" || result=$?
 grep -h 'skipped:' build/Testing/Temporary/LastTest.log || true
-if ((${#left_out[@]} > 0)); then
-    echo 'left out: tests on RDMA devices, which tools/check.sh --rdma runs too (ten minutes more)'
-fi
+echo "left out: $left_out"
 if [[ $long == yes ]]; then
     for check in tests/large.sh tests/wan.sh tests/arm64.sh; do
         status=0
