@@ -6,7 +6,7 @@
  * mrd_cq_take() polls.
  *
  * Completion channels: mrd_cq_arm() asks for one event, which the push of a completion raises.
- * mrd_channel_take() takes it; mrd_cq_ack() gives it back.
+ * mrd_channel_take() takes it; mrd_cq_notify.taken counts those that were not acked.
  */
 #ifndef MRD_CORE_CQ_H
 #define MRD_CORE_CQ_H

@@ -4,8 +4,8 @@
  *
  * mrd_ect_silent() when probes to the peer go unanswered: from then on packets leave unmarkable.
  * Silence has other causes, so once the peer has answered, mrd_ect_may_mark() lets one packet leave
- * with ECT as a test. mrd_ect_answered() with each ack finds that it came; sent again, it did not
- * come, and the next test waits longer. RFC 9000, section 13.4.2, validates a path likewise.
+ * with ECT as a test. mrd_ect_passed() says that it was acked; sent again, it did not come, and the
+ * next test waits longer. RFC 9000, section 13.4.2, validates a path likewise.
  */
 #ifndef MRD_CORE_ECT_H
 #define MRD_CORE_ECT_H

@@ -75,7 +75,7 @@ struct mrd_sent {
      */
     uint32_t id, offset;
     union {
-        struct mrd_msg *small; /* SMALL: linked by mrd_msg.chain; ABORT: by abort_chain */
+        struct mrd_msg *small; /* SMALL: linked by mrd_msg.chain; ABORT: by mrd_msg.abort.next */
         struct mrd_refusal *refusal;
         struct mrd_flow_tx *flow; /* CLOSE */
     } u;
