@@ -205,7 +205,7 @@ static void slower(uint64_t seed, bool later, bool marks)
 static void sim_delay__one_of_many_slower(void **state)
 {
     (void)state;
-    for (uint64_t k = 0; k < 3; k++)
+    for (uint64_t k = 0; k < TEST_SEEDS(3); k++)
         for (int which = 0; which < 4; which++)
             slower(test_seed() + k, which & 1, which & 2);
 }
@@ -381,7 +381,7 @@ static void sim_no_marks__late_joiner(void **state)
  */
 static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
 {
-    enum { SEEDS = 6 };
+    enum { SEEDS = TEST_SEEDS(6) };
     static const struct joiner_scene scene = {10000000000, 1 << 20, 1000, true};
 
     (void)state;
@@ -395,7 +395,7 @@ static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
  */
 static void sim_no_marks__late_joiner_at_a_short_queue(void **state)
 {
-    enum { SEEDS = 6 };
+    enum { SEEDS = TEST_SEEDS(6) };
     static const struct joiner_scene scene = {10000000000, 100000, 1000, true};
 
     (void)state;
@@ -410,7 +410,7 @@ static void sim_no_marks__late_joiner_at_a_short_queue(void **state)
  */
 static void sim_no_marks__many_senders_share(void **state)
 {
-    enum { SENDERS = 8, SEEDS = 2 };
+    enum { SENDERS = 8, SEEDS = TEST_SEEDS(2) };
     static const struct mrd_sim_topology topology = {
         2 * SENDERS,
         2,
@@ -476,7 +476,7 @@ static enum mrd_sim_verdict hold(void *arg, struct mrd_sim_datagram *d)
  */
 static void sim_no_marks__senders_with_late_acks_share(void **state)
 {
-    enum { SENDERS = 4, SEEDS = 2 };
+    enum { SENDERS = 4, SEEDS = TEST_SEEDS(2) };
     static const struct mrd_sim_topology topology = {
         2 * SENDERS, 2, 0, {{SENDERS, 1, 0, 10000000000, 2000, 0}, {2, 0, 0, 1000000000, 2000, 0}}};
 

@@ -296,7 +296,7 @@ static double least_share(uint64_t seed)
 /* In one world of 16 or so a flow has a quarter of its share for long; none has less. */
 static void sim_losses__shared_policer_nobody_starves(void **state)
 {
-    enum { SEEDS = 8, FEW_MOST = 1 };
+    enum { SEEDS = TEST_SEEDS(8), FEW_MOST = 1 };
     unsigned few = 0;
 
     (void)state;

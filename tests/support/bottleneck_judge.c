@@ -10,11 +10,7 @@
 
 #include "tests/support/bottleneck.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SEEDS_DEFAULT = 1 };
-#else
-enum { SEEDS_DEFAULT = 3 };
-#endif
+enum { SEEDS_DEFAULT = TEST_SEEDS(3) };
 
 enum { SEEDS_MAX = 1000, SEEDS_MEDIAN = 3, SEEDS_SHOWN = 16, TEXT_BYTES = 512, NAME_BYTES = 64 };
 

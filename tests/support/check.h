@@ -16,6 +16,13 @@
 #define MSEC_NS 1000000ull
 #define SEC_NS  1000000000ull
 
+/* Seeds of a test each of which must pass: one with sanitizers, which make all of it many times as slow. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define TEST_SEEDS(num) 1
+#else
+#define TEST_SEEDS(num) (num)
+#endif
+
 /* The seed in MRD_TEST_SEED; `fallback` if it is unset. */
 uint64_t test_seed_or(uint64_t fallback, int *is_given);
 /*
