@@ -159,6 +159,7 @@ static void mrd_cc_count__cap_where_losses_follow(void **state)
     begin(f, "nscc", &sockets);
     f->ack.srtt_ns = f->ack.rtt_ns = MSEC_NS;
     f->ack.rtt_min_ns = MSEC_NS / 2;
+    f->cc.length_ns = MSEC_NS;
     f->ack.acked_bytes = 2 * CAP;
     lose(f, 1);
     assert_non_null(f->cc.losses);
