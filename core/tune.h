@@ -99,8 +99,8 @@
     X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \
     X(nscc, queue_loss_known,   0.05,     "the same where the rate is known")                      \
     X(nscc, queue_loss_hosts_ns, 1e5,     "ns: and so much where it is not, if that is less: hosts") \
-    X(nscc, queue_loss_few,     6,        "packets at the measured rate: if they take less")         \
-    X(nscc, queue_loss_jumps,   5,        "mean changes of RTTs: likewise")                        \
+    X(nscc, queue_loss_few,     6,        "packets at the measured rate: less, if they take less") \
+    X(nscc, queue_loss_jumps,   5,        "mean changes of RTTs: but not less than those")         \
     X(nscc, queue_loss_varies,  0.05,     "base RTTs: delay that varies less is not of a queue")   \
     X(nscc, queue_loss_known_varies, 0.5, "of that delay, where the rate is known: likewise")      \
     X(nscc, queue_loss_packets, 5,        "packets at the link's rate: likewise, but no more than") \
@@ -168,7 +168,7 @@
     X(elastic, gain_packets,    4,        "packets an RTT: with fewer it grows slower")\
     X(elastic, gain_rises,      1.014,    "times that in each RTT without one")                    \
     /* Buckets that were full let more through for some RTTs. */                                   \
-    X(elastic, cap_bdp,         1.1,      "of what gets through in an SRTT: the cap until then")          \
+    X(elastic, cap_bdp,         1.1,      "of what gets through in an SRTT: the window's cap while it grows so") \
     X(elastic, gain_most,       0.25,     "growth from which it is as usual again")
 
 #define MRD_TUNE_DCTCP(X)                                                                          \
