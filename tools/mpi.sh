@@ -437,7 +437,7 @@ trap 'exit 130' INT TERM
 if [[ -z ${FI_PROVIDER_PATH-} ]]; then
     build "$scratch" mrd_fi
 fi
-FI_PROVIDER_PATH=$(realpath "${FI_PROVIDER_PATH:-build/transport/ofi}")
+FI_PROVIDER_PATH=$(realpath "${FI_PROVIDER_PATH:-build/transport/adapters/ofi}")
 export FI_PROVIDER_PATH
 [[ -e $FI_PROVIDER_PATH/libmrd-fi.so ]] || die "no libmrd-fi.so in $FI_PROVIDER_PATH"
 mpicc -O2 -o "$sessions/mpi_loops" tests/ofi/mpi_loops.c

@@ -6,7 +6,7 @@
 
 #include "transport/backend.h"
 #include "transport/error.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { DEVICES_MAX = 1024 };
 

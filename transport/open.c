@@ -14,8 +14,8 @@
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/memory.h"
+#include "transport/movers/sim/sim_host.h"
 #include "transport/progress.h"
-#include "transport/sim/sim_host.h"
 #include "transport/sized.h"
 #include "transport/thread.h"
 

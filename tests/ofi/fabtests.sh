@@ -6,7 +6,7 @@
 # datagrams. Where the test has two ends, both run here, on 127.0.0.1.
 #
 #   --provider NAME  another provider, to compare; default: mrd
-#   --path DIR       of libmrd-fi.so; default: build/transport/ofi
+#   --path DIR       of libmrd-fi.so; default: build/transport/adapters/ofi
 #   --drop PERCENT   mrd loses this share of the packets that it receives, at both ends
 #   --device SERVER[,CLIENT]  mrd's devices, for example RDMA ones; default: UDP, in a network of its own
 #   --vm             over software RDMA devices, in the virtual machine of tools/vmlab.sh, which is slow
@@ -28,7 +28,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 provider=mrd
-path=$root/build/transport/ofi
+path=$root/build/transport/adapters/ofi
 drop=0
 only=.
 length=standard

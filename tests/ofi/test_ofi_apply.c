@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "pair.h"
-#include "transport/ofi/apply.h"
+#include "transport/adapters/ofi/apply.h"
 
 /*
  * Sums of a word of 64 bits and of its lower part leave in that part their sum, modulo its size.

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ofi/queue.h"
+#include "transport/adapters/ofi/queue.h"
 
 enum {
     SEEDS = 8,

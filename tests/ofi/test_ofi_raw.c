@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "mrd/mrd.h"
-#include "transport/ofi/wire.h"
+#include "transport/adapters/ofi/wire.h"
 
 enum { KEY = 3, RECEIVES = 64, BUFFER = 20000, OUT = 4096, LONG = 100000, NOISE = 3000 };
 

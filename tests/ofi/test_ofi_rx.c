@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "transport/ofi/rx.h"
+#include "transport/adapters/ofi/rx.h"
 
 enum {
     MANY = 100000,

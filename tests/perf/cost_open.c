@@ -29,7 +29,7 @@ static void give_memory(void *arg, void *ptr, size_t bytes)
     free(ptr);
 }
 
-/* As fill_mover() in transport/udp/udp.c does, over IPv4; payloads of 4,096 or 1,408 bytes. */
+/* As fill_mover() in transport/movers/udp/udp.c does, over IPv4; payloads of 4,096 or 1,408 bytes. */
 static struct mrd_mover udp_mover(uint32_t payload_bytes)
 {
     struct mrd_mover m = {

@@ -46,7 +46,7 @@ void cost_wire_give(struct cost_burst *burst)
     spare = burst;
 }
 
-/* The same choice as that of the UDP mover: group_size() in transport/udp/udp_tx.c. */
+/* The same choice as that of the UDP mover: group_size() in transport/movers/udp/udp_tx.c. */
 static bool continues(const struct mrd_tx_packet *first, const struct cost_burst *burst,
                       const struct mrd_tx_packet *packet)
 {

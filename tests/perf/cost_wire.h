@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "core/packet.h"
-#include "transport/udp/udp_state.h"
+#include "transport/movers/udp/udp_state.h"
 
 /* A burst of equal datagrams, of which the last may be shorter. */
 struct cost_burst {

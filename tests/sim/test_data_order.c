@@ -5,7 +5,7 @@
 #include "core/tail.h"
 #include "tests/support/payload.h"
 #include "tests/support/wiretap.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { MULTI = 20000, WRITES = 6 };
 

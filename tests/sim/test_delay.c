@@ -10,7 +10,7 @@
 #include "tests/support/pump.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     LINKS = 4,

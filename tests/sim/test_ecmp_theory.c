@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #include "core/rng.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_world.h"
 
 enum {
     HOSTS = 64,

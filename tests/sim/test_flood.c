@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* First contacts from forged addresses that do not end: honest newcomers get in beside them. */
 #include "tests/support/stranger.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     TARGET = HOST_1,

@@ -7,7 +7,7 @@
 #include "core/wire.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { SENDERS = 9, ROOM_PACKETS = 3, QUEUE_PACKETS = 8, BYTES = 24 * 4096 };
 

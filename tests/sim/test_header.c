@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/support/forge.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { UNIT = 4096, BYTES = 100 };
 

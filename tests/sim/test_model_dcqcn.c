@@ -7,7 +7,7 @@
 #include <math.h>
 
 #include "tools/sim/models/dcqcn.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_world.h"
 
 enum { PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES };
 

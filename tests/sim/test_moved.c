@@ -3,8 +3,8 @@
 #include "core/engine/state.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
-#include "transport/sim/sim_fault.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_fault.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { MOVED = 5 };
 

@@ -6,7 +6,7 @@
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { UNIT = 4096, BYTES = 100 };
 

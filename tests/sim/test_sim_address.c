@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "tests/support/recorder.h"
-#include "transport/sim/sim_fault.h"
+#include "transport/movers/sim/sim_fault.h"
 
 enum { PATHS = 64, FLIGHT_NS = 100000 };
 

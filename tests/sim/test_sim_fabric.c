@@ -7,8 +7,8 @@
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
 #include "tests/support/world.h"
-#include "transport/sim/sim_stack.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_stack.h"
+#include "transport/movers/sim/sim_world.h"
 
 /*
  * Two hosts a leaf, four leaves, two spines. 1,250 bytes are 100 ns on a host's link, 25 ns above.

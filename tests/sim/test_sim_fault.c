@@ -5,7 +5,7 @@
 
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_world.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

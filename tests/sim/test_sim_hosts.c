@@ -11,8 +11,8 @@
 #include <errno.h>
 
 #include "tests/support/recorder.h"
-#include "transport/sim/sim_stack.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_stack.h"
+#include "transport/movers/sim/sim_world.h"
 
 /* ---------------------------------------------------------------------------------------- hosts */
 

@@ -12,8 +12,8 @@
 
 #include "core/rng.h"
 #include "tests/support/recorder.h"
-#include "transport/sim/sim_event.h"
-#include "transport/sim/sim_wire.h"
+#include "transport/movers/sim/sim_event.h"
+#include "transport/movers/sim/sim_wire.h"
 
 /* ---------------------------------------------------------------------------------- event queue */
 

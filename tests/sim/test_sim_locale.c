@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "tests/support/check.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_world.h"
 
 #define MODEL "/usr/lib/locale/C.utf8/LC_NUMERIC"
 

@@ -5,8 +5,8 @@
 
 #include "tests/support/check.h"
 #include "tests/support/world.h"
-#include "transport/sim/sim_host.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_host.h"
+#include "transport/movers/sim/sim_world.h"
 
 static bool is_zero(const uint8_t *block, size_t bytes)
 {

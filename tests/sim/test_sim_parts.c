@@ -9,8 +9,8 @@
 
 #include "mrd/mrd.h"
 #include "tests/support/check.h"
-#include "transport/sim/sim_host.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_host.h"
+#include "transport/movers/sim/sim_world.h"
 
 enum { HOSTS = 32, MESSAGES = 4, ARENA_BYTES = 256 << 10, CQE = 1024 };
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "mrd/sim.h"
-#include "transport/sim/sim_stack.h"
+#include "transport/movers/sim/sim_stack.h"
 
 enum { HOST = 1, WAKE_NS = 1000, END_NS = 1000000 };
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tests/support/check.h"
-#include "transport/sim/sim_tree.h"
+#include "transport/movers/sim/sim_tree.h"
 
 #define SPEED        .rate_bps = 100000000000, .delay_ns = 500
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -8,8 +8,8 @@
 #include "tests/support/check.h"
 #include "tests/support/recorder.h"
 #include "tests/support/world.h"
-#include "transport/sim/sim_stack.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_stack.h"
+#include "transport/movers/sim/sim_world.h"
 
 #define GBPS UINT64_C(1000000000)
 

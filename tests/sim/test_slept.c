@@ -7,8 +7,8 @@
 #include "tests/support/forge.h"
 #include "transport/context.h"
 #include "transport/error.h"
-#include "transport/sim/sim_fault.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_fault.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { BYTES = 100 };
 

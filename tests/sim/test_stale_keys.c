@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory that goes while its peer writes to it: those writes fail, and nothing else of the peer does. */
 #include "tests/support/world.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { QPS = 17, WRITES = 512, BYTES = 8 };
 

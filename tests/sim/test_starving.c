@@ -8,7 +8,7 @@
 #include "core/engine/state.h"
 #include "tests/support/world.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     SEGMENTED_BYTES = 5000, /* two packets */

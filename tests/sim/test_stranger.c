@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/support/stranger.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { BUDGET = 500, OWN = 0 };
 

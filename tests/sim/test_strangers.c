@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tests/support/stranger.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     ROUNDS = 20,

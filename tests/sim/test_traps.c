@@ -12,7 +12,7 @@
 #include "tests/support/payload.h"
 #include "tests/support/wiretap.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 /* ------------------------------------------------------------------------------- coalesced acks */
 

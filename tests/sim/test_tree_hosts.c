@@ -5,7 +5,7 @@
  * acks of the other.
  */
 #include "tests/support/wiretap.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { MESSAGE_BYTES = 1 << 20, PACKETS = MESSAGE_BYTES / 4096 };
 

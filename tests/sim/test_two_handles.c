@@ -8,8 +8,8 @@
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
 #include "transport/context.h"
-#include "transport/sim/sim_fault.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_fault.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { BYTES = 100, LONG_BYTES = 1 << 20, MOVED = 5 };
 

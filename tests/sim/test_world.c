@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "tests/support/world.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { MESSAGE_BYTES = 1 << 20 };
 

@@ -3,7 +3,7 @@
  * A fake libibverbs: devices, datagram queue pairs and a wire between them, all inside the test.
  *
  * Linked into a test program, its functions win over those of the shared library. It has what the
- * packet mover in transport/ibv uses, and is stricter than real devices where the specification
+ * packet mover in transport/movers/ibv uses, and is stricter than real devices where the specification
  * lets it be: it gives no more than was asked for, reads buffers as late as it may, fills what is
  * undefined with rubbish, and notes what a caller must not do.
  *

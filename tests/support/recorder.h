@@ -10,7 +10,7 @@
 #define MRD_TESTS_SUPPORT_RECORDER_H
 
 #include "mrd/sim.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum { ARRIVALS_MAX = 4096, PACKET_BYTES = 1000, WIRE_BYTES = PACKET_BYTES + 66, GBPS_NS = 8 };
 

@@ -23,7 +23,7 @@
 
 #include "core/rng.h"
 #include "tests/support/forge.h"
-#include "transport/sim/sim_address.h"
+#include "transport/movers/sim/sim_address.h"
 
 enum {
     STRANGER_OWN = 8,       /* addresses of its own */

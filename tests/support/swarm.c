@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 #define QUIET_NS (20 * MSEC_NS)
 

@@ -33,7 +33,7 @@
 #include "tests/support/check.h"
 #include "tests/support/ledger.h"
 #include "tests/support/stranger.h"
-#include "transport/sim/sim_address.h"
+#include "transport/movers/sim/sim_address.h"
 
 enum {
     SWARM_HOSTS_MAX = 32,

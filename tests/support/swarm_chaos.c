@@ -6,7 +6,7 @@
 #include "core/engine/state.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 #define LATE_MOST_NS (50 * MSEC_NS)
 #define LAST_STEP_NS (10 * MSEC_NS)

@@ -14,8 +14,8 @@
 
 #include "tests/support/stranger.h"
 #include "tests/support/swarm.h"
-#include "transport/sim/sim_fault.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_fault.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     ROAMS = 60,           /* per thousand of the actions */

@@ -7,7 +7,7 @@
 #include "core/seq.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 #define CLOCKS_NS (1 * MSEC_NS) /* by how much two clocks may drift apart in a run */
 

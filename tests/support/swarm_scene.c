@@ -3,7 +3,7 @@
 #include "core/engine/state.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 /*
  * A host may take work posted within a packet's flight of its open for sent to an earlier

@@ -8,7 +8,7 @@
 #include "core/engine/state.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 #define ARENA_BYTES (1ull << 30) /* address space only; pages are allocated when touched */
 

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 #define ARENA_BYTES (4ull << 30) /* address space only; pages are allocated when touched */
 

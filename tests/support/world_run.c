@@ -8,7 +8,7 @@
 #include "core/limits.h"
 #include "tests/support/payload.h"
 #include "tests/support/world.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     ARENA_ALIGN = 64,

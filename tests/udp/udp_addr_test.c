@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address strings of the UDP mover, and what it says of routes. */
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp_addr.h"
-#include "transport/udp/udp_route.h"
+#include "transport/movers/udp/udp_addr.h"
+#include "transport/movers/udp/udp_route.h"
 
 #include <errno.h>
 #include <ifaddrs.h>

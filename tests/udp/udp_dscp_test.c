@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp_state.h"
+#include "transport/movers/udp/udp_state.h"
 
 enum { CONTEXT_DSCP = 10, HANDLE_DSCP = 46, ECT0 = 2 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp.h"
-#include "transport/udp/udp_addr.h"
-#include "transport/udp/udp_port.h"
+#include "transport/movers/udp/udp.h"
+#include "transport/movers/udp/udp_addr.h"
+#include "transport/movers/udp/udp_port.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

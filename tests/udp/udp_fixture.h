@@ -9,7 +9,7 @@
 #ifndef MRD_TESTS_UDP_FIXTURE_H
 #define MRD_TESTS_UDP_FIXTURE_H
 
-#include "transport/udp/udp_state.h"
+#include "transport/movers/udp/udp_state.h"
 
 enum {
     FIXTURE_PACKETS_MAX = 512,

@@ -4,7 +4,7 @@
  * are received lean. Neither may be noticed when the traffic changes.
  */
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp_addr.h"
+#include "transport/movers/udp/udp_addr.h"
 
 #include <netinet/udp.h>
 #include <setjmp.h>

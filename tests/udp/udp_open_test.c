@@ -3,8 +3,8 @@
  */
 #include "tests/support/ports.h"
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp.h"
-#include "transport/udp/udp_port.h"
+#include "transport/movers/udp/udp.h"
+#include "transport/movers/udp/udp_port.h"
 
 #include <errno.h>
 #include <netinet/udp.h>

@@ -2,7 +2,7 @@
 /* Receiving: straight, staged, looked at or not; what is told of a packet; what is left for the
  * next burst. */
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp_addr.h"
+#include "transport/movers/udp/udp_addr.h"
 
 #include <netinet/udp.h>
 #include <setjmp.h>

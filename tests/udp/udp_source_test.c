@@ -6,8 +6,8 @@
  * addresses come and go.
  */
 #include "tests/udp/udp_fixture.h"
-#include "transport/udp/udp_addr.h"
-#include "transport/udp/udp_source.h"
+#include "transport/movers/udp/udp_addr.h"
+#include "transport/movers/udp/udp_source.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

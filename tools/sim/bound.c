@@ -7,8 +7,8 @@
 
 #include "core/wire.h"
 #include "tools/sim/models/qp.h"
-#include "transport/sim/sim_fabric.h"
-#include "transport/sim/sim_tree.h"
+#include "transport/movers/sim/sim_fabric.h"
+#include "transport/movers/sim/sim_tree.h"
 
 /* Bytes on the wire besides the payload, of the transport. */
 struct headers {

@@ -20,7 +20,7 @@
 #include "tools/sim/fail.h"
 #include "tools/sim/run.h"
 #include "transport/context.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 enum {
     BUFFER_BYTES = 4 << 20,

@@ -15,7 +15,7 @@
 #include "tools/sim/experiment.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/goodput.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_world.h"
 
 enum { NAME_BYTES = 48, STEPS_AN_RTT = 4, RTTS_BEFORE = 20 };
 

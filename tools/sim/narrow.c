@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "tools/sim/fail.h"
-#include "transport/sim/sim_world.h"
+#include "transport/movers/sim/sim_world.h"
 
 /* LINKS: from host to host and back. */
 enum { LINKS = 8, NAME_BYTES = 48 };

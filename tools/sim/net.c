@@ -10,8 +10,8 @@
 #include "tools/sim/fail.h"
 #include "tools/sim/lines.h"
 #include "tools/sim/topo.h"
-#include "transport/sim/sim_fabric.h"
-#include "transport/sim/sim_tree.h"
+#include "transport/movers/sim/sim_fabric.h"
+#include "transport/movers/sim/sim_tree.h"
 
 /* ---------------------------------------------------------------------------------- the figures */
 

@@ -10,7 +10,7 @@
 #include "core/cc.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/narrow.h"
-#include "transport/sim/sim_part.h"
+#include "transport/movers/sim/sim_part.h"
 
 #define FIELD(field)                                                                               \
     offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "tools/sim/fail.h"
-#include "transport/sim/sim_host.h"
+#include "transport/movers/sim/sim_host.h"
 
 /* SETTLE_NS: packets in flight when the last flow ends still arrive and are counted. */
 enum { SLICE_NS = 20000, SETTLE_NS = 1000000, NS_PER_S = 1000000000 };

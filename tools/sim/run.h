@@ -10,7 +10,7 @@
 
 #include "tools/sim/drive.h"
 #include "tools/sim/jobs.h"
-#include "transport/sim/sim_part.h"
+#include "transport/movers/sim/sim_part.h"
 
 struct simx_run_flow {
     uint64_t start_ns;

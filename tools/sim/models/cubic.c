@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "core/packet.h"
-#include "transport/sim/sim_stack.h"
+#include "transport/movers/sim/sim_stack.h"
 
 enum {
     RING = 1 << 16, /* transmissions that are remembered: a bound of the window */

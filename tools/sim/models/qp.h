@@ -14,7 +14,7 @@
 #include "core/list.h"
 #include "tools/sim/models/dcqcn.h"
 #include "tools/sim/models/flows.h"
-#include "transport/sim/sim_stack.h"
+#include "transport/movers/sim/sim_stack.h"
 
 struct model_nic;
 struct model_qp;

@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Endpoints: they are made, bound to what they use, enabled, and closed. */
+#include "transport/adapters/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+/* How long a closing endpoint waits until the messages that it sent last have arrived. */
+#define LINGER_NS (2 * 1000000000ull)
+
+static struct mrd_ofi_ep *impl(struct fid *fid)
+{
+    return mrd_container_of(fid, struct mrd_ofi_ep, fid.fid);
+}
+
+/* ------------------------------------------------------------------------------------- enabling */
+
+/* What hears of the endpoint's completions looks at it, and is woken up by it. */
+static int add_sources(struct mrd_ofi_ep *ep)
+{
+    int error = 0;
+
+    if (ep->tx_cq)
+        error = mrd_ofi_sources_add(&ep->tx_cq->sources, &ep->tx_cq->wait, ep);
+    if (ep->rx_cq && !error)
+        error = mrd_ofi_sources_add(&ep->rx_cq->sources, &ep->rx_cq->wait, ep);
+    for (unsigned i = 0; i < MRD_OFI_COUNTS && !error; i++) {
+        if (ep->cntr[i])
+            error = mrd_ofi_sources_add(&ep->cntr[i]->sources, &ep->cntr[i]->wait, ep);
+    }
+    return error ? error : mrd_ofi_mrs_add_ep(ep);
+}
+
+static void del_sources(struct mrd_ofi_ep *ep)
+{
+    if (ep->tx_cq)
+        mrd_ofi_sources_del(&ep->tx_cq->sources, &ep->tx_cq->wait, ep);
+    if (ep->rx_cq)
+        mrd_ofi_sources_del(&ep->rx_cq->sources, &ep->rx_cq->wait, ep);
+    for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
+        if (ep->cntr[i])
+            mrd_ofi_sources_del(&ep->cntr[i]->sources, &ep->cntr[i]->wait, ep);
+    }
+    mrd_ofi_mrs_del_ep(ep);
+}
+
+/* Has it all that its capabilities need? */
+static int check_bound(const struct mrd_ofi_ep *ep)
+{
+    const uint64_t out = FI_SEND | FI_READ | FI_WRITE, in = FI_RECV;
+    bool tx = ep->tx_cq, rx = ep->rx_cq || ep->cntr[MRD_OFI_COUNT_RECV];
+
+    for (unsigned i = MRD_OFI_COUNT_SEND; i <= MRD_OFI_COUNT_WRITE; i++)
+        tx = tx || (i != MRD_OFI_COUNT_RECV && ep->cntr[i]);
+    if (!ep->av)
+        return -FI_ENOAV;
+    if ((ep->info->caps & out && !tx) || (ep->info->caps & in && !rx))
+        return -FI_ENOCQ;
+    return 0;
+}
+
+static int enable(struct mrd_ofi_ep *ep)
+{
+    int error = check_bound(ep);
+
+    if (ep->enabled)
+        return 0;
+    if (!error)
+        error = mrd_ofi_context_open(ep);
+    if (!error)
+        error = add_sources(ep);
+    if (!error)
+        error = mrd_ofi_progress_start(ep->domain);
+    if (!error && ep->domain->automatic)
+        error = mrd_ofi_wait_add_fd(&ep->domain->wait, ep->wait_fd);
+    if (error) {
+        MRD_OFI_WARN(EP_CTRL, "an endpoint is not enabled: %s\n",
+                     ep->context ? fi_strerror(-error) : mrd_last_error());
+        del_sources(ep);
+        mrd_ofi_context_close(ep);
+        return error;
+    }
+    mrd_list_append(&ep->domain->eps, &ep->domain_node);
+    ep->enabled = true;
+    if (ep->domain->automatic) /* its thread looks at this one, too, from now on */
+        mrd_ofi_wait_signal(&ep->domain->wait);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------------- binding */
+
+static int bind_cq(struct mrd_ofi_ep *ep, struct mrd_ofi_cq *cq, uint64_t flags)
+{
+    bool selective = flags & FI_SELECTIVE_COMPLETION;
+
+    if (cq->domain != ep->domain || !(flags & (FI_TRANSMIT | FI_RECV)) ||
+        flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
+        (flags & FI_TRANSMIT && ep->tx_cq) || (flags & FI_RECV && ep->rx_cq))
+        return -FI_EINVAL;
+    if (flags & FI_TRANSMIT) {
+        ep->tx_cq = cq;
+        ep->tx_selective = selective;
+        ep->tx_flags |= selective ? 0 : FI_COMPLETION;
+        cq->users++;
+    }
+    if (flags & FI_RECV) {
+        ep->rx_cq = cq;
+        ep->rx_selective = selective;
+        ep->rx_flags |= selective ? 0 : FI_COMPLETION;
+        cq->users++;
+    }
+    return 0;
+}
+
+static int bind_cntr(struct mrd_ofi_ep *ep, struct mrd_ofi_cntr *cntr, uint64_t flags)
+{
+    static const uint64_t flag[MRD_OFI_COUNTS] = {
+        [MRD_OFI_COUNT_SEND] = FI_SEND,
+        [MRD_OFI_COUNT_RECV] = FI_RECV,
+        [MRD_OFI_COUNT_READ] = FI_READ,
+        [MRD_OFI_COUNT_WRITE] = FI_WRITE,
+        [MRD_OFI_COUNT_REMOTE_READ] = FI_REMOTE_READ,
+        [MRD_OFI_COUNT_REMOTE_WRITE] = FI_REMOTE_WRITE,
+    };
+    uint64_t known = 0;
+
+    for (unsigned i = 0; i < MRD_OFI_COUNTS; i++)
+        known |= flag[i];
+    if (cntr->domain != ep->domain || !flags || flags & ~known)
+        return -FI_EINVAL;
+    for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
+        if (flags & flag[i] && ep->cntr[i])
+            return -FI_EINVAL;
+    }
+    for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
+        if (flags & flag[i]) {
+            ep->cntr[i] = cntr;
+            cntr->users++;
+        }
+    }
+    return 0;
+}
+
+static int bind_av(struct mrd_ofi_ep *ep, struct mrd_ofi_av *av)
+{
+    if (av->domain != ep->domain || ep->av)
+        return -FI_EINVAL;
+    ep->av = av;
+    av->users++;
+    return 0;
+}
+
+static int bind_eq(struct mrd_ofi_ep *ep, struct mrd_ofi_eq *eq)
+{
+    if (ep->eq)
+        return -FI_EINVAL;
+    ep->eq = eq;
+    atomic_fetch_add(&eq->users, 1);
+    return 0;
+}
+
+static int ep_bind(struct fid *fid, struct fid *other, uint64_t flags)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+    int error = -FI_EINVAL;
+
+    mrd_ofi_lock(ep->domain);
+    if (ep->enabled)
+        error = -FI_EOPBADSTATE;
+    else if (other->fclass == FI_CLASS_CQ)
+        error = bind_cq(ep, mrd_container_of(other, struct mrd_ofi_cq, fid.fid), flags);
+    else if (other->fclass == FI_CLASS_CNTR)
+        error = bind_cntr(ep, mrd_container_of(other, struct mrd_ofi_cntr, fid.fid), flags);
+    else if (other->fclass == FI_CLASS_AV)
+        error = bind_av(ep, mrd_container_of(other, struct mrd_ofi_av, fid.fid));
+    else if (other->fclass == FI_CLASS_EQ)
+        error = bind_eq(ep, mrd_container_of(other, struct mrd_ofi_eq, fid.fid));
+    mrd_ofi_unlock(ep->domain);
+    return error;
+}
+
+/* -------------------------------------------------------------------------------------- closing */
+
+/* What was injected, and what the provider says for itself, is still on its way. */
+static void linger(struct mrd_ofi_ep *ep)
+{
+    uint64_t start_ns = mrd_ofi_now_ns();
+
+    while ((ep->silent || !mrd_list_empty(&ep->unsent)) &&
+           mrd_ofi_now_ns() - start_ns < LINGER_NS) {
+        mrd_ofi_ep_progress(ep);
+        if (!ep->silent && mrd_list_empty(&ep->unsent))
+            break;
+        mrd_ofi_unlock(ep->domain);
+        usleep(100);
+        mrd_ofi_lock(ep->domain);
+    }
+}
+
+static void unbind(struct mrd_ofi_ep *ep)
+{
+    if (ep->tx_cq)
+        ep->tx_cq->users--;
+    if (ep->rx_cq)
+        ep->rx_cq->users--;
+    for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
+        if (ep->cntr[i])
+            ep->cntr[i]->users--;
+    }
+    if (ep->av)
+        ep->av->users--;
+    if (ep->eq)
+        atomic_fetch_sub(&ep->eq->users, 1);
+}
+
+static void free_receives(struct mrd_ofi_ep *ep)
+{
+    mrd_ofi_match_fini(&ep->msg);
+    mrd_ofi_match_fini(&ep->tagged);
+    mrd_ofi_rxs_fini(&ep->rxs);
+}
+
+static int ep_close(struct fid *fid)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+    struct mrd_ofi_domain *d = ep->domain;
+
+    mrd_ofi_lock(d);
+    if (ep->enabled) {
+        linger(ep);
+        mrd_list_remove(&ep->domain_node);
+        if (d->automatic)
+            mrd_ofi_wait_del_fd(&d->wait, ep->wait_fd);
+        del_sources(ep);
+        mrd_ofi_context_close(ep);
+    }
+    unbind(ep);
+    free_receives(ep);
+    mrd_ofi_ops_fini(&ep->ops);
+    d->users--;
+    mrd_ofi_unlock(d);
+    fi_freeinfo(ep->info);
+    free(ep);
+    return 0;
+}
+
+/* -------------------------------------------------------------------------------------- control */
+
+static int set_flags(struct mrd_ofi_ep *ep, uint64_t flags)
+{
+    uint64_t way = flags & (FI_TRANSMIT | FI_RECV);
+
+    flags &= ~way;
+    if (way == FI_TRANSMIT)
+        ep->tx_flags = flags | (ep->tx_selective ? 0 : FI_COMPLETION);
+    else if (way == FI_RECV)
+        ep->rx_flags = flags | (ep->rx_selective ? 0 : FI_COMPLETION);
+    else
+        return -FI_EINVAL;
+    return 0;
+}
+
+static int get_flags(const struct mrd_ofi_ep *ep, uint64_t *flags)
+{
+    uint64_t way = *flags & (FI_TRANSMIT | FI_RECV);
+
+    if (way != FI_TRANSMIT && way != FI_RECV)
+        return -FI_EINVAL;
+    *flags = way == FI_TRANSMIT ? ep->tx_flags : ep->rx_flags;
+    return 0;
+}
+
+static int ep_control(struct fid *fid, int command, void *arg)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+    int result = -FI_ENOSYS;
+
+    mrd_ofi_lock(ep->domain);
+    if (command == FI_ENABLE)
+        result = enable(ep);
+    else if (command == FI_SETOPSFLAG)
+        result = set_flags(ep, *(uint64_t *)arg);
+    else if (command == FI_GETOPSFLAG)
+        result = get_flags(ep, arg);
+    mrd_ofi_unlock(ep->domain);
+    return result;
+}
+
+static struct fi_ops fid_ops = {
+    .size = sizeof(struct fi_ops),
+    .close = ep_close,
+    .bind = ep_bind,
+    .control = ep_control,
+    .ops_open = mrd_ofi_no_ops_open,
+};
+
+static ssize_t ep_cancel(fid_t fid, void *context)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+    int result;
+
+    mrd_ofi_lock(ep->domain);
+    result = mrd_ofi_match_cancel(ep, context);
+    mrd_ofi_unlock(ep->domain);
+    return result;
+}
+
+static int ep_getopt(fid_t fid, int level, int option, void *value, size_t *len)
+{
+    const struct mrd_ofi_ep *ep = impl(fid);
+
+    if (level != FI_OPT_ENDPOINT || option != FI_OPT_MIN_MULTI_RECV)
+        return -FI_ENOPROTOOPT;
+    if (*len < sizeof(size_t))
+        return -FI_ETOOSMALL;
+    memcpy(value, &ep->min_multi_recv, sizeof(size_t));
+    *len = sizeof(size_t);
+    return 0;
+}
+
+static int ep_setopt(fid_t fid, int level, int option, const void *value, size_t len)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+
+    if (level != FI_OPT_ENDPOINT || option != FI_OPT_MIN_MULTI_RECV)
+        return -FI_ENOPROTOOPT;
+    if (len != sizeof(size_t))
+        return -FI_EINVAL;
+    mrd_ofi_lock(ep->domain);
+    memcpy(&ep->min_multi_recv, value, len);
+    if (!ep->min_multi_recv)
+        ep->min_multi_recv = 1;
+    mrd_ofi_unlock(ep->domain);
+    return 0;
+}
+
+static int no_context(struct fid_ep *sep, int index, struct fi_tx_attr *attr, struct fid_ep **ep,
+                      void *context)
+{
+    (void)sep, (void)index, (void)attr, (void)ep, (void)context;
+    return -FI_ENOSYS;
+}
+
+static int no_rx_context(struct fid_ep *sep, int index, struct fi_rx_attr *attr, struct fid_ep **ep,
+                         void *context)
+{
+    (void)sep, (void)index, (void)attr, (void)ep, (void)context;
+    return -FI_ENOSYS;
+}
+
+static ssize_t rx_size_left(struct fid_ep *fid)
+{
+    struct mrd_ofi_ep *ep = mrd_container_of(fid, struct mrd_ofi_ep, fid);
+
+    return ep->enabled ? (ssize_t)ep->info->rx_attr->size : -FI_EOPBADSTATE;
+}
+
+static ssize_t tx_size_left(struct fid_ep *fid)
+{
+    struct mrd_ofi_ep *ep = mrd_container_of(fid, struct mrd_ofi_ep, fid);
+    ssize_t left;
+
+    mrd_ofi_lock(ep->domain);
+    left = ep->enabled ? (ssize_t)(ep->tx_most - ep->tx_used) : -FI_EOPBADSTATE;
+    mrd_ofi_unlock(ep->domain);
+    return left;
+}
+
+static struct fi_ops_ep ep_ops = {
+    .size = sizeof(struct fi_ops_ep),
+    .cancel = ep_cancel,
+    .getopt = ep_getopt,
+    .setopt = ep_setopt,
+    .tx_ctx = no_context,
+    .rx_ctx = no_rx_context,
+    .rx_size_left = rx_size_left,
+    .tx_size_left = tx_size_left,
+};
+
+/* ------------------------------------------------------------------------------------- its name */
+
+int mrd_ofi_ep_getname(fid_t fid, void *addr, size_t *len)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+    char text[MRD_ADDRESS_MAX];
+    union mrd_ofi_addr own;
+    size_t bytes, room = *len;
+    int error;
+
+    if (!ep->enabled)
+        return -FI_EOPBADSTATE;
+    error = mrd_query_address(ep->context, text, sizeof(text));
+    if (!error)
+        error = mrd_ofi_addr_parse(text, &own);
+    if (error)
+        return error;
+    bytes = mrd_ofi_addr_bytes(&own);
+    *len = bytes;
+    if (room)
+        memcpy(addr, &own, bytes < room ? bytes : room);
+    return room < bytes ? -FI_ETOOSMALL : 0;
+}
+
+int mrd_ofi_ep_setname(fid_t fid, void *addr, size_t len)
+{
+    struct mrd_ofi_ep *ep = impl(fid);
+    const union mrd_ofi_addr *asked = addr;
+    void *copy;
+
+    if (ep->enabled)
+        return -FI_EOPBADSTATE;
+    if (len < sizeof(asked->in) || mrd_ofi_addr_bytes(asked) > len || !mrd_ofi_addr_bytes(asked))
+        return -FI_EINVAL;
+    copy = calloc(1, sizeof(*asked));
+    if (!copy)
+        return -FI_ENOMEM;
+    memcpy(copy, addr, mrd_ofi_addr_bytes(asked));
+    free(ep->info->src_addr);
+    ep->info->src_addr = copy;
+    ep->info->src_addrlen = mrd_ofi_addr_bytes(asked);
+    return 0;
+}
+
+/* --------------------------------------------------------------------------------------- making */
+
+/* Without one, whoever sends may make searches slow, and nothing worse. */
+static uint64_t random_number(void)
+{
+    uint64_t n;
+
+    return getrandom(&n, sizeof(n), 0) == sizeof(n) ? n : 0;
+}
+
+int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_ep **out,
+                    void *context)
+{
+    struct mrd_ofi_domain *d = mrd_container_of(domain, struct mrd_ofi_domain, fid);
+    int error = mrd_ofi_check_ep_info(info);
+    struct mrd_ofi_ep *ep;
+
+    if (error)
+        return error;
+    ep = calloc(1, sizeof(*ep));
+    if (!ep)
+        return -FI_ENOMEM;
+    ep->info = fi_dupinfo(info);
+    if (!ep->info) {
+        free(ep);
+        return -FI_ENOMEM;
+    }
+    ep->fid = (struct fid_ep){.fid = {FI_CLASS_EP, context, &fid_ops},
+                              .ops = &ep_ops,
+                              .cm = &mrd_ofi_cm_ops,
+                              .msg = &mrd_ofi_msg_ops,
+                              .rma = &mrd_ofi_rma_ops,
+                              .tagged = &mrd_ofi_tagged_ops,
+                              .atomic = &mrd_ofi_atomic_ops};
+    ep->domain = d;
+    ep->wait_fd = -1;
+    ep->tx_flags = ep->info->tx_attr->op_flags;
+    ep->rx_flags = ep->info->rx_attr->op_flags;
+    ep->tx_most = (uint32_t)ep->info->tx_attr->size;
+    ep->min_multi_recv = 64;
+    ep->num_rx = mrd_ofi_params.rx_buffers;
+    ep->rx_bytes = (mrd_ofi_params.eager_bytes + MRD_OFI_HEAD_BYTES + 63) & ~63u;
+    mrd_list_init(&ep->domain_node);
+    mrd_list_init(&ep->mr_regs);
+    mrd_list_init(&ep->unsent);
+    mrd_ofi_rxs_init(&ep->rxs);
+    mrd_ofi_match_init(&ep->msg, random_number());
+    mrd_ofi_match_init(&ep->tagged, random_number());
+    mrd_ofi_ops_init(&ep->ops);
+    mrd_ofi_lock(d);
+    d->users++;
+    mrd_ofi_unlock(d);
+    *out = &ep->fid;
+    return 0;
+}

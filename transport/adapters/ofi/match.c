@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Messages meet receives: those posted, in the order posted, or else the message is unexpected and
+ * waits for one. All 64 bits of a tag count, but those that the receive ignores.
+ */
+#include "transport/adapters/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
+{
+    return mrd_container_of(n, struct mrd_ofi_rx, node);
+}
+
+static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
+{
+    return tagged ? &ep->tagged : &ep->msg;
+}
+
+static int enqueue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    int error = mrd_ofi_posted_add(queue_of(ep, rx->tagged), rx);
+
+    if (!error && rx->from)
+        mrd_ofi_peer_expect(ep, rx);
+    return error;
+}
+
+/* Does nothing for one that was never queued: it got a message at once. */
+static void dequeue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    if (mrd_list_empty(&rx->node))
+        return;
+    mrd_ofi_posted_remove(queue_of(ep, rx->tagged), rx);
+    mrd_list_remove(&rx->from_node);
+}
+
+/* ----------------------------------------------------------------------------------------- ends */
+
+/* The receive takes no more, and its buffer is the application's again. */
+static void tell_cancelled(struct mrd_ofi_ep *ep, const struct mrd_ofi_rx *rx)
+{
+    struct mrd_ofi_comp comp = {.context = rx->context,
+                                .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG) |
+                                         (rx->flags & FI_MULTI_RECV),
+                                .tag = rx->tag,
+                                .src = FI_ADDR_NOTAVAIL,
+                                .err = FI_ECANCELED};
+
+    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    if (ep->rx_cq)
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+}
+
+void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
+                    const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,
+                    int status)
+{
+    bool multi = rx->flags & FI_MULTI_RECV;
+    bool over = !multi || (rx->retired && rx->pulls == 0);
+    struct mrd_ofi_comp comp = {.context = rx->context,
+                                .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG),
+                                .len = got,
+                                .tag = rx->tagged ? head->tag : 0,
+                                .src = peer ? mrd_ofi_peer_fi_addr(ep, peer) : FI_ADDR_NOTAVAIL,
+                                .err = error,
+                                .prov_errno = status};
+
+    if (multi)
+        comp.buf = (uint8_t *)rx->iov.one.iov_base + at;
+    if (multi && over && !rx->cancelled)
+        comp.flags |= FI_MULTI_RECV;
+    if (head->flags & MRD_OFI_DATA) {
+        comp.flags |= FI_REMOTE_CQ_DATA;
+        comp.data = head->data;
+    }
+    if (error) {
+        comp.olen = head->bytes - got;
+        comp.text = mrd_ofi_error_text(peer, error, status);
+        if (status == MRD_WC_RETRY_EXC_ERR)
+            mrd_ofi_peer_lost(ep, peer);
+        mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    } else {
+        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+    }
+    if (ep->rx_cq && (error || rx->flags & FI_COMPLETION || comp.flags & FI_MULTI_RECV))
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    else
+        free(comp.text);
+    if (over && rx->cancelled)
+        tell_cancelled(ep, rx);
+    if (over)
+        mrd_ofi_rx_release(&ep->rxs, rx);
+}
+
+void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                     const struct mrd_ofi_wire_head *head, int error)
+{
+    struct mrd_ofi_wire_head done = {
+        .what = MRD_OFI_DONE, .tag = head->answer, .answer = head->id, .num = (uint32_t)error};
+
+    if (head->flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM))
+        mrd_ofi_say(ep, peer, &done, NULL, 0);
+}
+
+/*
+ * The receive gets the message: its bytes, or those at the sender's, are put into its buffer.
+ * Returns whether it takes more; else it may have ended.
+ */
+static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
+                 const struct mrd_ofi_wire_head *head, const uint8_t *payload)
+{
+    const struct iovec *iov = mrd_ofi_rx_iov(rx);
+    uint64_t at = rx->used, room = mrd_ofi_iov_bytes(iov, rx->num_iov) - at;
+    uint64_t got = head->bytes < room ? head->bytes : room;
+    bool more = false;
+
+    if (rx->flags & FI_MULTI_RECV) {
+        rx->used += got;
+        more = room - got >= ep->min_multi_recv && head->bytes <= room;
+        rx->retired = !more;
+    }
+    if (!more)
+        dequeue(ep, rx);
+    if (head->flags & MRD_OFI_PULL) {
+        mrd_ofi_pull(ep, rx, peer, head, payload, at, got);
+        return more;
+    }
+    mrd_ofi_iov_write(iov, rx->num_iov, at, payload, got);
+    mrd_ofi_confirm(ep, peer, head, 0);
+    mrd_ofi_rx_end(ep, rx, peer, head, at, got, head->bytes > room ? FI_ETRUNC : 0, 0);
+    return more;
+}
+
+/* ------------------------------------------------------------------------------------- messages */
+
+/* Does the head say what there is? */
+static bool is_sound(const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
+{
+    uint64_t sum = 0;
+
+    if (!(head->flags & MRD_OFI_PULL))
+        return head->bytes == bytes;
+    if (head->num > MRD_OFI_IOV_MAX || bytes != head->num * sizeof(struct mrd_ofi_wire_range) ||
+        head->bytes > MRD_MESSAGE_BYTES_MAX)
+        return false;
+    for (uint32_t i = 0; i < head->num; i++) {
+        struct mrd_ofi_wire_range r;
+
+        memcpy(&r, payload + i * sizeof(r), sizeof(r));
+        mrd_ofi_wire_swap_range(&r);
+        if (r.bytes > MRD_MESSAGE_BYTES_MAX)
+            return false;
+        sum += r.bytes;
+    }
+    return sum == head->bytes;
+}
+
+static void keep(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, struct mrd_ofi_peer *peer,
+                 const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
+{
+    struct mrd_ofi_unexpected *u = malloc(sizeof(*u) + bytes);
+
+    if (!u) {
+        MRD_OFI_WARN(EP_DATA, "no memory for a message of %s that no receive waits for\n",
+                     peer->text);
+        mrd_ofi_confirm(ep, peer, head, FI_ENOMEM);
+        return;
+    }
+    u->peer = peer;
+    u->head = *head;
+    u->bytes = bytes;
+    memcpy(u->payload, payload, bytes);
+    mrd_ofi_unexpected_add(q, u);
+}
+
+void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                           const struct mrd_ofi_wire_head *head, const uint8_t *payload,
+                           uint32_t bytes)
+{
+    struct mrd_ofi_match *q = queue_of(ep, head->flags & MRD_OFI_TAGGED);
+    struct mrd_ofi_rx *rx;
+
+    if (!is_sound(head, payload, bytes)) {
+        MRD_OFI_WARN(EP_DATA, "%s sent a malformed message\n", peer->text);
+        return;
+    }
+    rx = mrd_ofi_posted_find(q, peer, head->tag);
+    if (rx)
+        (void)give(ep, rx, peer, head, payload);
+    else
+        keep(ep, q, peer, head, payload, bytes);
+}
+
+/* ------------------------------------------------------------------------------------- receives */
+
+/* The message, which is on no queue, is the receive's, as for give(); its record ends. */
+static bool take(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_unexpected *u)
+{
+    bool more = give(ep, rx, u->peer, &u->head, u->payload);
+
+    free(u);
+    return more;
+}
+
+int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    struct mrd_ofi_match *q = queue_of(ep, rx->tagged);
+    struct mrd_ofi_unexpected *u = mrd_ofi_unexpected_find(q, rx);
+    int error = 0;
+
+    /* What became of it before is not the fate of this receive, but what it sent before is for it. */
+    if (!u && rx->from && rx->from->heard && mrd_ofi_take_events(ep))
+        u = mrd_ofi_unexpected_find(q, rx);
+    if (!u || rx->flags & FI_MULTI_RECV)
+        error = enqueue(ep, rx);
+    if (error)
+        return error;
+    while (u) {
+        mrd_ofi_unexpected_remove(q, u);
+        u = take(ep, rx, u) ? mrd_ofi_unexpected_find(q, rx) : NULL;
+    }
+    if (ep->device_gone)
+        (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
+    return 0;
+}
+
+/* It is on no queue. */
+static void discard(struct mrd_ofi_ep *ep, struct mrd_ofi_unexpected *u)
+{
+    mrd_ofi_confirm(ep, u->peer, &u->head, 0);
+    free(u);
+}
+
+/* The completion of a search that found a message. */
+static struct mrd_ofi_comp found(struct mrd_ofi_ep *ep, const struct mrd_ofi_unexpected *u,
+                                 void *context)
+{
+    struct mrd_ofi_comp comp = {.context = context,
+                                .flags = FI_RECV | FI_TAGGED,
+                                .len = u->head.bytes,
+                                .tag = u->head.tag,
+                                .src = mrd_ofi_peer_fi_addr(ep, u->peer)};
+
+    if (u->head.flags & MRD_OFI_DATA) {
+        comp.flags |= FI_REMOTE_CQ_DATA;
+        comp.data = u->head.data;
+    }
+    return comp;
+}
+
+int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, uint64_t flags)
+{
+    struct mrd_ofi_rx like = {.tagged = true, .tag = msg->tag, .ignore = msg->ignore};
+    struct mrd_ofi_comp comp = {.context = msg->context,
+                                .flags = FI_RECV | FI_TAGGED,
+                                .tag = msg->tag,
+                                .src = FI_ADDR_NOTAVAIL,
+                                .err = FI_ENOMSG};
+    struct mrd_ofi_unexpected *u;
+    int error = 0;
+
+    if (ep->info->caps & FI_DIRECTED_RECV && msg->addr != FI_ADDR_UNSPEC) {
+        like.from = mrd_ofi_peer_get(ep, msg->addr);
+        if (!like.from)
+            return -FI_EINVAL;
+    }
+    u = mrd_ofi_unexpected_find(&ep->tagged, &like);
+    if (!u) {
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+        return 0;
+    }
+    comp = found(ep, u, msg->context);
+    if (flags & FI_DISCARD) {
+        mrd_ofi_unexpected_remove(&ep->tagged, u);
+        discard(ep, u);
+    } else if (flags & FI_CLAIM) {
+        error = mrd_ofi_unexpected_claim(&ep->tagged, u, msg->context);
+    }
+    if (!error)
+        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    return error;
+}
+
+int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *context)
+{
+    struct mrd_ofi_unexpected *u = mrd_ofi_claimed_take(&ep->tagged, context);
+    struct mrd_ofi_comp comp;
+
+    if (!u)
+        return -FI_EINVAL;
+    if (rx) {
+        (void)take(ep, rx, u);
+        return 0;
+    }
+    comp = found(ep, u, context);
+    discard(ep, u);
+    mrd_ofi_cq_add(ep->rx_cq, &comp);
+    return 0;
+}
+
+/* ------------------------------------------------------------------------ ends without a message */
+
+static void end_one(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, int error, int status)
+{
+    struct mrd_ofi_wire_head none = {.tag = rx->tag};
+
+    dequeue(ep, rx);
+    rx->retired = true;
+    if (!rx->pulls) /* else the last one tells */
+        mrd_ofi_rx_end(ep, rx, rx->from, &none, rx->used, 0, error, status);
+}
+
+static bool end_all(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, int error, int status)
+{
+    bool any = !mrd_list_empty(&q->posted);
+
+    while (!mrd_list_empty(&q->posted))
+        end_one(ep, rx_of(q->posted.next), error, status);
+    return any;
+}
+
+/* Those on one of the queues. */
+static bool end_those_of(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, bool tagged, int error,
+                         int status)
+{
+    bool any = false;
+
+    for (struct mrd_node *n = from->receives.next, *next; n != &from->receives; n = next) {
+        struct mrd_ofi_rx *rx = mrd_container_of(n, struct mrd_ofi_rx, from_node);
+
+        next = n->next;
+        if (rx->tagged != tagged)
+            continue;
+        any = true;
+        end_one(ep, rx, error, status);
+    }
+    return any;
+}
+
+bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, int error, int status)
+{
+    bool any = false;
+
+    for (int tagged = 0; tagged < 2; tagged++) {
+        if (from)
+            any |= end_those_of(ep, from, tagged, error, status);
+        else
+            any |= end_all(ep, queue_of(ep, tagged), error, status);
+    }
+    return any;
+}
+
+int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
+{
+    struct mrd_ofi_rx *rx = mrd_ofi_posted_of(&ep->tagged, context);
+
+    if (!rx)
+        rx = mrd_ofi_posted_of(&ep->msg, context);
+    if (!rx)
+        return -FI_ENOENT;
+    dequeue(ep, rx);
+    if (rx->pulls) { /* the last one tells */
+        rx->retired = rx->cancelled = true;
+        return 0;
+    }
+    tell_cancelled(ep, rx);
+    mrd_ofi_rx_release(&ep->rxs, rx);
+    return 0;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The peers of an endpoint: by address, by fi_addr, and by the number that completions name. */
+#include "transport/adapters/ofi/ep.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 1024, IDS = 1024, LOST_TOLD = 8 };
+
+/* How often peers are looked for that no receive waits for any more: they are watched so much longer. */
+#define EXPECTED_NS 1000000000ull
+
+int mrd_ofi_peers_init(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+
+    *p = (struct mrd_ofi_peers){.num_buckets = BUCKETS, .num_by_id = IDS};
+    p->bucket = malloc(BUCKETS * sizeof(*p->bucket));
+    p->by_id = calloc(IDS, sizeof(*p->by_id));
+    if (!p->bucket || !p->by_id) {
+        free(p->bucket);
+        free(p->by_id);
+        *p = (struct mrd_ofi_peers){0};
+        return -FI_ENOMEM;
+    }
+    for (uint32_t i = 0; i < BUCKETS; i++)
+        mrd_list_init(&p->bucket[i]);
+    mrd_list_init(&p->unwatched);
+    mrd_list_init(&p->expected);
+    mrd_list_init(&p->heard);
+    return 0;
+}
+
+void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+
+    for (uint32_t i = 0; i < p->num_buckets; i++) {
+        for (struct mrd_node *n = p->bucket[i].next, *next; n != &p->bucket[i]; n = next) {
+            struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
+
+            next = n->next;
+            mrd_ofi_keys_fini(peer);
+            (void)mrd_destroy_ah(peer->ah);
+            free(peer);
+        }
+    }
+    free(p->bucket);
+    free(p->by_id);
+    free(p->by_fi_addr);
+    *p = (struct mrd_ofi_peers){0};
+}
+
+static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_addr *addr,
+                                   struct mrd_node *bucket)
+{
+    struct mrd_ofi_peer *peer = calloc(1, sizeof(*peer));
+
+    if (!peer)
+        return NULL;
+    peer->addr = *addr;
+    mrd_ofi_addr_text(addr, peer->text);
+    peer->ah = mrd_create_ah(ep->pd, peer->text);
+    if (!peer->ah) {
+        MRD_OFI_WARN(AV, "%s cannot be sent to: %s\n", peer->text, mrd_last_error());
+        free(peer);
+        return NULL;
+    }
+    peer->fi_addr = FI_ADDR_NOTAVAIL;
+    peer->av_version = ep->av ? ep->av->version - 1 : 0;
+    mrd_list_init(&peer->answers);
+    mrd_list_init(&peer->receives);
+    mrd_list_init(&peer->keys);
+    mrd_list_init(&peer->unwatched_node);
+    mrd_list_init(&peer->expected_node);
+    mrd_list_init(&peer->heard_node);
+    mrd_list_append(bucket, &peer->by_addr);
+    ep->peers.num++;
+    return peer;
+}
+
+static struct mrd_ofi_peer *by_addr(struct mrd_ofi_ep *ep, const union mrd_ofi_addr *addr)
+{
+    struct mrd_node *bucket =
+        &ep->peers.bucket[mrd_ofi_addr_hash(addr) & (ep->peers.num_buckets - 1)];
+
+    for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
+
+        if (mrd_ofi_addr_equal(&peer->addr, addr))
+            return peer;
+    }
+    return create(ep, addr, bucket);
+}
+
+struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text)
+{
+    union mrd_ofi_addr addr;
+
+    return mrd_ofi_addr_parse(text, &addr) == 0 ? by_addr(ep, &addr) : NULL;
+}
+
+/* Room for as many fi_addrs as the AV has; what was remembered of an older AV is forgotten. */
+static bool renew_by_fi_addr(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+
+    if (p->by_fi_addr && p->av_version == ep->av->version)
+        return true;
+    if (p->num_by_fi_addr < ep->av->num) {
+        void *larger = realloc(p->by_fi_addr, ep->av->room * sizeof(*p->by_fi_addr));
+
+        if (!larger)
+            return false;
+        p->by_fi_addr = larger;
+        p->num_by_fi_addr = ep->av->room;
+    }
+    if (p->num_by_fi_addr)
+        memset(p->by_fi_addr, 0, p->num_by_fi_addr * sizeof(*p->by_fi_addr));
+    p->av_version = ep->av->version;
+    return p->by_fi_addr != NULL;
+}
+
+struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+    const union mrd_ofi_addr *addr;
+
+    if (!ep->av || !renew_by_fi_addr(ep) || fi_addr >= p->num_by_fi_addr)
+        return NULL;
+    if (p->by_fi_addr[fi_addr])
+        return p->by_fi_addr[fi_addr];
+    addr = mrd_ofi_av_get(ep->av, fi_addr);
+    if (addr)
+        p->by_fi_addr[fi_addr] = by_addr(ep, addr);
+    return p->by_fi_addr[fi_addr];
+}
+
+struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
+{
+    struct mrd_ofi_peer_id *slot = &ep->peers.by_id[peer_id & (ep->peers.num_by_id - 1)];
+    struct mrd_peer_attr attr;
+    struct mrd_ofi_peer *peer;
+
+    if (slot->peer && slot->id == peer_id)
+        return slot->peer;
+    if (mrd_query_peer_id(ep->context, peer_id, &attr, sizeof(attr)))
+        return NULL;
+    peer = mrd_ofi_peer_by_text(ep, attr.address);
+    if (peer)
+        *slot = (struct mrd_ofi_peer_id){peer_id, peer};
+    return peer;
+}
+
+void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
+                                void (*f)(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer))
+{
+    for (uint32_t i = 0; i < ep->peers.num_buckets; i++) {
+        struct mrd_node *bucket = &ep->peers.bucket[i];
+
+        for (struct mrd_node *n = bucket->next; n != bucket; n = n->next) {
+            struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
+
+            if (mrd_ofi_peer_is_awaited(peer))
+                f(ep, peer);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------- watching */
+
+void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    (void)mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
+    if (!peer->watched)
+        mrd_ofi_peer_watch_again(ep, peer);
+}
+
+void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
+    if (!peer->watched && mrd_list_empty(&peer->unwatched_node))
+        mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
+}
+
+void mrd_ofi_peer_watch_no_more(struct mrd_ofi_peer *peer)
+{
+    if (!peer->watched || mrd_ofi_peer_is_awaited(peer))
+        return;
+    (void)mrd_watch_peer(peer->ah, 0);
+    peer->watched = false;
+}
+
+static void expect_lately(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (mrd_list_empty(&peer->expected_node))
+        mrd_list_append(&ep->peers.expected, &peer->expected_node);
+    if (!peer->watched)
+        mrd_ofi_peer_watch_again(ep, peer); /* at once: who makes progress may sleep already */
+}
+
+void mrd_ofi_peer_expect(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    mrd_list_append(&rx->from->receives, &rx->from_node);
+    if (rx->from->heard)
+        expect_lately(ep, rx->from);
+}
+
+void mrd_ofi_peer_heard_first(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (mrd_list_empty(&peer->heard_node))
+        mrd_list_append(&ep->peers.heard, &peer->heard_node);
+}
+
+void mrd_ofi_peers_note_heard(struct mrd_ofi_ep *ep)
+{
+    struct mrd_node *n;
+
+    if (mrd_list_empty(&ep->peers.heard))
+        return;
+    (void)mrd_ofi_take_events(ep);
+    while ((n = mrd_list_pop(&ep->peers.heard))) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, heard_node);
+
+        peer->heard = true;
+        if (!mrd_list_empty(&peer->receives))
+            expect_lately(ep, peer);
+    }
+}
+
+/* Programs post one receive after the other: those of the last while count. */
+static void sweep_expected(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_peers *p = &ep->peers;
+    uint64_t now_ns = mrd_ofi_now_ns();
+
+    if (now_ns - p->swept_ns < EXPECTED_NS)
+        return;
+    p->swept_ns = now_ns;
+    for (struct mrd_node *n = p->expected.next, *next; n != &p->expected; n = next) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, expected_node);
+
+        next = n->next;
+        if (!mrd_list_empty(&peer->receives))
+            continue;
+        mrd_list_remove(&peer->expected_node);
+        mrd_ofi_peer_watch_no_more(peer);
+    }
+}
+
+void mrd_ofi_peers_watch(struct mrd_ofi_ep *ep)
+{
+    struct mrd_node list, *n;
+
+    mrd_list_init(&list);
+    mrd_list_splice(&list, &ep->peers.unwatched);
+    while ((n = mrd_list_pop(&list))) {
+        struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, unwatched_node);
+
+        if (mrd_ofi_peer_is_awaited(peer))
+            mrd_ofi_peer_watch(ep, peer);
+    }
+    if (!mrd_list_empty(&ep->peers.expected))
+        sweep_expected(ep);
+}
+
+/* ----------------------------------------------------------------------------- what is told of them */
+
+void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (peer->lost || ep->peers.num_lost == LOST_TOLD)
+        return;
+    peer->lost = true;
+    ep->peers.num_lost++;
+    MRD_OFI_ERROR(EP_DATA, "%s: %s\n", peer->text, mrd_wc_status_str(MRD_WC_RETRY_EXC_ERR));
+    if (!peer->heard && !ep->peers.hinted)
+        mrd_ofi_peer_hint(ep, peer);
+}
+
+void mrd_ofi_peer_injected_failed(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error,
+                                  int status)
+{
+    char *text = mrd_ofi_error_text(peer, error, status);
+    fi_addr_t whose = peer ? mrd_ofi_peer_fi_addr(ep, peer) : FI_ADDR_NOTAVAIL;
+
+    MRD_OFI_WARN(EP_DATA, "injected: %s\n", text ? text : fi_strerror(error));
+    free(text);
+    if (peer && status == MRD_WC_RETRY_EXC_ERR) {
+        mrd_ofi_peer_lost(ep, peer);
+        /* Receives for who was heard of end by the event. */
+        if (!peer->heard && mrd_ofi_match_lost(ep, peer, error, status))
+            peer->receives_ended = true;
+        if (peer->receives_ended)
+            return;
+    }
+    if (ep->eq && !mrd_ofi_eq_add_error(ep->eq, &ep->fid.fid, ep->fid.fid.context, whose, error))
+        return;
+    if (ep->tx_cq)
+        mrd_ofi_cq_fail(ep->tx_cq, error);
+}
+
+fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+{
+    if (!ep->av)
+        return FI_ADDR_NOTAVAIL;
+    if (peer->av_version != ep->av->version) {
+        peer->fi_addr = mrd_ofi_av_find(ep->av, &peer->addr);
+        peer->av_version = ep->av->version;
+    }
+    return peer->fi_addr;
+}

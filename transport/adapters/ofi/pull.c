@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Long messages stay at their sender until a receive matches. Then the receiver reads them into its
+ * buffer, and tells the sender that it is done.
+ */
+#include "transport/adapters/ofi/ep.h"
+
+#include <string.h>
+
+/* The part of the receive's buffer that the message goes to. */
+static void set_target(struct mrd_ofi_op *op, const struct mrd_ofi_rx *rx, uint64_t at)
+{
+    for (uint32_t i = 0; i < rx->num_iov; i++) {
+        struct iovec part = mrd_ofi_rx_iov(rx)[i];
+
+        if (at >= part.iov_len) {
+            at -= part.iov_len;
+            continue;
+        }
+        part.iov_base = (uint8_t *)part.iov_base + at;
+        part.iov_len -= at;
+        at = 0;
+        op->iov[op->num_iov++] = part;
+    }
+}
+
+static void end(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    struct mrd_ofi_rx *rx = op->rx;
+    bool truncated = op->of.bytes > op->len;
+
+    rx->pulls--;
+    mrd_ofi_confirm(ep, op->peer, &op->of, op->error);
+    mrd_ofi_rx_end(ep, rx, op->peer, &op->of, op->rx_at, op->error ? 0 : op->len,
+                   op->error   ? op->error
+                   : truncated ? FI_ETRUNC
+                               : 0,
+                   op->status);
+    mrd_ofi_op_release(ep, op);
+}
+
+static void pulled(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
+{
+    (void)wc;
+    if (!op->pending && (op->error || op->offset == op->len))
+        end(ep, op);
+}
+
+void mrd_ofi_pull(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
+                  const struct mrd_ofi_wire_head *head, const uint8_t *ranges, uint64_t at,
+                  uint64_t room)
+{
+    struct mrd_ofi_op *op = mrd_ofi_op_alloc(ep);
+
+    if (!op) {
+        mrd_ofi_confirm(ep, peer, head, FI_ENOMEM);
+        mrd_ofi_rx_end(ep, rx, peer, head, at, 0, FI_ENOMEM, 0);
+        return;
+    }
+    rx->pulls++;
+    op->peer = peer;
+    op->done = pulled;
+    op->rx = rx;
+    op->rx_at = at;
+    op->of = *head;
+    op->len = room;
+    op->opcode = MRD_WR_RDMA_READ;
+    op->num_ranges = head->num;
+    memcpy(op->range, ranges, head->num * sizeof(op->range[0]));
+    for (uint32_t i = 0; i < head->num; i++)
+        mrd_ofi_wire_swap_range(&op->range[i]);
+    if (!room) {
+        end(ep, op);
+        return;
+    }
+    set_target(op, rx, at);
+    mrd_ofi_transfer(ep, op);
+}
