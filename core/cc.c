@@ -12,12 +12,9 @@ static const struct mrd_tune_cc *constants(const struct mrd_cc *cc)
     return &cc->tune->cc;
 }
 
-static const struct mrd_cc_ops *const policies[] = {
-    &mrd_cc_nscc, /* the default is the first */
-    &mrd_cc_dctcp,
-    &mrd_cc_swift,
-    &mrd_cc_none,
-};
+#define X(name) &mrd_cc_##name,
+static const struct mrd_cc_ops *const policies[] = {MRD_CC_POLICIES(X)};
+#undef X
 
 const struct mrd_cc_ops *mrd_cc_find(const char *name)
 {

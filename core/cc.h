@@ -7,8 +7,8 @@
  * lost() once for each burst of declared losses; timeout() at an RTO. It sends while
  * mrd_cc.cwnd_bytes > bytes in flight, and paces a window below one packet at SRTT / cwnd.
  *
- * Adding one: a file cc_NAME.c with a `const struct mrd_cc_ops mrd_cc_NAME`, and one line in the
- * table of cc.c.
+ * Adding one: a file cc_NAME.c with a `const struct mrd_cc_ops mrd_cc_NAME`, and its name in
+ * MRD_CC_POLICIES.
  */
 #ifndef MRD_CORE_CC_H
 #define MRD_CORE_CC_H
@@ -277,6 +277,11 @@ static inline bool mrd_cc_is_elastic(const struct mrd_cc *cc)
 
 #define MRD_CC_UNBOUNDED 1e18 /* bytes: no bound */
 
-extern const struct mrd_cc_ops mrd_cc_nscc, mrd_cc_dctcp, mrd_cc_swift, mrd_cc_none;
+/* The policies: mrd_cc_NAME of cc_NAME.c. The first is the default. */
+#define MRD_CC_POLICIES(X) X(nscc) X(dctcp) X(swift) X(none)
+
+#define X(name) extern const struct mrd_cc_ops mrd_cc_##name;
+MRD_CC_POLICIES(X)
+#undef X
 
 #endif

@@ -4,10 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
-static const struct mrd_spray_ops *const policies[] = {
-    &mrd_spray_adaptive, /* the default is the first */
-    &mrd_spray_single,   &mrd_spray_rr, &mrd_spray_random, &mrd_spray_reps,
-};
+#define X(name) &mrd_spray_##name,
+static const struct mrd_spray_ops *const policies[] = {MRD_SPRAY_POLICIES(X)};
+#undef X
 
 const struct mrd_spray_ops *mrd_spray_find(const char *name)
 {

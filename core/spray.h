@@ -69,7 +69,11 @@ uint32_t mrd_spray_walk(const struct mrd_paths *paths, const struct mrd_spray_ar
  */
 uint32_t mrd_spray_last_resort(const struct mrd_paths *paths, const struct mrd_spray_args *args);
 
-extern const struct mrd_spray_ops mrd_spray_single, mrd_spray_rr, mrd_spray_random, mrd_spray_reps,
-    mrd_spray_adaptive;
+/* The policies: mrd_spray_NAME of spray_NAME.c. The first is the default. */
+#define MRD_SPRAY_POLICIES(X) X(adaptive) X(single) X(rr) X(random) X(reps)
+
+#define X(name) extern const struct mrd_spray_ops mrd_spray_##name;
+MRD_SPRAY_POLICIES(X)
+#undef X
 
 #endif

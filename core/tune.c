@@ -5,9 +5,11 @@
 #include <float.h>
 #include <string.h>
 
+#define P(part, constants) constants(X)
+
 const struct mrd_tune mrd_tune_default = {
 #define X(part, member, value, text) .part.member = (value),
-    MRD_TUNE(X)
+    MRD_TUNE_PARTS(P)
 #undef X
 };
 
@@ -17,7 +19,7 @@ static const struct mrd_tune_entry entries[] = {
      .help = (text),                                                                               \
      .value_default = (value),                                                                     \
      .offset = offsetof(struct mrd_tune, part.member)},
-    MRD_TUNE(X)
+    MRD_TUNE_PARTS(P)
 #undef X
 };
 

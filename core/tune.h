@@ -282,64 +282,35 @@
     X(engine, bursts_per_window,   4,   "bursts in a window, at least")                            \
     X(engine, quantum_rtts,        0.5, "base RTTs: longest quantum of a long message")
 
-#define MRD_TUNE(X)                                                                                \
-    MRD_TUNE_CC(X)                                                                                 \
-    MRD_TUNE_NSCC(X)                                                                               \
-    MRD_TUNE_ELASTIC(X)                                                                            \
-    MRD_TUNE_DCTCP(X)                                                                              \
-    MRD_TUNE_SWIFT(X)                                                                              \
-    MRD_TUNE_NONE(X)                                                                               \
-    MRD_TUNE_ADAPTIVE(X)                                                                           \
-    MRD_TUNE_PATH(X)                                                                               \
-    MRD_TUNE_LOSS(X)                                                                               \
-    MRD_TUNE_ENGINE(X)
+/* The parts, a row each: P(part, its constants). */
+#define MRD_TUNE_PARTS(P)                                                                          \
+    P(cc,       MRD_TUNE_CC)                                                                       \
+    P(nscc,     MRD_TUNE_NSCC)                                                                     \
+    P(elastic,  MRD_TUNE_ELASTIC)                                                                  \
+    P(dctcp,    MRD_TUNE_DCTCP)                                                                    \
+    P(swift,    MRD_TUNE_SWIFT)                                                                    \
+    P(none,     MRD_TUNE_NONE)                                                                     \
+    P(adaptive, MRD_TUNE_ADAPTIVE)                                                                 \
+    P(path,     MRD_TUNE_PATH)                                                                     \
+    P(loss,     MRD_TUNE_LOSS)                                                                     \
+    P(engine,   MRD_TUNE_ENGINE)
 /* clang-format on */
 
+/* struct mrd_tune_PART for each part, all of doubles; and struct mrd_tune, with one of each. */
 #define X(part, name, value, help) double name;
-struct mrd_tune_cc {
-    MRD_TUNE_CC(X)
-};
-struct mrd_tune_nscc {
-    MRD_TUNE_NSCC(X)
-};
-struct mrd_tune_elastic {
-    MRD_TUNE_ELASTIC(X)
-};
-struct mrd_tune_dctcp {
-    MRD_TUNE_DCTCP(X)
-};
-struct mrd_tune_swift {
-    MRD_TUNE_SWIFT(X)
-};
-struct mrd_tune_none {
-    MRD_TUNE_NONE(X)
-};
-struct mrd_tune_adaptive {
-    MRD_TUNE_ADAPTIVE(X)
-};
-struct mrd_tune_path {
-    MRD_TUNE_PATH(X)
-};
-struct mrd_tune_loss {
-    MRD_TUNE_LOSS(X)
-};
-struct mrd_tune_engine {
-    MRD_TUNE_ENGINE(X)
-};
+#define P(part, constants)                                                                         \
+    struct mrd_tune_##part {                                                                       \
+        constants(X)                                                                               \
+    };
+MRD_TUNE_PARTS(P)
+#undef P
 #undef X
 
+#define P(part, constants) struct mrd_tune_##part part;
 struct mrd_tune {
-    struct mrd_tune_cc cc;
-    struct mrd_tune_nscc nscc;
-    struct mrd_tune_elastic elastic;
-    struct mrd_tune_dctcp dctcp;
-    struct mrd_tune_swift swift;
-    struct mrd_tune_none none;
-    struct mrd_tune_adaptive adaptive;
-    struct mrd_tune_path path;
-    struct mrd_tune_loss loss;
-    struct mrd_tune_engine engine;
+    MRD_TUNE_PARTS(P)
 };
+#undef P
 
 extern const struct mrd_tune mrd_tune_default;
 

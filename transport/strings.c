@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Strings for the enums of the public API, and the version. */
+/* Strings for the enums of the public API, the names of policies, and the version. */
 #include "mrd/mrd.h"
+
+#include <stddef.h>
+
+#include "core/cc.h"
+#include "core/spray.h"
 
 #define TEXT_(x) #x
 #define TEXT(x)  TEXT_(x)
@@ -67,3 +72,19 @@ const char *mrd_version(void)
 {
     return TEXT(MRD_VERSION_MAJOR) "." TEXT(MRD_VERSION_MINOR) "." TEXT(MRD_VERSION_PATCH);
 }
+
+#define X(name) #name,
+const char *const *mrd_cc_names(void)
+{
+    static const char *const names[] = {MRD_CC_POLICIES(X) NULL};
+
+    return names;
+}
+
+const char *const *mrd_spray_names(void)
+{
+    static const char *const names[] = {MRD_SPRAY_POLICIES(X) NULL};
+
+    return names;
+}
+#undef X

@@ -128,8 +128,8 @@ struct mrd_context_attr {
     uint16_t port_num;            /* RDMA: port of the device; default: 1 */
     uint32_t paths;               /* paths to each peer, at most 256; default: the device's */
     uint32_t mtu;                 /* payload bytes a packet, multiple of 64; default: what fits */
-    const char *spray;            /* "single" "rr" "random" "reps" "adaptive"; default: adaptive */
-    const char *cc;               /* "nscc" "dctcp" "swift" "none"; default: nscc */
+    const char *spray;            /* one of mrd_spray_names(); default: the first */
+    const char *cc;               /* one of mrd_cc_names(); default: the first */
     uint64_t link_bps;            /* rate of the link in bit/s; default: what the device says */
     /* Peers known at a time; default: 16384. One IPv4 address, or IPv6 prefix of 64 bits, can be
      * seven eighths of them, and of the rest as many as it leaves free. */
@@ -169,6 +169,13 @@ struct mrd_context {
 MRD_EXPORT struct mrd_device **mrd_get_device_list(int *num_devices);
 MRD_EXPORT void mrd_free_device_list(struct mrd_device **list);
 MRD_EXPORT const char *mrd_get_device_name(const struct mrd_device *device);
+
+/*
+ * The congestion controls, and the ways to choose a packet's path, that mrd_context_attr can name.
+ * Static arrays that end with NULL; the first is the default.
+ */
+MRD_EXPORT const char *const *mrd_cc_names(void);
+MRD_EXPORT const char *const *mrd_spray_names(void);
 
 /*
  * Opens a context on `device` (NULL: that of MRD_DEVICE, else "udp"). `attr` may be NULL. Where it

@@ -27,7 +27,7 @@ defined()
 {
     find "$@" -name '*.[ch]' -exec sed -nE \
         -e '/^(extern|typedef)/d' \
-        -e '/^[A-Za-z_].*;$/!s/^([A-Za-z_][A-Za-z0-9_ ]*[ *]+)?([A-Za-z_][A-Za-z0-9_]*)\(.*/\2/p' \
+        -e '/^[A-Za-z_].*;$/!s/^([A-Za-z_][A-Za-z0-9_ *]*[ *]+)?([A-Za-z_][A-Za-z0-9_]*)\(.*/\2/p' \
         -e 's/^# *define +([A-Za-z_][A-Za-z0-9_]*)\(.*/\1/p' \
         -e 's/^ .*\(\*(const )?([A-Za-z_][A-Za-z0-9_]*)\)\(.*/\2/p' {} +
     find "$@" -name '*.sh' -exec sed -nE 's/^([A-Za-z_][A-Za-z0-9_]*)\(\).*/\1/p' {} +

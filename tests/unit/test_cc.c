@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "mrd/mrd.h"
 #include "tests/unit/cc_fixture.h"
 
 static void mrd_cc_find__by_name(void **state)
@@ -18,6 +19,16 @@ static void mrd_cc_find__by_name(void **state)
     assert_ptr_equal(mrd_cc_find("swift"), &mrd_cc_swift);
     assert_ptr_equal(mrd_cc_find("none"), &mrd_cc_none);
     assert_null(mrd_cc_find("cubic"));
+}
+
+static void mrd_cc_names__each_is_found(void **state)
+{
+    const char *const *names = mrd_cc_names();
+
+    (void)state;
+    assert_string_equal(names[0], mrd_cc_find(NULL)->name);
+    for (; *names; names++)
+        assert_string_equal(mrd_cc_find(*names)->name, *names);
 }
 
 static void mrd_cc_init__start_window(void **state)
@@ -390,6 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mrd_cc_find__by_name),
+        cmocka_unit_test(mrd_cc_names__each_is_found),
         cmocka_unit_test(mrd_cc_init__start_window),
         cmocka_unit_test(mrd_cc_fini__gives_back_what_was_learnt),
         cmocka_unit_test(mrd_cc_base_rtt_ns__within_bounds),

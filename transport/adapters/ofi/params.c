@@ -2,6 +2,7 @@
 #include "transport/adapters/ofi/params.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,9 +34,8 @@ static const struct {
               "all that are up)"},
     {"PATHS", "Paths to each peer that packets are sprayed over, 1 to 256 (default: 32, or as many "
               "as FI_MRD_PORTS has; fewer on RDMA devices)"},
-    {"SPRAY",
-     "Which path a packet takes: adaptive, single, rr, random or reps (default: adaptive)"},
-    {"CC", "Congestion control: nscc, dctcp, swift or none (default: nscc)"},
+    {"SPRAY", "Which path a packet takes: one of mrd_spray_names(3) (default: adaptive)"},
+    {"CC", "Congestion control: one of mrd_cc_names(3) (default: nscc)"},
     {"MTU",
      "Payload bytes of a packet, a multiple of 64 from 256 to 16384 (default: what each path "
      "is found to take)"},
@@ -104,16 +104,27 @@ static uint32_t number(const char *name, uint32_t least, uint32_t most, uint32_t
     return otherwise;
 }
 
-/* One of `words`, which ends with NULL; NULL: none. */
-static const char *word(const char *name, const char *const *words, const char *expected)
+/* Writes `words`, which end with NULL, into `text`: "a, b, c". What does not fit is left out. */
+static void join(const char *const *words, char *text, size_t size)
+{
+    int length = snprintf(text, size, "%s", words[0]);
+
+    for (size_t i = 1; words[i] && (size_t)length < size; i++)
+        length += snprintf(text + length, size - (size_t)length, ", %s", words[i]);
+}
+
+/* One of `words`, which end with NULL; NULL: none. */
+static const char *word(const char *name, const char *const *words)
 {
     const char *text = value_of(name);
+    char expected[256];
 
-    for (; text && *words; words++)
-        if (!strcmp(text, *words))
-            return *words;
+    for (size_t i = 0; text && words[i]; i++)
+        if (!strcmp(text, words[i]))
+            return words[i];
+    join(words, expected, sizeof(expected));
     if (text)
-        MRD_OFI_WARN(CORE, "FI_MRD_%s=%s: expected %s\n", name, text, expected);
+        MRD_OFI_WARN(CORE, "FI_MRD_%s=%s: expected one of %s\n", name, text, expected);
     return NULL;
 }
 
@@ -172,12 +183,9 @@ static uint32_t parse_drop(void)
 
 void mrd_ofi_params_parse(struct mrd_ofi_params *p)
 {
-    static const char *const sprays[] = {"adaptive", "single", "rr", "random", "reps", NULL};
-    static const char *const ccs[] = {"nscc", "dctcp", "swift", "none", NULL};
-
     *p = (struct mrd_ofi_params){.device = copy_of("DEVICE"), .interface = copy_of("IFACE")};
-    p->spray = word("SPRAY", sprays, "adaptive, single, rr, random or reps");
-    p->cc = word("CC", ccs, "nscc, dctcp, swift or none");
+    p->spray = word("SPRAY", mrd_spray_names());
+    p->cc = word("CC", mrd_cc_names());
     p->paths = number("PATHS", 1, PATHS_MAX, 1, 0);
     p->mtu = number("MTU", MTU_MIN, MTU_MAX, PAYLOAD_STEP, 0);
     p->peer_timeout_ns = number("PEER_TIMEOUT", 1, TIMEOUT_MS_MAX, 1, 0) * MSEC_NS;
