@@ -481,6 +481,33 @@ bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
     return true;
 }
 
+bool mrd_wire_get_parts(const uint8_t *buf, const struct mrd_wire_head *head,
+                        struct mrd_wire_part *part, unsigned *num)
+{
+    *num = 0;
+    for (uint32_t at = head->parts_at; at < head->head_len; (*num)++) {
+        if (*num == MRD_PARTS_MAX || !mrd_wire_get_part(buf, &at, head->head_len, &part[*num]))
+            return false;
+    }
+    return true;
+}
+
+bool mrd_wire_parts_agree(const struct mrd_wire_part *part, unsigned num, uint32_t payload_len)
+{
+    uint32_t bytes = 0, segments = 0, aborts = 0;
+
+    for (const struct mrd_wire_part *end = part + num; part < end; part++) {
+        bytes += part->len;
+        aborts += part->op == MRD_OP_ABORT;
+        segments += part->flags & MRD_PART_MULTI && part->op != MRD_OP_ABORT;
+        /* A request has no payload, is never cut, and takes no receive. */
+        if (mrd_wire_is_request(part->op) &&
+            (part->len || part->flags & (MRD_PART_MULTI | MRD_PART_IMM)))
+            return false;
+    }
+    return bytes == payload_len && (!segments || num == 1) && (!aborts || aborts == num);
+}
+
 void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i,
                                 struct mrd_wire_refusal_entry *entry)
 {

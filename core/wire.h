@@ -251,6 +251,14 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
 /* Decodes the part at offset *at of the header and moves *at behind it. false: malformed. */
 bool mrd_wire_get_part(const uint8_t *buf, uint32_t *at, uint32_t head_len,
                        struct mrd_wire_part *part);
+/* Decodes all parts, up to MRD_PARTS_MAX. false: malformed, or more. */
+bool mrd_wire_get_parts(const uint8_t *buf, const struct mrd_wire_head *head,
+                        struct mrd_wire_part *part, unsigned *num);
+/*
+ * Do the lengths of a packet's parts add up to its payload? Is a segment alone in its packet, are
+ * ABORTs among ABORTs only, and do requests carry, and take, nothing?
+ */
+bool mrd_wire_parts_agree(const struct mrd_wire_part *part, unsigned num, uint32_t payload_len);
 void mrd_wire_get_refusal_entry(const struct mrd_wire_part *part, unsigned i,
                                 struct mrd_wire_refusal_entry *entry);
 bool mrd_wire_get_ack(const uint8_t *buf, const struct mrd_wire_head *head,

@@ -123,7 +123,8 @@ uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *pa
                : MRD_REFUSE_ACCESS;
 }
 
-uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
+/* May a RESPONSE be placed? *request: what it answers; NULL: nobody waits for it. */
+static uint8_t check_answer(struct mrd_engine *e, struct mrd_peer *peer,
                             const struct mrd_wire_part *part, struct mrd_msg **request)
 {
     struct mrd_msg *msg = mrd_msg_find_request(e, peer, part->token);
@@ -139,20 +140,6 @@ uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
                              MRD_ACCESS_LOCAL_WRITE, &msg->memory_seen)
                ? MRD_RX_TAKEN
                : MRD_REFUSE_ACCESS;
-}
-
-/* The request that a RESPONSE answers. If it cannot be answered, it fails. */
-static uint8_t bind_answer(struct mrd_engine *e, struct mrd_peer *peer,
-                           const struct mrd_wire_part *part, struct mrd_bound *b)
-{
-    uint8_t code = mrd_rx_check_answer(e, peer, part, &b->request);
-
-    if (b->request && code)
-        mrd_msg_cancel(e, b->request,
-                       code == MRD_REFUSE_ACCESS ? MRD_WC_LOC_PROT_ERR : MRD_WC_REM_OP_ERR);
-    else if (b->request)
-        b->qp = b->request->qp;
-    return code;
 }
 
 /*
@@ -242,39 +229,108 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
     return MRD_RX_TAKEN;
 }
 
-uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
-                    struct mrd_bound *b, bool *old)
+/* ---------------------------------------------------------------------------- judge, then commit */
+
+/* Does the receive hold the message? Only a send's bytes go there. */
+static inline uint8_t check_recv(const struct mrd_engine *e, const struct mrd_qp_impl *qp,
+                                 struct mrd_recv *recv, const struct mrd_wire_part *part)
+{
+    if (part->op != MRD_OP_SEND)
+        return MRD_RX_TAKEN;
+    if (recv->length < part->total)
+        return MRD_REFUSE_TOO_LONG;
+    return mrd_rx_recv_valid(e, qp, recv) ? MRD_RX_TAKEN : MRD_REFUSE_OPERATION;
+}
+
+/*
+ * Is there a receive that holds the message, if up to `before` others are taken first? *recv: the
+ * last one that was looked at.
+ */
+static inline uint8_t check_receives(const struct mrd_engine *e, const struct mrd_qp_impl *qp,
+                                     const struct mrd_wire_part *part, uint32_t before,
+                                     struct mrd_recv **recv)
+{
+    const struct mrd_node *n = &qp->recvq->posted;
+    uint8_t code = MRD_RX_TAKEN;
+
+    if (mrd_qp_receives(qp) <= before)
+        return MRD_REFUSE_RNR;
+    for (uint32_t i = 0; i <= before && code == MRD_RX_TAKEN; i++) {
+        n = n->next;
+        *recv = mrd_container_of(n, struct mrd_recv, node);
+        code = check_recv(e, qp, *recv, part);
+    }
+    return code;
+}
+
+/* As mrd_rx_judge(). Each message passes mrd_rx_bind(): there it is inline. */
+__attribute__((always_inline)) static inline uint8_t judge(struct mrd_engine *e,
+                                                           struct mrd_peer *peer,
+                                                           const struct mrd_wire_part *part,
+                                                           uint32_t before, struct mrd_bound *b)
 {
     uint8_t code;
 
     memset(b, 0, sizeof(*b));
-    *old = false;
-    if (part->op == MRD_OP_RESPONSE)
-        return bind_answer(e, peer, part, b);
+    if (part->op == MRD_OP_RESPONSE) {
+        code = check_answer(e, peer, part, &b->request);
+        b->qp = b->request ? b->request->qp : NULL;
+        return code;
+    }
     b->qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
     code = mrd_rx_check_source(b->qp, peer, part->src_qpn);
-    if (code)
+    if (code || part->flags & MRD_PART_ORDERED)
         return code;
-    if (part->flags & MRD_PART_ORDERED) {
-        code = bind_ordered(e, peer, part, b, old);
-    } else {
-        code = mrd_rx_check_target(e, part, b->qp);
-        if (!code && mrd_wire_is_request(part->op) && !may_take_response(e, peer, false))
-            code = MRD_REFUSE_RESOURCES;
-        if (!code && mrd_wire_consumes(part) && !mrd_qp_receives(b->qp))
-            code = MRD_REFUSE_RNR;
-        if (!code && mrd_wire_consumes(part))
-            b->recv = mrd_rx_take_recv(e, b->qp);
-    }
-    if (code || *old || part->op != MRD_OP_SEND)
-        return code;
-    if (b->recv->length < part->total || !mrd_rx_recv_valid(e, b->qp, b->recv)) {
-        bool short_recv = b->recv->length < part->total;
-        struct mrd_wc wc = mrd_rx_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
+    code = mrd_rx_check_target(e, part, b->qp);
+    if (!code && mrd_wire_is_request(part->op) && !may_take_response(e, peer, false))
+        code = MRD_REFUSE_RESOURCES;
+    if (!code && mrd_wire_consumes(part))
+        code = check_receives(e, b->qp, part, before, &b->recv);
+    return code;
+}
 
-        wc.status = short_recv ? MRD_WC_LOC_LEN_ERR : MRD_WC_LOC_PROT_ERR;
-        mrd_rx_end_message(e, b, &wc);
-        return short_recv ? MRD_REFUSE_TOO_LONG : MRD_REFUSE_OPERATION;
+uint8_t mrd_rx_judge(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                     uint32_t before, struct mrd_bound *b)
+{
+    return judge(e, peer, part, before, b);
+}
+
+/* A request that its response cannot answer fails. */
+static void fail_request(struct mrd_engine *e, struct mrd_msg *request, uint8_t code)
+{
+    mrd_msg_cancel(e, request, code == MRD_REFUSE_ACCESS ? MRD_WC_LOC_PROT_ERR : MRD_WC_REM_OP_ERR);
+}
+
+/* A receive that does not hold its message is taken all the same, and completes in error. */
+static void fail_recv(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                      uint8_t code, struct mrd_bound *b)
+{
+    struct mrd_wc wc = mrd_rx_wc(peer, part->op, part->flags, 0, part->imm, part->src_qpn);
+
+    wc.status = code == MRD_REFUSE_TOO_LONG ? MRD_WC_LOC_LEN_ERR : MRD_WC_LOC_PROT_ERR;
+    mrd_rx_end_message(e, b, &wc);
+}
+
+uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                    struct mrd_bound *b, bool *old)
+{
+    uint8_t code = judge(e, peer, part, 0, b);
+
+    *old = false;
+    if (part->op == MRD_OP_RESPONSE) {
+        if (code && b->request)
+            fail_request(e, b->request, code);
+        return code;
     }
-    return MRD_RX_TAKEN;
+    if (!code && part->flags & MRD_PART_ORDERED) {
+        code = bind_ordered(e, peer, part, b, old);
+        if (code || *old)
+            return code;
+        code = check_recv(e, b->qp, b->recv, part);
+    } else if (b->recv) {
+        mrd_rx_take_recv(e, b->qp);
+    }
+    if (code && b->recv)
+        fail_recv(e, peer, part, code, b);
+    return code;
 }

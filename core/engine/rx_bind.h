@@ -14,12 +14,17 @@ uint8_t mrd_rx_check_source(const struct mrd_qp_impl *qp, const struct mrd_peer 
 /* May the message reach the queue pair and, if it is a write, its memory? */
 uint8_t mrd_rx_check_target(struct mrd_engine *e, const struct mrd_wire_part *part,
                             struct mrd_qp_impl *qp);
-/* May a RESPONSE be placed? *request: what it answers; NULL: nobody waits for it. */
-uint8_t mrd_rx_check_answer(struct mrd_engine *e, struct mrd_peer *peer,
-                            const struct mrd_wire_part *part, struct mrd_msg **request);
 /*
- * Whom a new message is for, with a receive if it takes one. *old: it came before, and is to
- * be dropped.
+ * What becomes of a new message: MRD_RX_TAKEN, or why it is refused. Nothing is changed. Up to
+ * `before` receives may go to parts before it. `b` has the queue pair, the receive and the request
+ * that were found. Of an ordered part only the source is judged: its flow decides the rest.
+ */
+uint8_t mrd_rx_judge(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                     uint32_t before, struct mrd_bound *b);
+/*
+ * Judges a new message, and commits it: it has its receive, if it takes one, and its place in its
+ * flow. What a refusal ends, a request or a receive, fails. *old: it came before, and is to be
+ * dropped.
  */
 uint8_t mrd_rx_bind(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                     struct mrd_bound *b, bool *old);

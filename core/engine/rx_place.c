@@ -212,19 +212,21 @@ uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t o
     return in_entry < end - offset ? in_entry : end - offset;
 }
 
+/* Has the segment bytes, and do they lie within its message? */
+static bool is_within(const struct mrd_wire_part *part)
+{
+    return part->len && part->offset <= part->total && part->len <= part->total - part->offset;
+}
+
 uint32_t mrd_rx_place_new(struct mrd_engine *e, struct mrd_peer *peer,
                           const struct mrd_wire_part *part, uint8_t **place)
 {
     const struct mrd_slots *slots = &peer->rx->slots;
-    struct mrd_qp_impl *qp;
+    struct mrd_bound b;
 
-    if (part->op != MRD_OP_WRITE || part->flags & MRD_PART_ORDERED || part->offset >= part->total ||
-        part->len > part->total - part->offset || !mrd_pool_share(slots->pool, slots->num_open))
-        return 0;
-    qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
-    if (mrd_rx_check_source(qp, peer, part->src_qpn) != MRD_RX_TAKEN ||
-        mrd_rx_check_target(e, part, qp) != MRD_RX_TAKEN ||
-        (mrd_wire_consumes(part) && !mrd_qp_receives(qp)))
+    if (part->op != MRD_OP_WRITE || part->flags & MRD_PART_ORDERED || !is_within(part) ||
+        !mrd_pool_share(slots->pool, slots->num_open) ||
+        mrd_rx_judge(e, peer, part, 0, &b) != MRD_RX_TAKEN)
         return 0;
     *place = (uint8_t *)(uintptr_t)(part->addr + part->offset);
     return part->total - part->offset;
@@ -240,7 +242,7 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
 
     if (verdict == MRD_SLOT_DROP)
         return MRD_RX_TAKEN;
-    if (part->offset > part->total || part->len > part->total - part->offset || !part->len)
+    if (!is_within(part))
         return MRD_REFUSE_INVALID;
     if (verdict == MRD_SLOT_BEGIN) {
         code = begin_slot(e, peer, part, &slot);
@@ -406,23 +408,6 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     count_refusal(e, code);
 }
 
-/* Does each of the next `num` receives of the queue pair hold a message of this length? */
-static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uint32_t num,
-                         uint32_t length)
-{
-    struct mrd_node *n = qp->recvq->posted.next;
-
-    if (mrd_qp_receives(qp) < num)
-        return false;
-    for (; num--; n = n->next) {
-        struct mrd_recv *recv = mrd_container_of(n, struct mrd_recv, node);
-
-        if (recv->length < length || !mrd_rx_recv_valid(e, qp, recv))
-            return false;
-    }
-    return true;
-}
-
 /*
  * Will the part be taken for sure? `index` parts before it may take receives, too. An ordered one
  * counts as doubtful.
@@ -430,9 +415,9 @@ static bool has_receives(const struct mrd_engine *e, struct mrd_qp_impl *qp, uin
 static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_part *part,
                      uint32_t index)
 {
-    struct mrd_msg *request;
     struct mrd_qp_impl *qp;
     struct mrd_slot *slot;
+    struct mrd_bound b;
 
     if (part->op == MRD_OP_ABORT && part->flags & MRD_PART_ORDERED) {
         qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
@@ -451,54 +436,11 @@ static bool is_taken(struct mrd_engine *e, struct mrd_peer *peer, const struct m
         case MRD_SLOT_BEGIN:
             break;
         }
-        if (!part->len || part->offset > part->total || part->len > part->total - part->offset ||
-            !mrd_pool_share(peer->rx->slots.pool, peer->rx->slots.num_open))
+        if (!is_within(part) || !mrd_pool_share(peer->rx->slots.pool, peer->rx->slots.num_open))
             return false;
     }
-    if (part->op == MRD_OP_RESPONSE)
-        return mrd_rx_check_answer(e, peer, part, &request) == MRD_RX_TAKEN;
-    qp = mrd_qp_find(&e->objects.qps, part->dst_qpn);
-    if (mrd_rx_check_source(qp, peer, part->src_qpn) || part->flags & MRD_PART_ORDERED ||
-        mrd_rx_check_target(e, part, qp))
-        return false;
-    return !mrd_wire_consumes(part) ||
-           has_receives(e, qp, index + 1, part->op == MRD_OP_SEND ? part->total : 0);
-}
-
-/* Decode all parts into in->part, unless that was done. false: malformed. */
-static bool get_parts(struct mrd_rx_in *in)
-{
-    uint32_t at = in->head.parts_at;
-
-    if (in->num_parts)
-        return true;
-    while (at < in->head.head_len) {
-        if (in->num_parts == MRD_PARTS_MAX ||
-            !mrd_wire_get_part(in->packet->data, &at, in->head.head_len, &in->part[in->num_parts]))
-            return false;
-        in->num_parts++;
-    }
-    return true;
-}
-
-/* Do the lengths add up? Is a segment alone in its packet, and is an ABORT among ABORTs only? */
-static bool is_well_formed(const struct mrd_rx_in *in)
-{
-    uint32_t bytes = 0, segments = 0, aborts = 0;
-
-    for (unsigned i = 0; i < in->num_parts; i++) {
-        const struct mrd_wire_part *part = &in->part[i];
-
-        bytes += part->len;
-        aborts += part->op == MRD_OP_ABORT;
-        segments += part->flags & MRD_PART_MULTI && part->op != MRD_OP_ABORT;
-        /* A request has no payload, is never cut, and takes no receive. */
-        if (mrd_wire_is_request(part->op) &&
-            (part->len || part->flags & (MRD_PART_MULTI | MRD_PART_IMM)))
-            return false;
-    }
-    return bytes == in->payload_len && (!segments || in->num_parts == 1) &&
-           (!aborts || aborts == in->num_parts);
+    return !(part->flags & MRD_PART_ORDERED) &&
+           mrd_rx_judge(e, peer, part, index, &b) == MRD_RX_TAKEN;
 }
 
 /* Does an earlier part of the packet answer the same request? */
@@ -578,7 +520,9 @@ enum mrd_place_verdict mrd_rx_place(struct mrd_engine *e, struct mrd_peer *peer,
 
     *refusal = NULL;
     *end = MRD_PLACE_END_NONE;
-    if (!get_parts(in) || !is_well_formed(in))
+    if ((!in->num_parts &&
+         !mrd_wire_get_parts(in->packet->data, &in->head, in->part, &in->num_parts)) ||
+        !mrd_wire_parts_agree(in->part, in->num_parts, in->payload_len))
         return MRD_PLACE_MALFORMED;
     if (is_guess(e, peer, in))
         return MRD_PLACE_GUESS;
