@@ -8,15 +8,10 @@
 #ifndef MRD_TESTS_UNIT_CC_FIXTURE_H
 #define MRD_TESTS_UNIT_CC_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/cc.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum { PACKET = 4160, BASE_NS = 8000, CAP = 512 << 10, START = 64 << 10 };
@@ -41,7 +36,8 @@ static const struct mrd_cc_config sockets = {
 };
 static const struct mrd_cc_config far_fabric = {.link_bps = LINK_BPS, .base_rtt_ns = BASE_NS};
 
-struct cc_fixture {
+FIXTURE(cc_fixture)
+{
     struct mrd_cc cc;
     struct mrd_cc_ack ack; /* what the next ack says */
 };
@@ -93,20 +89,14 @@ static inline void leave_slow_start(struct cc_fixture *f, double window_packets)
     f->cc.cwnd_bytes = window_packets * PACKET;
 }
 
-static inline int setup(void **state)
+FIXTURE_SETUP(cc_fixture)
 {
-    static struct cc_fixture fixture;
-
     unit_alloc_init(&cc_alloc);
-    *state = &fixture;
-    return 0;
 }
 
-/* Tells, but does not fail: cmocka does not count what fails in the teardown of a group. */
-static inline int teardown(void **state)
+FIXTURE_TEARDOWN(cc_fixture)
 {
-    end(*state);
-    return 0;
+    end(self);
 }
 
 #endif

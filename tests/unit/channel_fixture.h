@@ -6,14 +6,6 @@
 #ifndef MRD_UNIT_CHANNEL_FIXTURE_H
 #define MRD_UNIT_CHANNEL_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -28,6 +20,7 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 #include "transport/channel.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -57,8 +50,11 @@ struct end {
     uint8_t memory[QUEUES * DEPTH * BYTES];
 };
 
-struct fixture {
+FIXTURE(channels)
+{
     struct end a, b;
+    enum mrd_progress progress; /* of b */
+    unsigned flags;             /* of the channels, enum mrd_comp_channel_flags */
     atomic_bool over;
 };
 
@@ -116,35 +112,20 @@ static inline void close_end(struct end *e)
     assert_int_equal(mrd_close_device(e->context), 0);
 }
 
-/* `flags`: of the channels, enum mrd_comp_channel_flags. */
-static inline int setup_with(void **state, enum mrd_progress progress, unsigned flags)
+FIXTURE_SETUP(channels)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    assert_non_null(f);
-    open_end(&f->a, MRD_PROGRESS_THREAD, flags);
-    open_end(&f->b, progress, flags);
-    meet(&f->a, &f->b);
-    meet(&f->b, &f->a);
-    *state = f;
+    open_end(&self->a, MRD_PROGRESS_THREAD, self->flags);
+    open_end(&self->b, self->progress, self->flags);
+    meet(&self->a, &self->b);
+    meet(&self->b, &self->a);
     alarm(PATIENCE_S);
-    return 0;
 }
 
-static inline int setup(void **state)
+FIXTURE_TEARDOWN(channels)
 {
-    return setup_with(state, MRD_PROGRESS_THREAD, 0);
-}
-
-static inline int teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    close_end(&f->a);
-    close_end(&f->b);
-    free(f);
+    close_end(&self->a);
+    close_end(&self->b);
     alarm(0);
-    return 0;
 }
 
 static inline void post_receive(struct end *e, unsigned queue, uint64_t slot)
@@ -201,7 +182,7 @@ struct long_write {
     struct mrd_send_wr wr;
 };
 
-static inline void long_write_begin(struct fixture *f, struct long_write *w,
+static inline void long_write_begin(struct channels *f, struct long_write *w,
                                     enum mrd_wr_opcode opcode, uint32_t bytes)
 {
     w->from = calloc(1, bytes);
@@ -311,7 +292,7 @@ static inline void *echo(void *arg)
 }
 
 /* All queues of both ends at once; of each pair of them one message is under way. */
-static inline void play(struct fixture *f, struct sleeper *sleepers)
+static inline void play(struct channels *f, struct sleeper *sleepers)
 {
     for (unsigned i = 0; i < 2 * QUEUES; i++) {
         bool asks = i < QUEUES;

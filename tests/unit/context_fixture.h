@@ -7,14 +7,8 @@
 #ifndef MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
 #define MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 static inline struct mrd_context *open_local(const struct mrd_context_attr *attr)
 {

@@ -3,16 +3,11 @@
 #ifndef MRD_UNIT_DOCTOR_FIXTURE_H
 #define MRD_UNIT_DOCTOR_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/perf/doctor_advice.h"
 #include "tools/perf/doctor_probe.h"
 #include "tools/perf/json.h"
@@ -87,6 +82,12 @@ static inline struct json_object *facts_of(const char *name, const char *end)
     return facts;
 }
 
+static inline void forget_report(void)
+{
+    json_object_put(report);
+    report = NULL;
+}
+
 /* A report before anything is judged: `there` and `back` fare so, NULL: well. */
 static inline void examine(const struct ill *there, const struct ill *back)
 {
@@ -97,6 +98,7 @@ static inline void examine(const struct ill *there, const struct ill *back)
     back = back ? back : &well;
     json_object_put(report);
     report = json_object_new_object();
+    kit_after_test(forget_report);
     for (int i = 0; i < PERF_PROBE_PORTS; i++)
         json_object_array_add(ports, json_object_new_int(FIRST_PORT + i));
     json_object_object_add(report, "probe_ports", ports);
@@ -154,14 +156,6 @@ static inline void says(const char *name, const char *words)
     if (!strstr(perf_json_get_string(one, "text"), words) &&
         !strstr(perf_json_get_string(one, "advice"), words))
         fail_msg("%s does not say '%s': %s", name, words, json_object_to_json_string(one));
-}
-
-static inline int forget_report(void **state)
-{
-    (void)state;
-    json_object_put(report);
-    report = NULL;
-    return 0;
 }
 
 #endif

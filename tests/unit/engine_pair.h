@@ -9,16 +9,11 @@
 #ifndef MRD_UNIT_ENGINE_PAIR_H
 #define MRD_UNIT_ENGINE_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/engine/answer.h"
 #include "core/engine/state.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum {

@@ -10,18 +10,13 @@
 #ifndef EXP_CLI_H
 #define EXP_CLI_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "tests/kit/kit.h"
 #include "tools/sim/options.h"
 
 enum { EXP_WORDS_MAX = 48, EXP_LINE_BYTES = 512 };

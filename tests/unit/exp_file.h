@@ -2,26 +2,20 @@
 /*
  * A file that a test writes, and what its reader says of it.
  *
- * exp_file_setup() and exp_file_teardown() are of the group: they make exp_path and remove it. In
- * between exp_file_put(), the reader with mrd_last_error() for its sentence, and
- * exp_file_assert_refused().
+ * exp_path is there during all tests: exp_file_put(), the reader with mrd_last_error() for its
+ * sentence, and exp_file_assert_refused().
  */
 #ifndef EXP_FILE_H
 #define EXP_FILE_H
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 static char exp_path[] = "/tmp/mrd_test_exp_XXXXXX";
 
@@ -32,17 +26,15 @@ struct exp_file_refusal {
     const char *sentence;
 };
 
-static inline int exp_file_setup(void **state)
+int kit_before_all(void)
 {
     int fd = mkstemp(exp_path);
 
-    (void)state;
-    return fd < 0 ? -1 : close(fd);
+    return fd < 0 ? EXIT_FAILURE : close(fd);
 }
 
-static inline int exp_file_teardown(void **state)
+int kit_after_all(void)
 {
-    (void)state;
     return unlink(exp_path);
 }
 

@@ -7,15 +7,10 @@
 #ifndef MRD_TESTS_UNIT_LOSS_FIXTURE_H
 #define MRD_TESTS_UNIT_LOSS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/loss.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum { TRACKER = 256, PATHS = 4, PATH_A = 0, PATH_B = 1, RTT = 10000, LOST_MAX = 64 };

@@ -8,23 +8,19 @@
 #ifndef MRD_TESTS_UNIT_PATH_FIXTURE_H
 #define MRD_TESTS_UNIT_PATH_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/path.h"
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum { PATHS = 64, BASE_NS = 10000 };
 
 #define SEC_NS UINT64_C(1000000000)
 
-struct path_fixture {
+FIXTURE(path_fixture)
+{
     struct mrd_path path[PATHS];
     struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
@@ -78,18 +74,13 @@ static inline unsigned fail_until_dead(struct path_fixture *f, uint32_t index, u
     return lost;
 }
 
-static inline int setup(void **state)
+FIXTURE_SETUP(path_fixture)
 {
-    static struct path_fixture fixture;
-
-    *state = &fixture;
-    return 0;
 }
 
-static inline int teardown(void **state)
+FIXTURE_TEARDOWN(path_fixture)
 {
-    end(*state);
-    return 0;
+    end(self);
 }
 
 #endif

@@ -3,15 +3,10 @@
 #ifndef MRD_UNIT_PERF_CLI_H
 #define MRD_UNIT_PERF_CLI_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/perf/options.h"
 
 enum { WORDS_MAX = 32 };

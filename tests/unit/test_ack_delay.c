@@ -43,11 +43,10 @@ static void build(struct rcv_fixture *f)
 }
 
 /* Every path's last packet, not only the one that is echoed; once. */
-static void mrd_rcv_build__tells_a_delay_of_each_path_once(void **state)
+TEST(mrd_rcv_build__tells_a_delay_of_each_path_once)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f);
     came(&f, 3, 1000, 1100, true);
     came(&f, 5, 1000, 1250, true);
@@ -68,11 +67,10 @@ static void mrd_rcv_build__tells_a_delay_of_each_path_once(void **state)
 }
 
 /* A late or replayed copy counts as received, and would tell a delay that nobody had. */
-static void mrd_rcv_build__duplicates_have_no_delay(void **state)
+TEST(mrd_rcv_build__duplicates_have_no_delay)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f);
     came(&f, 3, 1000, 1100, true);
     came(&f, 3, 1000, 9000, false);
@@ -88,12 +86,11 @@ static void mrd_rcv_build__duplicates_have_no_delay(void **state)
 }
 
 /* Counts wait for an ACK packet while acks ride, for as long as that may be; a delay does not. */
-static void mrd_rcv_build__no_delay_from_before_a_ridden_ack(void **state)
+TEST(mrd_rcv_build__no_delay_from_before_a_ridden_ack)
 {
     struct mrd_wire_head head = {0};
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f);
     came(&f, 3, 1000, 1100, true);
     mrd_rcv_ride(&f.r, &head, TRACKER, 0);
@@ -107,11 +104,10 @@ static void mrd_rcv_build__no_delay_from_before_a_ridden_ack(void **state)
 }
 
 /* A fresh entropy value takes the place: the old one's delay is not its own. */
-static void mrd_rcv_build__fresh_path_has_no_delay_yet(void **state)
+TEST(mrd_rcv_build__fresh_path_has_no_delay_yet)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f);
     came(&f, 3, 1000, 1100, true);
     came(&f, 3 + MRD_PATHS_MAX, 1000, 1200, false);
@@ -123,7 +119,7 @@ static void mrd_rcv_build__fresh_path_has_no_delay_yet(void **state)
 }
 
 /* The low half of the difference, whatever the clocks say; 0 has a meaning of its own. */
-static void mrd_rcv_build__delay_is_the_low_half_and_never_0(void **state)
+TEST(mrd_rcv_build__delay_is_the_low_half_and_never_0)
 {
     static const struct {
         uint32_t stamp, rx_stamp;
@@ -134,7 +130,6 @@ static void mrd_rcv_build__delay_is_the_low_half_and_never_0(void **state)
         {UINT32_MAX, 9, 10}, {9, UINT32_MAX, 0xfff6}, {0x80000000, 0x7fff8000, 0x8000},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct rcv_fixture f;
 
@@ -235,7 +230,7 @@ static void taker_end(struct taker *t)
  * Both halves may wrap: what counts is the signed difference of 16 bits to the packet that is
  * echoed in full.
  */
-static void mrd_engine_rx__delay_of_another_path(void **state)
+TEST(mrd_engine_rx__delay_of_another_path)
 {
     static const struct {
         uint32_t echoed;
@@ -247,7 +242,6 @@ static void mrd_engine_rx__delay_of_another_path(void **state)
         {0x10000, 1, 1},        {0x20001, 0x8000, 0x7fff}, {0x20000, 0x8000, -0x8000},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct taker *t = taker_begin();
         const struct mrd_path_load *path = t->tx->paths.load;
@@ -262,7 +256,7 @@ static void mrd_engine_rx__delay_of_another_path(void **state)
 }
 
 /* Nothing told, nothing to compare with, or another path than the one in that place now. */
-static void mrd_engine_rx__no_delay_of_another_path(void **state)
+TEST(mrd_engine_rx__no_delay_of_another_path)
 {
     static const struct {
         uint8_t flags;
@@ -270,7 +264,6 @@ static void mrd_engine_rx__no_delay_of_another_path(void **state)
     } table[] = {
         {MRD_ACK_ECHO, OTHER_PATH, 0}, {0, OTHER_PATH, 225}, {MRD_ACK_ECHO, OTHER_PATH + 8, 225}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct taker *t = taker_begin();
 
@@ -281,12 +274,11 @@ static void mrd_engine_rx__no_delay_of_another_path(void **state)
 }
 
 /* The echoed packet's own entry is no second sample. */
-static void mrd_engine_rx__delay_of_the_echoed_path_counts_once(void **state)
+TEST(mrd_engine_rx__delay_of_the_echoed_path_counts_once)
 {
     struct taker *t = taker_begin();
     float avg_ns;
 
-    (void)state;
     ack(t, MRD_ACK_ECHO, 125, OTHER_PATH, 0);
     avg_ns = t->tx->paths.q_avg_ns;
     ack(t, MRD_ACK_ECHO, 225, OTHER_PATH, 0);
@@ -297,11 +289,10 @@ static void mrd_engine_rx__delay_of_the_echoed_path_counts_once(void **state)
 }
 
 /* Where round trips are long, paths may be further apart than 16 bits tell. */
-static void mrd_engine_rx__no_delay_of_another_path_on_long_ways(void **state)
+TEST(mrd_engine_rx__no_delay_of_another_path_on_long_ways)
 {
     struct taker *t = taker_begin();
 
-    (void)state;
     t->tx->loss.srtt_ns = 400 * MRD_USEC;
     ack(t, MRD_ACK_ECHO, 125, OTHER_PATH, 225);
     assert_true(has_delay(t->tx, ECHO_PATH));
@@ -313,12 +304,11 @@ static void mrd_engine_rx__no_delay_of_another_path_on_long_ways(void **state)
 }
 
 /* Two engines: each path that a message took has a delay when it is acked, not one of four. */
-static void mrd_engine_rx__all_paths_of_a_message_have_a_delay(void **state)
+TEST(mrd_engine_rx__all_paths_of_a_message_have_a_delay)
 {
     struct pair *p = &taker.pair;
     struct mrd_tx_half *tx;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
     pair_settle(p, p->now + MRD_SEC);
@@ -327,22 +317,4 @@ static void mrd_engine_rx__all_paths_of_a_message_have_a_delay(void **state)
         assert_true(has_delay(tx, i) == (tx->paths.path[i].packets > 0));
     assert_true(tx->paths.num == 8 && tx->paths.path[0].packets == 1);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rcv_build__tells_a_delay_of_each_path_once),
-        cmocka_unit_test(mrd_rcv_build__duplicates_have_no_delay),
-        cmocka_unit_test(mrd_rcv_build__no_delay_from_before_a_ridden_ack),
-        cmocka_unit_test(mrd_rcv_build__fresh_path_has_no_delay_yet),
-        cmocka_unit_test(mrd_rcv_build__delay_is_the_low_half_and_never_0),
-        cmocka_unit_test(mrd_engine_rx__delay_of_another_path),
-        cmocka_unit_test(mrd_engine_rx__no_delay_of_another_path),
-        cmocka_unit_test(mrd_engine_rx__delay_of_the_echoed_path_counts_once),
-        cmocka_unit_test(mrd_engine_rx__no_delay_of_another_path_on_long_ways),
-        cmocka_unit_test(mrd_engine_rx__all_paths_of_a_message_have_a_delay),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

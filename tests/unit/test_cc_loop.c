@@ -3,13 +3,7 @@
  * Congestion control in a closed loop: stable, full, fair, and not driven to nothing by loss,
  * incast or jitter.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/cc_model.h"
 #include "tests/unit/unit_alloc.h"
 
@@ -36,6 +30,20 @@ static const struct model_options link_ecn = {.rate_bps = 100e9,
                                               .ecn_max_bytes = 0.8 * BDP_BYTES,
                                               .ack_every = 4,
                                               .seed = 1};
+
+FIXTURE(model_run)
+{
+    struct model model;
+};
+
+FIXTURE_SETUP(model_run)
+{
+    unit_alloc_init(&alloc);
+}
+
+FIXTURE_TEARDOWN(model_run)
+{
+}
 
 static struct model_options without_ecn(void)
 {
@@ -76,10 +84,10 @@ static double share_lost(const struct model *m)
     return (double)lost / (double)sent;
 }
 
-static void model_single_flow__fills_link(void **state)
+TEST_F(model_run, model_single_flow__fills_link)
 {
     static const char *const names[] = {"nscc", "dctcp", "swift"};
-    struct model *m = *state;
+    struct model *m = &self->model;
     struct model_options no_ecn = without_ecn();
 
     for (int k = 0; k < 3; k++) {
@@ -90,10 +98,10 @@ static void model_single_flow__fills_link(void **state)
     }
 }
 
-static void model_random_loss__fills_link(void **state)
+TEST_F(model_run, model_random_loss__fills_link)
 {
     static const uint32_t ppms[] = {1000, 10000, 50000};
-    struct model *m = *state;
+    struct model *m = &self->model;
 
     for (int k = 0; k < 3; k++) {
         struct model_options o = link_ecn;
@@ -105,10 +113,10 @@ static void model_random_loss__fills_link(void **state)
 }
 
 /* The second begins when the first has the link. */
-static void model_two_flows__share_fairly(void **state)
+TEST_F(model_run, model_two_flows__share_fairly)
 {
     static const char *const names[] = {"nscc", "dctcp", "swift"};
-    struct model *m = *state;
+    struct model *m = &self->model;
 
     for (int k = 0; k < 3; k++) {
         for (uint64_t seed = 1; seed <= 3; seed++) {
@@ -124,11 +132,11 @@ static void model_two_flows__share_fairly(void **state)
 }
 
 /* Many to one, with marks and without: the link stays full and the queue stops overflowing. */
-static void model_incast__does_not_collapse(void **state)
+TEST_F(model_run, model_incast__does_not_collapse)
 {
     static const char *const names[] = {"nscc", "nscc", "swift", "swift"};
     static const unsigned flows[] = {32, 64, 32, 64};
-    struct model *m = *state;
+    struct model *m = &self->model;
     struct model_options no_ecn = without_ecn();
 
     for (int k = 0; k < 4; k++) {
@@ -142,7 +150,7 @@ static void model_incast__does_not_collapse(void **state)
 }
 
 /* Sockets: the rate is not known, the RTT is mostly scheduling. */
-static void model_sockets__fill_link(void **state)
+TEST_F(model_run, model_sockets__fill_link)
 {
     static const struct {
         struct model_options o;
@@ -172,7 +180,7 @@ static void model_sockets__fill_link(void **state)
          0.55,
          START},
     };
-    struct model *m = *state;
+    struct model *m = &self->model;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct model_options o = table[i].o;
@@ -189,11 +197,11 @@ static void model_sockets__fill_link(void **state)
  * Of a window of 14 packets a twentieth is lost, by chance at times a quarter in an RTT, which is congestion: with some
  * seeds the window collapses. With about half of them it does not.
  */
-static void model_sockets__fill_link_that_loses(void **state)
+TEST_F(model_run, model_sockets__fill_link_that_loses)
 {
     struct model_options o = {
         .rate_bps = 30e9, .base_ns = 15000, .loss_ppm = 50000, .jitter_ns = 20000, .ack_every = 30};
-    struct model *m = *state;
+    struct model *m = &self->model;
     unsigned full = 0;
 
     for (o.seed = 1; o.seed <= 24; o.seed++)
@@ -205,35 +213,11 @@ static void model_sockets__fill_link_that_loses(void **state)
  * Nor do they bury the queue: no more than the target of 2.25 times 50 us, and what the signal's
  * lateness adds.
  */
-static void model_sockets__bound_the_queue(void **state)
+TEST_F(model_run, model_sockets__bound_the_queue)
 {
-    struct model *m = *state;
+    struct model *m = &self->model;
     struct model_options o = {.rate_bps = 10e9, .base_ns = 30000, .ack_every = 30, .seed = 1};
 
     run(m, &o, "nscc", &sockets, 1, 0, 20 * MSEC_NS, 50 * MSEC_NS);
     assert_true(m->flow[0].srtt_ns < 300000); /* the cap alone would make it 420 us */
-}
-
-static int setup(void **state)
-{
-    static struct model model;
-
-    unit_alloc_init(&alloc);
-    *state = &model;
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_single_flow__fills_link),
-        cmocka_unit_test(model_random_loss__fills_link),
-        cmocka_unit_test(model_two_flows__share_fairly),
-        cmocka_unit_test(model_incast__does_not_collapse),
-        cmocka_unit_test(model_sockets__fill_link),
-        cmocka_unit_test(model_sockets__fill_link_that_loses),
-        cmocka_unit_test(model_sockets__bound_the_queue),
-    };
-
-    return cmocka_run_group_tests(tests, setup, NULL);
 }

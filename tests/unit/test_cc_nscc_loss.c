@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The nscc policy: what losses mean. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/cc_fixture.h"
 
 /*
  * Losses of a quarter of the window in an RTT: x 0.7; fewer: nothing, for loss on one path of many
  * is not congestion.
  */
-static void nscc_lost__quarter_of_window(void **state)
+TEST_F(cc_fixture, nscc_lost__quarter_of_window)
 {
     static const struct {
         double window;
@@ -21,52 +15,48 @@ static void nscc_lost__quarter_of_window(void **state)
         double expect;
     } table[] = {{40, 9, 40},    {40, 10, 28},  {40, 40, 28}, {4, 1, 2.8},
                  {0.5, 1, 0.35}, {0.1, 1, 0.1}, {8, 1, 8}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(f, "nscc", &fabric);
-        leave_slow_start(f, table[i].window);
-        lose(f, table[i].lost);
-        assert_near(packets(f), table[i].expect, 1e-9);
+        begin(self, "nscc", &fabric);
+        leave_slow_start(self, table[i].window);
+        lose(self, table[i].lost);
+        assert_near(packets(self), table[i].expect, 1e-9);
     }
 }
 
 /* The whole first flight lost: cut, but there is no RTT yet to pace less than a packet by. */
-static void nscc_lost__first_flight(void **state)
+TEST_F(cc_fixture, nscc_lost__first_flight)
 {
-    struct cc_fixture *f = *state;
-
     for (int k = 0; k < 2; k++) {
-        begin(f, k ? "dctcp" : "nscc", &(struct mrd_cc_config){0});
-        f->ack.srtt_ns = f->ack.rtt_min_ns = 0;
+        begin(self, k ? "dctcp" : "nscc", &(struct mrd_cc_config){0});
+        self->ack.srtt_ns = self->ack.rtt_min_ns = 0;
         for (int i = 0; i < 100; i++)
-            lose(f, 1);
-        assert_near(packets(f), 1, 1e-9);
+            lose(self, 1);
+        assert_near(packets(self), 1, 1e-9);
     }
 }
 
 /* A few losses while there is a queue cut where nothing marks; without a queue they do not. */
-static void nscc_ack__cuts_for_a_queue_s_losses(void **state)
+TEST_F(cc_fixture, nscc_ack__cuts_for_a_queue_s_losses)
 {
     static const struct {
         uint64_t queue_ns;
         bool marks, cut;
     } table[] = {{BASE_NS, false, true}, {0, false, false}, {BASE_NS, true, false}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(f, "nscc", &far_fabric);
-        leave_slow_start(f, 40);
-        f->cc.ce_seen = table[i].marks;
-        f->ack.limited = false;
-        f->ack.inflight_bytes = 0;
-        f->ack.queue_valid = true;
-        f->ack.queue_ns = table[i].queue_ns;
-        f->ack.rtt_ns = f->ack.srtt_ns = BASE_NS + table[i].queue_ns;
-        acks(f, 20, 0.5);
-        lose(f, 6);
-        acks(f, 1, 1);
-        assert_true(table[i].cut ? packets(f) < 39 : packets(f) >= 40);
+        begin(self, "nscc", &far_fabric);
+        leave_slow_start(self, 40);
+        self->cc.ce_seen = table[i].marks;
+        self->ack.limited = false;
+        self->ack.inflight_bytes = 0;
+        self->ack.queue_valid = true;
+        self->ack.queue_ns = table[i].queue_ns;
+        self->ack.rtt_ns = self->ack.srtt_ns = BASE_NS + table[i].queue_ns;
+        acks(self, 20, 0.5);
+        lose(self, 6);
+        acks(self, 1, 1);
+        assert_true(table[i].cut ? packets(self) < 39 : packets(self) >= 40);
     }
 }
 
@@ -112,16 +102,15 @@ static void lose_at_queue(struct cc_fixture *f, const struct mrd_cc_config *conf
 }
 
 /* The cut empties the queue: of W the part that is in it, of 10 to 35%. */
-static void nscc_ack__cuts_by_what_empties_the_queue(void **state)
+TEST_F(cc_fixture, nscc_ack__cuts_by_what_empties_the_queue)
 {
     static const struct {
         double queue, left; /* base RTTs; of the window */
     } table[] = {{0.3, 1 / 1.3}, {0.35, 1 / 1.35}, {0.4, 1 / 1.4}, {2, 0.65}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        lose_at_queue(f, &far_fabric, table[i].queue, 0);
-        assert_near(packets(f), 60 * table[i].left, 0.5);
+        lose_at_queue(self, &far_fabric, table[i].queue, 0);
+        assert_near(packets(self), 60 * table[i].left, 0.5);
     }
 }
 
@@ -129,7 +118,7 @@ static void nscc_ack__cuts_by_what_empties_the_queue(void **state)
  * Where the link's rate is unknown a delay is a queue's if it is more than 6 packets take at the measured rate, and
  * than 5 times what RTTs change by; at most 0.2 base RTTs, or 0.05 and 100 us, at least 0.05.
  */
-static void nscc_ack__queues_that_sockets_see(void **state)
+TEST_F(cc_fixture, nscc_ack__queues_that_sockets_see)
 {
     static const struct {
         uint64_t base_ns;
@@ -145,51 +134,49 @@ static void nscc_ack__queues_that_sockets_see(void **state)
         {100000, 0.04, 4000, 0, false},  {100000, 0.07, 4000, 0, true},
     };
     struct mrd_cc_config config = sockets;
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         unsigned sent = table[i].in_flight;
 
         config.base_rtt_ns = table[i].base_ns;
-        begin(f, "nscc", &config);
-        leave_slow_start(f, 120);
-        f->ack.limited = false;
-        f->ack.inflight_bytes = 0;
-        f->ack.rtt_min_ns = table[i].base_ns;
-        f->ack.queue_valid = true;
-        f->ack.acked_packets = f->ack.counted_packets = 1;
-        f->ack.acked_bytes = PACKET;
-        mrd_cc_examine(&f->cc);
+        begin(self, "nscc", &config);
+        leave_slow_start(self, 120);
+        self->ack.limited = false;
+        self->ack.inflight_bytes = 0;
+        self->ack.rtt_min_ns = table[i].base_ns;
+        self->ack.queue_valid = true;
+        self->ack.acked_packets = self->ack.counted_packets = 1;
+        self->ack.acked_bytes = PACKET;
+        mrd_cc_examine(&self->cc);
         for (unsigned k = 0; k < 20 * sent; k++) {
-            f->ack.queue_ns =
+            self->ack.queue_ns =
                 (uint64_t)(table[i].queue * (double)table[i].base_ns) + k % 2 * table[i].jump_ns;
-            f->ack.rtt_ns = table[i].base_ns + f->ack.queue_ns;
-            f->ack.srtt_ns = f->ack.rtt_ns - table[i].jump_ns / 2 * (k % 2);
-            acks(f, 1, 1.0 / sent);
+            self->ack.rtt_ns = table[i].base_ns + self->ack.queue_ns;
+            self->ack.srtt_ns = self->ack.rtt_ns - table[i].jump_ns / 2 * (k % 2);
+            acks(self, 1, 1.0 / sent);
             if (k == 18 * sent) {
                 for (unsigned n = 0; n < 2; n++)
-                    mrd_cc_lost(&f->cc, true);
-                lose(f, 2);
+                    mrd_cc_lost(&self->cc, true);
+                lose(self, 2);
             }
         }
-        assert_int_equal(f->cc.queue_losses.gentle != 0, table[i].cut);
-        end(f);
+        assert_int_equal(self->cc.queue_losses.gentle != 0, table[i].cut);
+        end(self);
     }
 }
 
 /* Of a flow that its own link bounds, not the window, the cut is of what is in flight. */
-static void nscc_ack__cuts_what_is_in_flight(void **state)
+TEST_F(cc_fixture, nscc_ack__cuts_what_is_in_flight)
 {
     static const struct {
         unsigned in_flight;
         double cut; /* packets */
     } table[] = {{60, 60}, {40, 40}, {20, 20}, {10, 10}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         for (unsigned limited = 0; limited < 2; limited++) {
-            lose_in_flight(f, &far_fabric, 0.4, 0, table[i].in_flight, limited);
-            assert_near(packets(f), (limited ? 60 : table[i].cut) / 1.4, 1);
+            lose_in_flight(self, &far_fabric, 0.4, 0, table[i].in_flight, limited);
+            assert_near(packets(self), (limited ? 60 : table[i].cut) / 1.4, 1);
         }
 }
 
@@ -197,7 +184,7 @@ static void nscc_ack__cuts_what_is_in_flight(void **state)
  * Of an application that sends little the cut leaves a share of the BDP, or where the rate is unknown the start
  * window; before anything is measured it is of the window.
  */
-static void nscc_ack__cuts_no_trickle(void **state)
+TEST_F(cc_fixture, nscc_ack__cuts_no_trickle)
 {
     static const double bdp = (double)BDP_BYTES / PACKET, start = (double)START / PACKET;
     static const struct {
@@ -207,42 +194,38 @@ static void nscc_ack__cuts_no_trickle(void **state)
     } table[] = {{&far_fabric, 1, bdp / 16}, {&far_fabric, 2, 2},   {&far_fabric, 0, 60},
                  {&sockets, 1, start},       {&sockets, 10, start}, {&sockets, 20, 20},
                  {&sockets, 0, 60},          {&sockets, 60, 60}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        lose_in_flight(f, table[i].config, 0.4, 0, table[i].in_flight, false);
-        assert_near(packets(f), table[i].cut / 1.4, 1);
-        end(f);
+        lose_in_flight(self, table[i].config, 0.4, 0, table[i].in_flight, false);
+        assert_near(packets(self), table[i].cut / 1.4, 1);
+        end(self);
     }
 }
 
 /* Where the link's rate is unknown packets leave faster than the window in an SRTT, for TCP's sake. */
-static void nscc_ack__pace_beside_tcp(void **state)
+TEST_F(cc_fixture, nscc_ack__pace_beside_tcp)
 {
     static const struct mrd_cc_config hosts = {.base_rtt_ns = 100000, .allocator = &cc_alloc.ops};
-    struct cc_fixture *f = *state;
 
     for (unsigned known = 0; known < 2; known++) {
         struct mrd_cc_config config = hosts;
 
         config.link_bps = known ? LINK_BPS : 0;
-        begin(f, "nscc", &config);
-        leave_slow_start(f, 60);
-        assert_near(f->cc.ops->pace(&f->cc), 0, 1e-9);
-        f->cc.queue_losses.gentle = 1;
-        assert_near(f->cc.ops->pace(&f->cc), known ? 1 : 1.25, 1e-9);
-        end(f);
+        begin(self, "nscc", &config);
+        leave_slow_start(self, 60);
+        assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
+        self->cc.queue_losses.gentle = 1;
+        assert_near(self->cc.ops->pace(&self->cc), known ? 1 : 1.25, 1e-9);
+        end(self);
     }
 }
 
 /* What was lost on paths without the queue does not cut. */
-static void nscc_ack__lost_beside_the_queue(void **state)
+TEST_F(cc_fixture, nscc_ack__lost_beside_the_queue)
 {
-    struct cc_fixture *f = *state;
-
     for (unsigned beside = 0; beside <= 4; beside++) {
-        lose_at_queue(f, &far_fabric, 0.5, beside);
-        assert_true(beside == 4 ? packets(f) >= 60 : packets(f) < 42);
+        lose_at_queue(self, &far_fabric, 0.5, beside);
+        assert_true(beside == 4 ? packets(self) >= 60 : packets(self) < 42);
     }
 }
 
@@ -250,116 +233,112 @@ static void nscc_ack__lost_beside_the_queue(void **state)
  * After such a cut the window grows by a packet an RTT of 200 us, in proportion to it, whatever the delay is.
  * After 64 RTTs without another one it grows ever faster.
  */
-static void nscc_ack__grows_gently_after_it(void **state)
+TEST_F(cc_fixture, nscc_ack__grows_gently_after_it)
 {
     static const uint64_t bases_ns[] = {12500, 50000, 70000};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(bases_ns) / sizeof(bases_ns[0]); i++) {
         struct mrd_cc_config config = {.link_bps = LINK_BPS, .base_rtt_ns = bases_ns[i]};
         double before, an_rtt = 4 * (double)bases_ns[i] / 200000;
 
-        lose_at_queue(f, &config, 3, 0); /* beyond the target */
-        f->ack.limited = true;
-        acks(f, 120, 3);
-        before = packets(f);
-        assert_near(f->cc.ops->pace(&f->cc), 1, 1e-9);
-        acks(f, 10 * (unsigned)before, 10);
-        assert_near(packets(f) - before, 10 * an_rtt, 1.5 * an_rtt);
-        f->ack.queue_ns = 0;
-        f->ack.rtt_ns = f->ack.srtt_ns = bases_ns[i];
-        acks(f, 6000, 120);
-        assert_near(f->cc.ops->pace(&f->cc), 0, 1e-9);
-        assert_true(packets(f) > 90);
-        end(f);
+        lose_at_queue(self, &config, 3, 0); /* beyond the target */
+        self->ack.limited = true;
+        acks(self, 120, 3);
+        before = packets(self);
+        assert_near(self->cc.ops->pace(&self->cc), 1, 1e-9);
+        acks(self, 10 * (unsigned)before, 10);
+        assert_near(packets(self) - before, 10 * an_rtt, 1.5 * an_rtt);
+        self->ack.queue_ns = 0;
+        self->ack.rtt_ns = self->ack.srtt_ns = bases_ns[i];
+        acks(self, 6000, 120);
+        assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
+        assert_true(packets(self) > 90);
+        end(self);
     }
 }
 
 /* RTTs that jump and are at times as short as the least: late hosts lose at random, and do not cut. */
-static void nscc_ack__jumping_rtts_are_no_queue(void **state)
+TEST_F(cc_fixture, nscc_ack__jumping_rtts_are_no_queue)
 {
     static const struct {
         uint64_t least_ns, jump_ns;
         bool cut;
     } table[] = {{BASE_NS, 6000, false}, {BASE_NS + 4000, 6000, true}, {BASE_NS + 4000, 200, true}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         static const struct mrd_cc_config config = {
             .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .allocator = &cc_alloc.ops};
 
-        begin(f, "nscc", &config);
-        leave_slow_start(f, 60);
-        f->ack.limited = false;
-        f->ack.inflight_bytes = 0;
-        f->ack.acked_packets = f->ack.counted_packets = 1;
-        f->ack.acked_bytes = PACKET;
+        begin(self, "nscc", &config);
+        leave_slow_start(self, 60);
+        self->ack.limited = false;
+        self->ack.inflight_bytes = 0;
+        self->ack.acked_packets = self->ack.counted_packets = 1;
+        self->ack.acked_bytes = PACKET;
         for (unsigned k = 0; k < 600; k++) {
-            f->ack.rtt_ns = table[i].least_ns + k % 2 * table[i].jump_ns;
-            f->ack.srtt_ns = table[i].least_ns + table[i].jump_ns / 2;
-            acks(f, 1, 1.0 / 60);
+            self->ack.rtt_ns = table[i].least_ns + k % 2 * table[i].jump_ns;
+            self->ack.srtt_ns = table[i].least_ns + table[i].jump_ns / 2;
+            acks(self, 1, 1.0 / 60);
             if (k % 120 == 0)
-                lose(f, 1);
+                lose(self, 1);
         }
-        assert_true(table[i].cut ? packets(f) < 56 : packets(f) >= 58);
+        assert_true(table[i].cut ? packets(self) < 56 : packets(self) >= 58);
     }
-    end(f);
+    end(self);
 }
 
 /*
  * Much is lost. The same jumps where a tenth of the link's rate comes through: a queue of a few packets there makes
  * them.
  */
-static void nscc_ack__jumps_of_a_short_queue(void **state)
+TEST_F(cc_fixture, nscc_ack__jumps_of_a_short_queue)
 {
     static const uint64_t base_ns = 100000, least_ns = 110000, jump_ns = 20000;
     static const struct mrd_cc_config config = {
         .link_bps = 10000000000, .base_rtt_ns = 100000, .allocator = &cc_alloc.ops};
-    struct cc_fixture *f = *state;
 
     for (int slow = 0; slow < 2; slow++) {
-        begin(f, "nscc", &config);
-        leave_slow_start(f, 12);
-        f->ack.limited = false;
-        f->ack.rtt_min_ns = base_ns;
-        f->ack.acked_packets = f->ack.counted_packets = 1;
-        f->ack.acked_bytes = slow ? PACKET / 3 : 3 * PACKET; /* 1 Gb/s or 10 */
+        begin(self, "nscc", &config);
+        leave_slow_start(self, 12);
+        self->ack.limited = false;
+        self->ack.rtt_min_ns = base_ns;
+        self->ack.acked_packets = self->ack.counted_packets = 1;
+        self->ack.acked_bytes = slow ? PACKET / 3 : 3 * PACKET; /* 1 Gb/s or 10 */
         for (unsigned k = 0; k < 600; k++) {
-            f->ack.rtt_ns = least_ns + k % 2 * jump_ns;
-            f->ack.srtt_ns = least_ns + jump_ns / 2;
-            acks(f, 1, 1.0 / 12);
+            self->ack.rtt_ns = least_ns + k % 2 * jump_ns;
+            self->ack.srtt_ns = least_ns + jump_ns / 2;
+            acks(self, 1, 1.0 / 12);
             if (k % 2 == 0)
-                lose(f, 1);
+                lose(self, 1);
         }
-        assert_int_equal(f->cc.queue_losses.gentle != 0, slow);
+        assert_int_equal(self->cc.queue_losses.gentle != 0, slow);
     }
-    end(f);
+    end(self);
 }
 
 /*
  * Half is lost, but there is no delay: the least RTT contains the queue. With little of the link's rate that is
  * a queue of many; with more of it, or if the application holds back, losses are random.
  */
-static void nscc_ack__much_loss_at_a_trickle(void **state)
+TEST_F(cc_fixture, nscc_ack__much_loss_at_a_trickle)
 {
     static const struct {
         uint32_t acked; /* packets an RTT; the BDP is 24 */
         bool limited, cut;
     } table[] = {{1, true, true}, {6, true, false}, {1, false, false}};
-    struct cc_fixture *f = *state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(f, "nscc", &far_fabric);
-        leave_slow_start(f, 8);
-        f->ack.limited = table[i].limited;
-        f->ack.inflight_bytes = 0;
-        f->ack.acked_packets = f->ack.counted_packets = table[i].acked;
-        f->ack.acked_bytes = table[i].acked * PACKET;
+        begin(self, "nscc", &far_fabric);
+        leave_slow_start(self, 8);
+        self->ack.limited = table[i].limited;
+        self->ack.inflight_bytes = 0;
+        self->ack.acked_packets = self->ack.counted_packets = table[i].acked;
+        self->ack.acked_bytes = table[i].acked * PACKET;
         for (unsigned round = 0; round < 20; round++) {
-            f->cc.round_lost += table[i].acked;
-            acks(f, 1, 1.01);
+            self->cc.round_lost += table[i].acked;
+            acks(self, 1, 1.01);
         }
-        assert_int_equal(f->cc.queue_losses.gentle != 0, table[i].cut);
+        assert_int_equal(self->cc.queue_losses.gentle != 0, table[i].cut);
     }
 }
 
@@ -367,25 +346,23 @@ static void nscc_ack__much_loss_at_a_trickle(void **state)
  * What is declared lost left up to an RTT ago: a queue that stood then dropped it, though the queue is
  * gone by now. An RTT later that is no longer so.
  */
-static void nscc_ack__lost_in_the_queue_of_an_rtt_ago(void **state)
+TEST_F(cc_fixture, nscc_ack__lost_in_the_queue_of_an_rtt_ago)
 {
-    struct cc_fixture *f = *state;
-
     for (unsigned rounds = 1; rounds <= 2; rounds++) {
-        begin(f, "nscc", &far_fabric);
-        leave_slow_start(f, 40);
-        f->ack.limited = false;
-        f->ack.inflight_bytes = 0;
-        f->ack.queue_valid = true;
-        f->ack.queue_ns = BASE_NS;
-        f->ack.rtt_ns = f->ack.srtt_ns = 2 * BASE_NS;
-        acks(f, 20, 2);
-        f->ack.queue_ns = 0;
-        f->ack.rtt_ns = BASE_NS;
-        acks(f, 40 * rounds, 0.9 * rounds); /* the mean falls to nothing */
-        lose(f, 9);
-        acks(f, 20, 1);
-        assert_true(rounds == 1 ? packets(f) < 40 : packets(f) >= 40);
+        begin(self, "nscc", &far_fabric);
+        leave_slow_start(self, 40);
+        self->ack.limited = false;
+        self->ack.inflight_bytes = 0;
+        self->ack.queue_valid = true;
+        self->ack.queue_ns = BASE_NS;
+        self->ack.rtt_ns = self->ack.srtt_ns = 2 * BASE_NS;
+        acks(self, 20, 2);
+        self->ack.queue_ns = 0;
+        self->ack.rtt_ns = BASE_NS;
+        acks(self, 40 * rounds, 0.9 * rounds); /* the mean falls to nothing */
+        lose(self, 9);
+        acks(self, 20, 1);
+        assert_true(rounds == 1 ? packets(self) < 40 : packets(self) >= 40);
     }
 }
 
@@ -393,7 +370,7 @@ static void nscc_ack__lost_in_the_queue_of_an_rtt_ago(void **state)
  * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else
  * it is a queue's, whether acks are late or not.
  */
-static void nscc_ack__late_hosts_are_no_queue(void **state)
+TEST_F(cc_fixture, nscc_ack__late_hosts_are_no_queue)
 {
     static const struct {
         uint64_t least_ns, jump_ns;
@@ -402,27 +379,26 @@ static void nscc_ack__late_hosts_are_no_queue(void **state)
                  {58000, 1000, false},
                  {160000, 180000, false},
                  {60000, 180000, true}};
-    struct cc_fixture *f = *state;
 
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
-        begin(f, "nscc", &sockets);
-        f->ack.srtt_ns = 150000;
-        f->ack.rtt_min_ns = 50000;
-        leave_slow_start(f, 4);
+        begin(self, "nscc", &sockets);
+        self->ack.srtt_ns = 150000;
+        self->ack.rtt_min_ns = 50000;
+        leave_slow_start(self, 4);
         for (unsigned i = 0; i < 400; i++) {
-            f->ack.rtt_ns = table[k].least_ns + i % 2 * table[k].jump_ns;
-            acks(f, 1, 0.25);
+            self->ack.rtt_ns = table[k].least_ns + i % 2 * table[k].jump_ns;
+            acks(self, 1, 0.25);
             if (i % 8 == 0)
-                lose(f, 4);
+                lose(self, 4);
         }
-        assert_int_equal(f->cc.losses->jitter.hosts, table[k].hosts);
+        assert_int_equal(self->cc.losses->jitter.hosts, table[k].hosts);
         if (table[k].hosts)
-            assert_true(mrd_cc_tests_losses(&f->cc) || mrd_cc_is_elastic(&f->cc));
+            assert_true(mrd_cc_tests_losses(&self->cc) || mrd_cc_is_elastic(&self->cc));
     }
     /* From now on it does not jump: a queue may have come. */
-    f->ack.rtt_ns = 150000;
-    acks(f, 400, 100);
-    assert_false(f->cc.losses->jitter.hosts);
+    self->ack.rtt_ns = 150000;
+    acks(self, 400, 100);
+    assert_false(self->cc.losses->jitter.hosts);
 }
 
 /* 400 acks whose round trips differ by `jump_ns` from one to the next, while much is lost. */
@@ -438,105 +414,76 @@ static bool hosts_after(struct cc_fixture *f, uint64_t jump_ns)
 }
 
 /* Once hosts are found to be late, round trips that differ by half as much prove it still. */
-static void nscc_ack__late_hosts_by_half_the_jump(void **state)
+TEST_F(cc_fixture, nscc_ack__late_hosts_by_half_the_jump)
 {
     /* Of a round trip of about 60 us: more than 0.15, more than half of that, and less. */
     static const uint64_t much_ns = 20000, some_ns = 7000, little_ns = 3000;
-    struct cc_fixture *f = *state;
 
-    begin(f, "nscc", &sockets);
-    f->ack.srtt_ns = 65000;
-    f->ack.rtt_min_ns = 50000;
-    leave_slow_start(f, 4);
-    assert_false(hosts_after(f, some_ns));
-    assert_true(hosts_after(f, much_ns));
-    assert_true(hosts_after(f, some_ns));
-    assert_false(hosts_after(f, little_ns));
-    assert_false(hosts_after(f, some_ns));
+    begin(self, "nscc", &sockets);
+    self->ack.srtt_ns = 65000;
+    self->ack.rtt_min_ns = 50000;
+    leave_slow_start(self, 4);
+    assert_false(hosts_after(self, some_ns));
+    assert_true(hosts_after(self, much_ns));
+    assert_true(hosts_after(self, some_ns));
+    assert_false(hosts_after(self, little_ns));
+    assert_false(hosts_after(self, some_ns));
 }
 
 /*
  * The window is held while it is tested whether losses follow it. A network that marks ends the
  * test: it grows again.
  */
-static void nscc_ack__a_mark_ends_the_test_of_losses(void **state)
+TEST_F(cc_fixture, nscc_ack__a_mark_ends_the_test_of_losses)
 {
-    struct cc_fixture *f = *state;
     double held;
 
-    begin(f, "nscc", &sockets);
-    f->ack.srtt_ns = f->ack.rtt_ns = f->ack.rtt_min_ns = 50000;
-    leave_slow_start(f, 40);
-    for (unsigned i = 0; i < 50 && !mrd_cc_tests_losses(&f->cc); i++) {
-        acks(f, 10, 1.1);
-        lose(f, 3);
+    begin(self, "nscc", &sockets);
+    self->ack.srtt_ns = self->ack.rtt_ns = self->ack.rtt_min_ns = 50000;
+    leave_slow_start(self, 40);
+    for (unsigned i = 0; i < 50 && !mrd_cc_tests_losses(&self->cc); i++) {
+        acks(self, 10, 1.1);
+        lose(self, 3);
     }
-    assert_true(mrd_cc_tests_losses(&f->cc));
-    held = packets(f);
-    f->ack.ce_packets = 1;
-    acks(f, 1, 0.1);
-    f->ack.ce_packets = 0;
-    acks(f, 50, 5);
-    assert_false(mrd_cc_tests_losses(&f->cc));
-    assert_true(packets(f) > 1.1 * held);
+    assert_true(mrd_cc_tests_losses(&self->cc));
+    held = packets(self);
+    self->ack.ce_packets = 1;
+    acks(self, 1, 0.1);
+    self->ack.ce_packets = 0;
+    acks(self, 50, 5);
+    assert_false(mrd_cc_tests_losses(&self->cc));
+    assert_true(packets(self) > 1.1 * held);
 }
 
 /*
  * On a long way slow start that ends by losses leaves what was measured. That an application sent little before
  * says nothing of the way: the start window stays.
  */
-static void nscc_lost__little_was_sent_before(void **state)
+TEST_F(cc_fixture, nscc_lost__little_was_sent_before)
 {
-    struct cc_fixture *f = *state;
     double start_bytes;
 
-    begin(f, "nscc", &sockets);
-    start_bytes = f->cc.cwnd_bytes;
-    f->ack.rtt_ns = f->ack.srtt_ns = f->ack.rtt_min_ns = 80 * MSEC_NS;
-    f->ack.queue_valid = true;
-    f->ack.acked_packets = f->ack.counted_packets = 1;
-    f->ack.acked_bytes = 200;
-    f->ack.inflight_bytes = 200;
-    f->ack.limited = false;
+    begin(self, "nscc", &sockets);
+    start_bytes = self->cc.cwnd_bytes;
+    self->ack.rtt_ns = self->ack.srtt_ns = self->ack.rtt_min_ns = 80 * MSEC_NS;
+    self->ack.queue_valid = true;
+    self->ack.acked_packets = self->ack.counted_packets = 1;
+    self->ack.acked_bytes = 200;
+    self->ack.inflight_bytes = 200;
+    self->ack.limited = false;
     for (int i = 0; i < 10; i++) { /* a small message each second */
-        f->ack.now_ns += 1000 * MSEC_NS;
-        f->cc.ops->ack(&f->cc, &f->ack);
+        self->ack.now_ns += 1000 * MSEC_NS;
+        self->cc.ops->ack(&self->cc, &self->ack);
     }
-    assert_true(f->cc.slow_start);
-    f->ack.now_ns += 1000 * MSEC_NS;
-    f->ack.limited = true;
-    f->ack.inflight_bytes = (uint64_t)f->cc.cwnd_bytes;
-    f->ack.acked_bytes = PACKET;
+    assert_true(self->cc.slow_start);
+    self->ack.now_ns += 1000 * MSEC_NS;
+    self->ack.limited = true;
+    self->ack.inflight_bytes = (uint64_t)self->cc.cwnd_bytes;
+    self->ack.acked_bytes = PACKET;
     for (int i = 0; i < 2; i++) {
-        acks(f, 4, 0.01);
-        lose(f, 1);
+        acks(self, 4, 0.01);
+        lose(self, 1);
     }
-    assert_false(f->cc.slow_start);
-    assert_true(f->cc.cwnd_bytes >= start_bytes);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nscc_lost__little_was_sent_before),
-        cmocka_unit_test(nscc_lost__quarter_of_window),
-        cmocka_unit_test(nscc_lost__first_flight),
-        cmocka_unit_test(nscc_ack__cuts_for_a_queue_s_losses),
-        cmocka_unit_test(nscc_ack__cuts_by_what_empties_the_queue),
-        cmocka_unit_test(nscc_ack__queues_that_sockets_see),
-        cmocka_unit_test(nscc_ack__cuts_what_is_in_flight),
-        cmocka_unit_test(nscc_ack__cuts_no_trickle),
-        cmocka_unit_test(nscc_ack__pace_beside_tcp),
-        cmocka_unit_test(nscc_ack__grows_gently_after_it),
-        cmocka_unit_test(nscc_ack__lost_beside_the_queue),
-        cmocka_unit_test(nscc_ack__jumping_rtts_are_no_queue),
-        cmocka_unit_test(nscc_ack__jumps_of_a_short_queue),
-        cmocka_unit_test(nscc_ack__much_loss_at_a_trickle),
-        cmocka_unit_test(nscc_ack__lost_in_the_queue_of_an_rtt_ago),
-        cmocka_unit_test(nscc_ack__late_hosts_are_no_queue),
-        cmocka_unit_test(nscc_ack__late_hosts_by_half_the_jump),
-        cmocka_unit_test(nscc_ack__a_mark_ends_the_test_of_losses),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
+    assert_false(self->cc.slow_start);
+    assert_true(self->cc.cwnd_bytes >= start_bytes);
 }

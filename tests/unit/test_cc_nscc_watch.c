@@ -1,38 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The nscc policy: is a delay our own queue, or a longer way? */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/cc_fixture.h"
 
 /*
  * Delay that stays when the window is at its floor: our queue is drained, the paths are asked, and
  * the window comes back.
  */
-static void nscc_ack__asks_whether_it_is_our_queue(void **state)
+TEST_F(cc_fixture, nscc_ack__asks_whether_it_is_our_queue)
 {
-    struct cc_fixture *f = *state;
     unsigned watches = 0, lessons = 0;
     double least = 1e9;
 
-    begin(f, "nscc", &far_fabric);
-    leave_slow_start(f, 60);
-    f->ack.rtt_ns = f->ack.srtt_ns = 8 * BASE_NS;
+    begin(self, "nscc", &far_fabric);
+    leave_slow_start(self, 60);
+    self->ack.rtt_ns = self->ack.srtt_ns = 8 * BASE_NS;
     for (int i = 0; i < 40 && !lessons; i++) {
-        f->cc.watch.wish = MRD_CC_WISH_NONE;
-        acks(f, 1, 1);
-        watches += f->cc.watch.wish == MRD_CC_WISH_WATCH;
-        lessons += f->cc.watch.wish == MRD_CC_WISH_LEARN;
-        least = packets(f) < least ? packets(f) : least;
+        self->cc.watch.wish = MRD_CC_WISH_NONE;
+        acks(self, 1, 1);
+        watches += self->cc.watch.wish == MRD_CC_WISH_WATCH;
+        lessons += self->cc.watch.wish == MRD_CC_WISH_LEARN;
+        least = packets(self) < least ? packets(self) : least;
     }
     assert_int_equal(lessons, 1);
     assert_true(watches >= 2);
     assert_true(least < 5);
-    assert_true(f->cc.cwnd_bytes >= 0.9 * BDP_BYTES);
+    assert_true(self->cc.cwnd_bytes >= 0.9 * BDP_BYTES);
 }
 
 /* Of 1,000 round trips, those with a drained window. */
@@ -51,31 +44,27 @@ static unsigned drained_rounds(struct cc_fixture *f, uint64_t rtt_ns)
 }
 
 /* A queue that another flow fills anew each time: a drained window is a rare loss. */
-static void nscc_ack__drains_seldom_in_vain(void **state)
+TEST_F(cc_fixture, nscc_ack__drains_seldom_in_vain)
 {
-    struct cc_fixture *f = *state;
+    begin(self, "nscc", &sockets);
+    leave_slow_start(self, 20);
+    acks(self, 1, 1);
 
-    begin(f, "nscc", &sockets);
-    leave_slow_start(f, 20);
-    acks(f, 1, 1);
-
-    unsigned drained = drained_rounds(f, MSEC_NS);
+    unsigned drained = drained_rounds(self, MSEC_NS);
 
     assert_true(drained > 0 && drained < 80);
 }
 
 /* Unknown rate: a window at its cap is not looked at by what the delay does, so it asks as well. */
-static void nscc_ack__asks_at_the_cap(void **state)
+TEST_F(cc_fixture, nscc_ack__asks_at_the_cap)
 {
-    struct cc_fixture *f = *state;
-
     for (int at_cap = 0; at_cap < 2; at_cap++) {
-        begin(f, "nscc", &sockets);
-        f->ack.rtt_min_ns = 50000;
-        leave_slow_start(f, (at_cap ? 0.9 : 0.5) * CAP / PACKET);
-        f->ack.limited = false; /* it does not grow */
-        f->ack.inflight_bytes = 0;
-        assert_true(at_cap ? drained_rounds(f, 80000) > 0 : drained_rounds(f, 80000) == 0);
+        begin(self, "nscc", &sockets);
+        self->ack.rtt_min_ns = 50000;
+        leave_slow_start(self, (at_cap ? 0.9 : 0.5) * CAP / PACKET);
+        self->ack.limited = false; /* it does not grow */
+        self->ack.inflight_bytes = 0;
+        assert_true(at_cap ? drained_rounds(self, 80000) > 0 : drained_rounds(self, 80000) == 0);
     }
 }
 
@@ -83,35 +72,22 @@ static void nscc_ack__asks_at_the_cap(void **state)
  * A loss ends it when our queue is drained. The window is what it was, or what the loss or a
  * timeout leaves of it.
  */
-static void nscc_ack__a_loss_ends_the_drain(void **state)
+TEST_F(cc_fixture, nscc_ack__a_loss_ends_the_drain)
 {
-    struct cc_fixture *f = *state;
-
     for (int timeout = 0; timeout < 2; timeout++) {
-        begin(f, "nscc", &sockets);
-        leave_slow_start(f, 20);
-        acks(f, 1, 1);
-        f->ack.rtt_ns = f->ack.srtt_ns = MSEC_NS;
-        for (int i = 0; i < 100 && f->cc.watch.state == 0; i++)
-            acks(f, 1, 1.1);
-        assert_true(f->cc.watch.state != 0 && packets(f) < 5);
+        begin(self, "nscc", &sockets);
+        leave_slow_start(self, 20);
+        acks(self, 1, 1);
+        self->ack.rtt_ns = self->ack.srtt_ns = MSEC_NS;
+        for (int i = 0; i < 100 && self->cc.watch.state == 0; i++)
+            acks(self, 1, 1.1);
+        assert_true(self->cc.watch.state != 0 && packets(self) < 5);
         if (timeout)
-            f->cc.ops->timeout(&f->cc, f->ack.now_ns);
-        lose(f, 1);
-        acks(f, 2, 2.2);
-        assert_int_equal(f->cc.watch.state, 0);
-        assert_true(timeout ? f->cc.cwnd_bytes < 0.6 * START : f->cc.cwnd_bytes >= 0.7 * START);
+            self->cc.ops->timeout(&self->cc, self->ack.now_ns);
+        lose(self, 1);
+        acks(self, 2, 2.2);
+        assert_int_equal(self->cc.watch.state, 0);
+        assert_true(timeout ? self->cc.cwnd_bytes < 0.6 * START
+                            : self->cc.cwnd_bytes >= 0.7 * START);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nscc_ack__asks_whether_it_is_our_queue),
-        cmocka_unit_test(nscc_ack__drains_seldom_in_vain),
-        cmocka_unit_test(nscc_ack__asks_at_the_cap),
-        cmocka_unit_test(nscc_ack__a_loss_ends_the_drain),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "core/limits.h"
+#include "tests/kit/kit.h"
 
 #define START_NS (7 * MRD_SEC)
 
 /* A clock that is read twice in two places may seem to go back. */
-static void mrd_clock_set__never_back(void **state)
+TEST(mrd_clock_set__never_back)
 {
     struct mrd_clock clock;
 
-    (void)state;
     mrd_clock_init(&clock, START_NS);
     mrd_clock_set(&clock, START_NS + 50);
     mrd_clock_set(&clock, START_NS);
@@ -27,7 +20,7 @@ static void mrd_clock_set__never_back(void **state)
  * A stall is more than 1 ms later than the last look and the next deadline allow; with nothing due
  * there is none.
  */
-static void mrd_clock_look__table(void **state)
+TEST(mrd_clock_look__table)
 {
     static const struct {
         uint64_t due_ns; /* from the last look */
@@ -43,7 +36,6 @@ static void mrd_clock_look__table(void **state)
         {5 * MRD_SEC, 5 * MRD_SEC + 100 * MRD_MSEC + 1, 100 * MRD_MSEC + 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint64_t due_ns = table[i].due_ns == MRD_NEVER ? MRD_NEVER : START_NS + table[i].due_ns;
         bool is_long = table[i].absent_ns > MRD_STALL_LONG_NS;
@@ -63,11 +55,10 @@ static void mrd_clock_look__table(void **state)
 }
 
 /* A deadline that was due before the last look gives no more time than that look. */
-static void mrd_clock_look__counts_from_the_last_look(void **state)
+TEST(mrd_clock_look__counts_from_the_last_look)
 {
     struct mrd_clock clock;
 
-    (void)state;
     mrd_clock_init(&clock, START_NS);
     for (int i = 0; i < 10; i++) {
         mrd_clock_set(&clock, clock.now_ns + MRD_STALL_NS);
@@ -77,15 +68,4 @@ static void mrd_clock_look__counts_from_the_last_look(void **state)
     mrd_clock_set(&clock, clock.now_ns + MRD_STALL_NS + 1);
     assert_true(mrd_clock_is_late(&clock));
     assert_true(mrd_clock_look(&clock, START_NS));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_clock_set__never_back),
-        cmocka_unit_test(mrd_clock_look__table),
-        cmocka_unit_test(mrd_clock_look__counts_from_the_last_look),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

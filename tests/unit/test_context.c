@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening and closing a context, and what the environment and bad attributes do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -16,15 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tests/support/ports.h"
 #include "tests/unit/context_fixture.h"
 
-static void mrd_get_device_list__udp_first_and_contexts_outlive_it(void **state)
+TEST(mrd_get_device_list__udp_first_and_contexts_outlive_it)
 {
     int n = 0;
     struct mrd_device **list = mrd_get_device_list(&n);
 
-    (void)state;
     assert_non_null(list);
     assert_true(n >= 1);
     assert_null(list[n]);
@@ -38,18 +30,17 @@ static void mrd_get_device_list__udp_first_and_contexts_outlive_it(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_open_device__unknown_transport(void **state)
+TEST(mrd_open_device__unknown_transport)
 {
     const struct mrd_device device = {.name = "pigeon0", .transport = "pigeon"};
 
-    (void)state;
     errno = 0;
     assert_null(mrd_open_device(&device, NULL));
     assert_int_equal(errno, EINVAL);
     assert_non_null(strstr(mrd_last_error(), "pigeon"));
 }
 
-static void mrd_open_device__bad_attributes(void **state)
+TEST(mrd_open_device__bad_attributes)
 {
     static const uint16_t zero_port[] = {50001, 0}, twice[] = {50001, 50002, 50001};
     const struct {
@@ -81,7 +72,6 @@ static void mrd_open_device__bad_attributes(void **state)
         {{.gid_index = 1}, "gid_index"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         errno = 0;
         assert_null(open_local(&cases[i].attr));
@@ -92,7 +82,7 @@ static void mrd_open_device__bad_attributes(void **state)
 }
 
 /* A field that only a later version has, and sizes that no version has. */
-static void mrd_open_device_sized__other_sizes(void **state)
+TEST(mrd_open_device_sized__other_sizes)
 {
     struct {
         struct mrd_context_attr attr;
@@ -100,7 +90,6 @@ static void mrd_open_device_sized__other_sizes(void **state)
     } later = {.attr = {.address = "127.0.0.1"}};
     struct mrd_context *context = mrd_open_device_sized(NULL, &later.attr, sizeof(later));
 
-    (void)state;
     assert_non_null(context);
     assert_int_equal(mrd_close_device(context), 0);
     later.tail[7] = 1;
@@ -115,9 +104,8 @@ static void mrd_open_device_sized__other_sizes(void **state)
     assert_null(mrd_open_device_sized(NULL, &later.attr, SIZE_MAX));
 }
 
-static void mrd_open_device__environment_where_attr_is_default(void **state)
+TEST(mrd_open_device__environment_where_attr_is_default)
 {
-    (void)state;
     setenv("MRD_PATHS", "5", 1);
     setenv("MRD_SPRAY", "rr", 1);
     setenv("MRD_CC", "dctcp", 1);
@@ -152,13 +140,12 @@ static void mrd_open_device__environment_where_attr_is_default(void **state)
 }
 
 /* Where the program leaves it open, the environment says where the context is. */
-static void mrd_open_device__place_by_environment(void **state)
+TEST(mrd_open_device__place_by_environment)
 {
     struct mrd_context *context;
     char address[MRD_ADDRESS_MAX];
     uint16_t port = test_port_apart();
 
-    (void)state;
     setenv("MRD_ADDRESS", "127.0.0.3", 1);
     setenv("MRD_MTU", "1024", 1);
     setenv("MRD_DEVICE", "udp", 1);
@@ -203,7 +190,7 @@ static void mrd_open_device__place_by_environment(void **state)
     unsetenv("MRD_SOURCE_PORTS");
 }
 
-static void mrd_open_device__bad_environment(void **state)
+TEST(mrd_open_device__bad_environment)
 {
     static const struct {
         const char *name, *value;
@@ -230,7 +217,6 @@ static void mrd_open_device__bad_environment(void **state)
         {"MRD_SOURCE_PORTS", "1-8,"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         setenv(cases[i].name, cases[i].value, 1);
         errno = 0;
@@ -252,12 +238,11 @@ static void count_message(void *arg, enum mrd_log_level level, const char *messa
 /*
  * The application's function wins over the environment, and gets no more than the level asked for.
  */
-static void mrd_set_log__levels(void **state)
+TEST(mrd_set_log__levels)
 {
     int count[4] = {0};
     struct mrd_context *context;
 
-    (void)state;
     setenv("MRD_LOG", "debug", 1);
     mrd_set_log(count_message, count, MRD_LOG_ERROR);
     context = open_local(NULL);
@@ -279,11 +264,10 @@ static void mrd_set_log__levels(void **state)
     unsetenv("MRD_LOG");
 }
 
-static void mrd_close_device__busy_until_objects_are_gone(void **state)
+TEST(mrd_close_device__busy_until_objects_are_gone)
 {
     struct mrd_context *context = open_local(NULL);
 
-    (void)state;
     assert_non_null(context);
 
     struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -302,12 +286,11 @@ static void mrd_close_device__busy_until_objects_are_gone(void **state)
 /*
  * Opened and closed over and over, with its thread asleep, a context leaves no descriptor behind.
  */
-static void mrd_close_device__releases_descriptors(void **state)
+TEST(mrd_close_device__releases_descriptors)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_pd *pd;
 
-    (void)state;
     assert_non_null(context);
     int first = dup(0);
 
@@ -327,12 +310,11 @@ static void mrd_close_device__releases_descriptors(void **state)
 }
 
 /* Manual progress: no thread, an idle context has no deadline, and a step finds nothing. */
-static void mrd_progress__manual_and_idle(void **state)
+TEST(mrd_progress__manual_and_idle)
 {
     struct mrd_context *context =
         open_local(&(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL});
 
-    (void)state;
     assert_non_null(context);
 
     struct pollfd fd = {.fd = mrd_context_fd(context), .events = POLLIN};
@@ -345,11 +327,10 @@ static void mrd_progress__manual_and_idle(void **state)
 }
 
 /* In a forked child every call fails, and the parent goes on. */
-static void mrd_context__use_after_fork(void **state)
+TEST(mrd_context__use_after_fork)
 {
     struct mrd_context *context = open_local(NULL);
 
-    (void)state;
     assert_non_null(context);
 
     struct mrd_cq *cq = mrd_create_cq(context, 4, NULL);
@@ -380,26 +361,11 @@ static void mrd_context__use_after_fork(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_get_device_list__udp_first_and_contexts_outlive_it),
-        cmocka_unit_test(mrd_open_device__unknown_transport),
-        cmocka_unit_test(mrd_open_device__bad_attributes),
-        cmocka_unit_test(mrd_open_device_sized__other_sizes),
-        cmocka_unit_test(mrd_open_device__environment_where_attr_is_default),
-        cmocka_unit_test(mrd_open_device__place_by_environment),
-        cmocka_unit_test(mrd_open_device__bad_environment),
-        cmocka_unit_test(mrd_set_log__levels),
-        cmocka_unit_test(mrd_close_device__busy_until_objects_are_gone),
-        cmocka_unit_test(mrd_close_device__releases_descriptors),
-        cmocka_unit_test(mrd_progress__manual_and_idle),
-        cmocka_unit_test(mrd_context__use_after_fork),
-    };
-
     unsetenv("MRD_LOG");
     unsetenv("MRD_PATHS");
     unsetenv("MRD_SPRAY");
     unsetenv("MRD_CC");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

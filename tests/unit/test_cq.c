@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/cq.h"
+#include "tests/kit/kit.h"
 
 enum { CQE = 5, RING = 8 };
 
@@ -32,11 +27,10 @@ static void push(struct cq_fixture *f, uint64_t wr_id)
 }
 
 /* The capacity is what was asked for, not the size of the ring behind it. */
-static void mrd_cq_reserve__up_to_cqe(void **state)
+TEST(mrd_cq_reserve__up_to_cqe)
 {
     struct cq_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < CQE; i++)
         assert_true(mrd_cq_reserve(&f.cq));
@@ -48,12 +42,11 @@ static void mrd_cq_reserve__up_to_cqe(void **state)
  * A completion keeps its room until it is polled: work that is posted meanwhile cannot overflow
  * the queue.
  */
-static void mrd_cq_reserve__counts_completions_not_polled(void **state)
+TEST(mrd_cq_reserve__counts_completions_not_polled)
 {
     struct cq_fixture f;
     struct mrd_wc wc;
 
-    (void)state;
     begin(&f);
     for (uint64_t i = 0; i < CQE; i++) {
         assert_true(mrd_cq_reserve(&f.cq));
@@ -65,11 +58,10 @@ static void mrd_cq_reserve__counts_completions_not_polled(void **state)
     assert_false(mrd_cq_reserve(&f.cq));
 }
 
-static void mrd_cq_unreserve__makes_room(void **state)
+TEST(mrd_cq_unreserve__makes_room)
 {
     struct cq_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < CQE; i++)
         assert_true(mrd_cq_reserve(&f.cq));
@@ -78,11 +70,10 @@ static void mrd_cq_unreserve__makes_room(void **state)
     assert_false(mrd_cq_reserve(&f.cq));
 }
 
-static void mrd_cq_push__uses_up_its_reservation(void **state)
+TEST(mrd_cq_push__uses_up_its_reservation)
 {
     struct cq_fixture f;
 
-    (void)state;
     begin(&f);
     assert_true(mrd_cq_reserve(&f.cq));
     assert_true(mrd_cq_reserve(&f.cq));
@@ -90,12 +81,11 @@ static void mrd_cq_push__uses_up_its_reservation(void **state)
     assert_int_equal(f.cq.reserved, 1);
 }
 
-static void mrd_cq_take__in_order_and_no_more_than_asked(void **state)
+TEST(mrd_cq_take__in_order_and_no_more_than_asked)
 {
     struct cq_fixture f;
     struct mrd_wc wc[CQE];
 
-    (void)state;
     begin(&f);
     for (uint64_t i = 0; i < 3; i++) {
         assert_true(mrd_cq_reserve(&f.cq));
@@ -111,12 +101,11 @@ static void mrd_cq_take__in_order_and_no_more_than_asked(void **state)
 }
 
 /* Indices run freely: nothing changes where 32 bits wrap. */
-static void mrd_cq_take__across_the_wrap_of_indices(void **state)
+TEST(mrd_cq_take__across_the_wrap_of_indices)
 {
     struct cq_fixture f;
     struct mrd_wc wc;
 
-    (void)state;
     begin(&f);
     f.cq.head = f.cq.tail = UINT32_MAX - 2 * CQE;
     for (uint64_t i = 0; i < 6 * CQE; i++) {
@@ -159,11 +148,10 @@ static void complete(struct cq_fixture *f, const struct mrd_wc *wc)
 }
 
 /* One event a request, at the next completion; the queue is told of once. */
-static void mrd_cq_arm__one_event(void **state)
+TEST(mrd_cq_arm__one_event)
 {
     struct channel_fixture f;
 
-    (void)state;
     begin_channel(&f);
     complete(&f.a, &(struct mrd_wc){0});
     assert_null(mrd_channel_take(&f.channel));
@@ -179,11 +167,10 @@ static void mrd_cq_arm__one_event(void **state)
     assert_int_equal(f.a.cq.notify.taken, 1);
 }
 
-static void mrd_cq_arm__solicited(void **state)
+TEST(mrd_cq_arm__solicited)
 {
     struct channel_fixture f;
 
-    (void)state;
     begin_channel(&f);
     mrd_cq_arm(&f.a.cq, true);
     complete(&f.a, &(struct mrd_wc){.wc_flags = MRD_WC_WITH_IMM});
@@ -201,11 +188,10 @@ static void mrd_cq_arm__solicited(void **state)
 }
 
 /* Queues take turns; each event is taken as often as it was raised. */
-static void mrd_channel_take__in_turn(void **state)
+TEST(mrd_channel_take__in_turn)
 {
     struct channel_fixture f;
 
-    (void)state;
     begin_channel(&f);
     for (unsigned i = 0; i < 2; i++) {
         mrd_cq_arm(&f.a.cq, false);
@@ -220,11 +206,10 @@ static void mrd_channel_take__in_turn(void **state)
     assert_int_equal(f.a.cq.notify.taken, 2);
 }
 
-static void mrd_cq_leave_channel__takes_events_along(void **state)
+TEST(mrd_cq_leave_channel__takes_events_along)
 {
     struct channel_fixture f;
 
-    (void)state;
     begin_channel(&f);
     mrd_cq_arm(&f.a.cq, false);
     complete(&f.a, &(struct mrd_wc){0});
@@ -237,22 +222,4 @@ static void mrd_cq_leave_channel__takes_events_along(void **state)
     assert_int_equal(f.channel.users, 1);
     mrd_cq_leave_channel(&f.b.cq);
     assert_int_equal(f.channel.users, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_cq_reserve__up_to_cqe),
-        cmocka_unit_test(mrd_cq_reserve__counts_completions_not_polled),
-        cmocka_unit_test(mrd_cq_unreserve__makes_room),
-        cmocka_unit_test(mrd_cq_push__uses_up_its_reservation),
-        cmocka_unit_test(mrd_cq_take__in_order_and_no_more_than_asked),
-        cmocka_unit_test(mrd_cq_take__across_the_wrap_of_indices),
-        cmocka_unit_test(mrd_cq_arm__one_event),
-        cmocka_unit_test(mrd_cq_arm__solicited),
-        cmocka_unit_test(mrd_channel_take__in_turn),
-        cmocka_unit_test(mrd_cq_leave_channel__takes_events_along),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The list of devices: UDP over any interface, and over one; and what a context tells of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 /* The device of that name; NULL: none is listed. */
 static const struct mrd_device *find(struct mrd_device **list, const char *name)
@@ -28,12 +21,11 @@ static const struct mrd_device *find(struct mrd_device **list, const char *name)
     return found;
 }
 
-static void mrd_get_device_list__interfaces(void **state)
+TEST(mrd_get_device_list__interfaces)
 {
     struct mrd_device **list = mrd_get_device_list(NULL);
     const struct mrd_device *lo;
 
-    (void)state;
     assert_non_null(list);
     assert_string_equal(list[0]->name, "udp");
     lo = find(list, "lo");
@@ -68,12 +60,11 @@ static void expect_loopback(struct mrd_context *context)
 }
 
 /* Bound to the interface's address, unless the attributes name another one. */
-static void mrd_open_device__interface(void **state)
+TEST(mrd_open_device__interface)
 {
     struct mrd_device lo = {.name = "lo", .transport = "udp"};
     struct mrd_context *context = mrd_open_device(&lo, NULL);
 
-    (void)state;
     expect_loopback(context);
     assert_string_equal(context->device->name, "lo");
     assert_int_equal(mrd_close_device(context), 0);
@@ -91,11 +82,10 @@ static void mrd_open_device__interface(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_open_device__no_such_interface(void **state)
+TEST(mrd_open_device__no_such_interface)
 {
     struct mrd_device none = {.name = "nosuch0", .transport = "udp"};
 
-    (void)state;
     errno = 0;
     assert_null(mrd_open_device(&none, NULL));
     assert_int_equal(errno, ENODEV);
@@ -103,13 +93,12 @@ static void mrd_open_device__no_such_interface(void **state)
 }
 
 /* A caller of the first version gets what it knows. */
-static void mrd_query_context__first_version(void **state)
+TEST(mrd_query_context__first_version)
 {
     struct mrd_context *context =
         mrd_open_device(&(struct mrd_device){.name = "lo", .transport = "udp"}, NULL);
     struct mrd_context_info info;
 
-    (void)state;
     assert_non_null(context);
     memset(&info, 0x55, sizeof(info));
     assert_int_equal(
@@ -117,16 +106,4 @@ static void mrd_query_context__first_version(void **state)
     assert_true(info.port);
     assert_int_equal(info.port_mtu, 0x55555555);
     assert_int_equal(mrd_close_device(context), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_get_device_list__interfaces),
-        cmocka_unit_test(mrd_open_device__interface),
-        cmocka_unit_test(mrd_open_device__no_such_interface),
-        cmocka_unit_test(mrd_query_context__first_version),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whether packets to a peer may be marked: silence, tests of one packet, and how they get rare. */
 #include "core/ect.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
+#include "tests/kit/kit.h"
 
 #include "core/limits.h"
 
@@ -16,11 +11,10 @@ static bool marks(struct mrd_ect *x, uint32_t psn, uint64_t now_ns)
 }
 
 /* Two probes that nobody answered; one is no reason. */
-static void mrd_ect_silent__two_probes(void **state)
+TEST(mrd_ect_silent__two_probes)
 {
     struct mrd_ect x = {0};
 
-    (void)state;
     assert_false(mrd_ect_silent(&x, 1, 0));
     assert_true(marks(&x, 0, 0));
     assert_true(mrd_ect_silent(&x, 2, 0));
@@ -30,11 +24,10 @@ static void mrd_ect_silent__two_probes(void **state)
 }
 
 /* A new packet is the test, once the peer answers. No other has ECT meanwhile. */
-static void mrd_ect_may_mark__tests_one_packet(void **state)
+TEST(mrd_ect_may_mark__tests_one_packet)
 {
     struct mrd_ect x = {0};
 
-    (void)state;
     mrd_ect_silent(&x, 2, 0);
     assert_false(mrd_ect_may_mark(&x, 6, false, true, 1000));
     assert_true(marks(&x, 7, 1000));
@@ -47,7 +40,7 @@ static void mrd_ect_may_mark__tests_one_packet(void **state)
 }
 
 /* The test is sent again: it was lost. The next ones come after 1, 4, 16 ms ..., and never stop. */
-static void mrd_ect_may_mark__tests_get_rare(void **state)
+TEST(mrd_ect_may_mark__tests_get_rare)
 {
     static const uint64_t waits_ms[] = {1,     4,     16,     64,      256,     1024,    4096,
                                         16384, 65536, 262144, 1048576, 4194304, 4194304, 4194304};
@@ -55,7 +48,6 @@ static void mrd_ect_may_mark__tests_get_rare(void **state)
     uint64_t now_ns = 0;
     uint32_t psn = 0;
 
-    (void)state;
     mrd_ect_silent(&x, 2, now_ns);
     for (unsigned i = 0; i < sizeof(waits_ms) / sizeof(waits_ms[0]); i++) {
         assert_true(marks(&x, psn, now_ns));
@@ -76,11 +68,10 @@ static void mrd_ect_may_mark__tests_get_rare(void **state)
  * Tests pass, but as soon as all have ECT the peer falls silent: tests get rare, too. Silence long
  * after is another one.
  */
-static void mrd_ect_silent__relapses(void **state)
+TEST(mrd_ect_silent__relapses)
 {
     struct mrd_ect x = {0};
 
-    (void)state;
     mrd_ect_silent(&x, 2, 0);
     assert_true(marks(&x, 0, 1));
     mrd_ect_passed(&x, 2);
@@ -99,25 +90,11 @@ static void mrd_ect_silent__relapses(void **state)
 }
 
 /* What a record of a peer that rested has: no time of the next test, so it waits from now on. */
-static void mrd_ect_may_mark__after_rest(void **state)
+TEST(mrd_ect_may_mark__after_rest)
 {
     struct mrd_ect x = {.off = true, .failed = 2};
 
-    (void)state;
     assert_false(marks(&x, 0, 50 * MRD_SEC));
     assert_false(marks(&x, 1, 50 * MRD_SEC + 4 * MRD_MSEC - 1));
     assert_true(marks(&x, 2, 50 * MRD_SEC + 4 * MRD_MSEC));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_ect_silent__two_probes),
-        cmocka_unit_test(mrd_ect_may_mark__tests_one_packet),
-        cmocka_unit_test(mrd_ect_may_mark__tests_get_rare),
-        cmocka_unit_test(mrd_ect_silent__relapses),
-        cmocka_unit_test(mrd_ect_may_mark__after_rest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Do losses follow the window? Against a policer, against random loss, and against both. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/elastic.h"
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 
 /*
  * A window in packets, sent once a round; what is more than the policer lets through is lost, and a
@@ -82,11 +76,10 @@ static struct network network(double cwnd, double most, uint32_t lost_ppm, doubl
     return n;
 }
 
-static void elastic_policer__window_stays_near_its_rate(void **state)
+TEST(elastic_policer__window_stays_near_its_rate)
 {
     static const double most[] = {5, 20, 100, 1000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(most) / sizeof(most[0]); i++) {
         struct network n = network(10 * most[i], most[i], 0, 1.25);
 
@@ -103,11 +96,10 @@ static void elastic_policer__window_stays_near_its_rate(void **state)
  * A cut does not change random loss: the window gets back what it had, and the share is not looked
  * into again soon.
  */
-static void elastic_random__window_is_restored(void **state)
+TEST(elastic_random__window_is_restored)
 {
     static const uint32_t ppm[] = {15000, 50000, 100000};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ppm) / sizeof(ppm[0]); i++) {
         struct network n = network(64, 0, ppm[i], 1.05);
 
@@ -121,21 +113,19 @@ static void elastic_random__window_is_restored(void **state)
     }
 }
 
-static void elastic_little_loss__is_never_looked_into(void **state)
+TEST(elastic_little_loss__is_never_looked_into)
 {
     struct network n = network(64, 0, 3000, 1);
 
-    (void)state;
     network_run(&n, 10000);
     assert_int_equal(n.cuts, 0);
 }
 
 /* The rate of the policer rises: slow growth becomes faster, and ends. */
-static void elastic_policer_goes__grows_as_usual(void **state)
+TEST(elastic_policer_goes__grows_as_usual)
 {
     struct network n = network(100, 20, 0, 1.25);
 
-    (void)state;
     network_run(&n, 1000);
     assert_true(n.x.gain > 0);
     n.most = 0;
@@ -144,11 +134,10 @@ static void elastic_policer_goes__grows_as_usual(void **state)
     assert_true(n.cwnd > 200);
 }
 
-static void elastic_policer_and_random__stays_near_its_rate(void **state)
+TEST(elastic_policer_and_random__stays_near_its_rate)
 {
     struct network n = network(1000, 100, 20000, 1.25);
 
-    (void)state;
     network_run(&n, 300);
     n.sent = n.lost = 0;
     network_run(&n, 10000);
@@ -160,14 +149,13 @@ static void elastic_policer_and_random__stays_near_its_rate(void **state)
  * Windows of about a packet: what follows a loss waits until a tail probe has repaired it, so that
  * the share lost tells little of how far the rate is above the policer's.
  */
-static void elastic_stalls__cut_until_it_shows(void **state)
+TEST(elastic_stalls__cut_until_it_shows)
 {
     enum { STALL_ROUNDS = 10, BUCKET = 180, ROUNDS = 40000 };
     struct network n = network(2.5, 0, 0, 1.25);
     double tokens = 0, due = 0, sent = 0, lost = 0;
     uint32_t silent = 0;
 
-    (void)state;
     n.cap = 3; /* greater windows do not stall */
     n.one_at_a_time = true;
     for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -196,9 +184,8 @@ static void elastic_stalls__cut_until_it_shows(void **state)
 }
 
 /* All that is lost in a while is lost at once: one event, which tells nothing of the window. */
-static void elastic_outages__window_stays(void **state)
+TEST(elastic_outages__window_stays)
 {
-    (void)state;
     for (uint32_t every = 10; every <= 1000; every *= 10) {
         struct network n = network(400, 0, 0, 1.02);
 
@@ -212,30 +199,13 @@ static void elastic_outages__window_stays(void **state)
     }
 }
 
-static void elastic_reset__ends_a_test(void **state)
+TEST(elastic_reset__ends_a_test)
 {
     struct network n = network(1000, 100, 0, 1.25);
 
-    (void)state;
     while (!n.x.testing)
         network_run(&n, 1);
     mrd_elastic_reset(&n.x);
     assert_false(n.x.testing);
     assert_true(n.x.gain == 0 && n.x.excess == 0 && n.x.wait == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elastic_policer__window_stays_near_its_rate),
-        cmocka_unit_test(elastic_random__window_is_restored),
-        cmocka_unit_test(elastic_little_loss__is_never_looked_into),
-        cmocka_unit_test(elastic_policer_goes__grows_as_usual),
-        cmocka_unit_test(elastic_policer_and_random__stays_near_its_rate),
-        cmocka_unit_test(elastic_stalls__cut_until_it_shows),
-        cmocka_unit_test(elastic_outages__window_stays),
-        cmocka_unit_test(elastic_reset__ends_a_test),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

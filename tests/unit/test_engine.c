@@ -15,11 +15,10 @@ static struct pair pair; /* large, and begun anew by each test */
 
 /* --------------------------------------------------------------------------------------- create */
 
-static void mrd_engine_create__rejects_bad_configurations(void **state)
+TEST(mrd_engine_create__rejects_bad_configurations)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (int i = 0; i < 16; i++) {
         struct mrd_engine_config *c = &p->config;
         int error = 0;
@@ -82,13 +81,12 @@ static void mrd_engine_create__rejects_bad_configurations(void **state)
     }
 }
 
-static void mrd_engine_create__gives_back_what_it_got(void **state)
+TEST(mrd_engine_create__gives_back_what_it_got)
 {
     struct pair *p = &pair;
     struct mrd_engine *e = NULL;
     int error;
 
-    (void)state;
     for (uint32_t at = 1; !e; at++) {
         pair_config(p);
         p->config.incarnation = 1;
@@ -106,12 +104,11 @@ static void mrd_engine_create__gives_back_what_it_got(void **state)
 /* ----------------------------------------------------------------------------- clock and stalls */
 
 /* Packets were read, and more may wait: nobody is judged before the queue was seen empty. */
-static void mrd_engine_drained__judges_nobody_before_all_is_read(void **state)
+TEST(mrd_engine_drained__judges_nobody_before_all_is_read)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[0].e;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
@@ -134,12 +131,11 @@ static void mrd_engine_drained__judges_nobody_before_all_is_read(void **state)
 }
 
 /* Acks that prove a loss, with the packet's own ack perhaps behind them in the queue. */
-static void mrd_engine_drained__losses_after_the_last_ack(void **state)
+TEST(mrd_engine_drained__losses_after_the_last_ack)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
 
-    (void)state;
     pair_config(p);
     p->config.spray = "single";
     pair_open(p);
@@ -162,11 +158,10 @@ static void mrd_engine_drained__losses_after_the_last_ack(void **state)
 }
 
 /* An ack that waited unread while we slept tells nothing of the round trip. */
-static void mrd_engine_drained__rtt_across_a_stall_is_void(void **state)
+TEST(mrd_engine_drained__rtt_across_a_stall_is_void)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (uint64_t sleep_ns = 0; sleep_ns <= 50 * MRD_MSEC; sleep_ns += 50 * MRD_MSEC) {
         struct mrd_tx_half *tx;
 
@@ -190,13 +185,12 @@ static void mrd_engine_drained__rtt_across_a_stall_is_void(void **state)
 /* --------------------------------------------------------------------------------------- timers */
 
 /* A timer that was armed for nothing fires, finds nothing due, and is not set again. */
-static void mrd_engine_expire__a_timer_that_fires_early(void **state)
+TEST(mrd_engine_expire__a_timer_that_fires_early)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     e = p->end[0].e;
     peer = mrd_half_open_peer(e, &p->end[1].addr);
@@ -210,13 +204,12 @@ static void mrd_engine_expire__a_timer_that_fires_early(void **state)
 /*
  * Timers are set late, but as of when they were begun: a stall counts from the first deadline on.
  */
-static void mrd_timer_touch__a_stall_begins_at_the_deadline(void **state)
+TEST(mrd_timer_touch__a_stall_begins_at_the_deadline)
 {
     const uint64_t whole_ns = 2 * MRD_SEC;
     struct pair *p = &pair;
     uint64_t absent_ns[2];
 
-    (void)state;
     for (unsigned posts = 1; posts <= 2; posts++) {
         struct mrd_engine *e;
 
@@ -239,12 +232,11 @@ static void mrd_timer_touch__a_stall_begins_at_the_deadline(void **state)
 }
 
 /* Without a turn in between, the caller is told when the first timer is due. */
-static void mrd_timer_touch__deadline_after_a_post(void **state)
+TEST(mrd_timer_touch__deadline_after_a_post)
 {
     struct pair *p = &pair;
     uint64_t deadline_ns;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
     while (pair_tx(p, 0))
@@ -259,12 +251,11 @@ static void mrd_timer_touch__deadline_after_a_post(void **state)
  * A whole message, whose ack waits for an answer, leaves nothing to do; its ack, what follows it
  * and timers do.
  */
-static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
+TEST(mrd_engine_quiet__only_with_nothing_to_send)
 {
     struct pair *p = &pair;
     struct mrd_engine *a, *b;
 
-    (void)state;
     pair_begin(p);
     a = p->end[0].e;
     b = p->end[1].e;
@@ -309,13 +300,12 @@ static void mrd_engine_quiet__only_with_nothing_to_send(void **state)
 /*
  * The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack.
  */
-static void mrd_engine_expire__silence_repeats_the_ack(void **state)
+TEST(mrd_engine_expire__silence_repeats_the_ack)
 {
     struct pair *p = &pair;
     const struct mrd_tx_half *tx;
     uint64_t ack_sent_ns;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 2);
@@ -344,12 +334,11 @@ static void mrd_engine_expire__silence_repeats_the_ack(void **state)
 }
 
 /* When all is done there is no timer and nothing to send: a context that is idle sleeps. */
-static void mrd_engine_deadline__never_when_idle(void **state)
+TEST(mrd_engine_deadline__never_when_idle)
 {
     struct pair *p = &pair;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     assert_true(mrd_engine_deadline(p->end[0].e) == MRD_NEVER);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 10 * PAIR_PAYLOAD);
@@ -364,7 +353,7 @@ static void mrd_engine_deadline__never_when_idle(void **state)
 
 /* ------------------------------------------------------------------------------- events, pacing */
 
-static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
+TEST(mrd_engine_get_event__more_than_fit_are_counted)
 {
     struct pair *p = &pair;
     struct mrd_engine_event event;
@@ -372,7 +361,6 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
     struct mrd_peer *peer;
     int taken = 0;
 
-    (void)state;
     pair_begin(p);
     e = p->end[0].e;
     peer = mrd_half_open_peer(e, &p->end[1].addr);
@@ -392,35 +380,13 @@ static void mrd_engine_get_event__more_than_fit_are_counted(void **state)
  * A window that grew since the last packet left, and is below one again, waits no longer than it
  * says now.
  */
-static void mrd_tx_pace_ns__by_the_window_as_it_is(void **state)
+TEST(mrd_tx_pace_ns__by_the_window_as_it_is)
 {
     static struct mrd_tx_half tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};
 
-    (void)state;
     tx.cc.packet_bytes = 4000;
     tx.cc.cwnd_bytes = 400;
     assert_int_equal(mrd_tx_pace_ns(&tx), 1000 + 240000);
     tx.cc.cwnd_bytes = 3200;
     assert_int_equal(mrd_tx_pace_ns(&tx), 1000 + 30000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tx_pace_ns__by_the_window_as_it_is),
-        cmocka_unit_test(mrd_engine_create__rejects_bad_configurations),
-        cmocka_unit_test(mrd_engine_create__gives_back_what_it_got),
-        cmocka_unit_test(mrd_engine_drained__judges_nobody_before_all_is_read),
-        cmocka_unit_test(mrd_engine_drained__losses_after_the_last_ack),
-        cmocka_unit_test(mrd_engine_drained__rtt_across_a_stall_is_void),
-        cmocka_unit_test(mrd_engine_expire__a_timer_that_fires_early),
-        cmocka_unit_test(mrd_timer_touch__a_stall_begins_at_the_deadline),
-        cmocka_unit_test(mrd_timer_touch__deadline_after_a_post),
-        cmocka_unit_test(mrd_engine_quiet__only_with_nothing_to_send),
-        cmocka_unit_test(mrd_engine_expire__silence_repeats_the_ack),
-        cmocka_unit_test(mrd_engine_deadline__never_when_idle),
-        cmocka_unit_test(mrd_engine_get_event__more_than_fit_are_counted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,11 +67,10 @@ static unsigned acks_after(struct pair *p, unsigned packets)
 }
 
 /* Its sender waits for just that ack, whether it asked for it or not. */
-static void mrd_engine_rx__end_of_a_long_message_is_acked_at_once(void **state)
+TEST(mrd_engine_rx__end_of_a_long_message_is_acked_at_once)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned packets = 1; packets < 2 * LONG_PACKETS; packets++) {
         assert_int_equal(acks_after(p, packets), packets >= LONG_PACKETS);
         pair_settle(p, p->now + MRD_SEC);
@@ -80,11 +79,10 @@ static void mrd_engine_rx__end_of_a_long_message_is_acked_at_once(void **state)
 }
 
 /* An answer may be close that the ack can ride on: it waits until the call returns. */
-static void mrd_engine_rx__end_of_a_short_message_waits_for_the_call(void **state)
+TEST(mrd_engine_rx__end_of_a_short_message_waits_for_the_call)
 {
     struct pair *p = &pair;
 
-    (void)state;
     begin_late_acks(p, PAIR_BURST);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
     assert_int_equal(pair_tx(p, 0), 1);
@@ -126,12 +124,11 @@ static void run_until_repeated(struct pair *p)
  * Both with much room and with little: the retransmission twice, on two paths that are not the one
  * it was lost on.
  */
-static void mrd_engine_tx__tail_is_repeated_on_two_paths(void **state)
+TEST(mrd_engine_tx__tail_is_repeated_on_two_paths)
 {
     static const unsigned bursts[] = {1, 2, PAIR_BURST};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
         const struct pair_frame *f = p->end[1].inbox;
         uint16_t lost_on;
@@ -187,11 +184,10 @@ static void one_path_gets_no_copy(struct pair *p)
     pair_end(p);
 }
 
-static void mrd_engine_tx__one_path_gets_no_copy(void **state)
+TEST(mrd_engine_tx__one_path_gets_no_copy)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_config(p);
     p->config.paths = p->config.mover.paths = 1;
     one_path_gets_no_copy(p);
@@ -202,12 +198,11 @@ static void mrd_engine_tx__one_path_gets_no_copy(void **state)
 }
 
 /* A copy that is due may find that its packet was acked meanwhile: then there is none. */
-static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
+TEST(mrd_engine_tx__no_copy_of_what_was_acked)
 {
     struct mrd_tx_packet packet;
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin(p);
     p->burst = 1;
     lose_one_of_four(p);
@@ -241,12 +236,11 @@ static void mrd_engine_tx__no_copy_of_what_was_acked(void **state)
 }
 
 /* The ack that completes a message after losses leaves twice, on two paths. */
-static void mrd_engine_rx__completing_ack_goes_on_two_paths(void **state)
+TEST(mrd_engine_rx__completing_ack_goes_on_two_paths)
 {
     static const unsigned bursts[] = {1, 2, PAIR_BURST};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < 64 * sizeof(bursts) / sizeof(bursts[0]); i++) {
         const struct pair_frame *f = p->end[0].inbox;
 
@@ -272,12 +266,11 @@ static void mrd_engine_rx__completing_ack_goes_on_two_paths(void **state)
 }
 
 /* The last packet asks, also if there is no room behind it to find out that it is the last. */
-static void mrd_engine_tx__last_packet_asks_for_an_ack(void **state)
+TEST(mrd_engine_tx__last_packet_asks_for_an_ack)
 {
     static const unsigned bursts[] = {1, 2, 3, 6, PAIR_BURST};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
         const struct pair_frame *f = p->end[1].inbox;
 
@@ -296,13 +289,12 @@ static void mrd_engine_tx__last_packet_asks_for_an_ack(void **state)
  * A refusal fills the caller's room. The peer is to be told of receives, too, but they are used up
  * when its turn comes: nothing follows.
  */
-static void mrd_engine_tx__last_packet_asks_before_a_used_up_ready(void **state)
+TEST(mrd_engine_tx__last_packet_asks_before_a_used_up_ready)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     unsigned refusals = 0;
 
-    (void)state;
     pair_begin(p);
     e = p->end[0].e;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
@@ -330,11 +322,10 @@ static void mrd_engine_tx__last_packet_asks_before_a_used_up_ready(void **state)
 }
 
 /* Data goes on and on: an ack that is due does not wait for the end of it. */
-static void mrd_engine_tx__data_does_not_keep_acks_back(void **state)
+TEST(mrd_engine_tx__data_does_not_keep_acks_back)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin(p);
     p->burst = 1;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 20 * PAIR_PAYLOAD);
@@ -347,21 +338,4 @@ static void mrd_engine_tx__data_does_not_keep_acks_back(void **state)
     pair_settle(p, p->now + MRD_SEC);
     assert_int_equal(p->end[0].e->stats.retx_packets + p->end[1].e->stats.retx_packets, 0);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_rx__end_of_a_long_message_is_acked_at_once),
-        cmocka_unit_test(mrd_engine_rx__end_of_a_short_message_waits_for_the_call),
-        cmocka_unit_test(mrd_engine_tx__tail_is_repeated_on_two_paths),
-        cmocka_unit_test(mrd_engine_tx__one_path_gets_no_copy),
-        cmocka_unit_test(mrd_engine_tx__no_copy_of_what_was_acked),
-        cmocka_unit_test(mrd_engine_rx__completing_ack_goes_on_two_paths),
-        cmocka_unit_test(mrd_engine_tx__last_packet_asks_for_an_ack),
-        cmocka_unit_test(mrd_engine_tx__last_packet_asks_before_a_used_up_ready),
-        cmocka_unit_test(mrd_engine_tx__data_does_not_keep_acks_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

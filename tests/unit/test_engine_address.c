@@ -63,13 +63,12 @@ static struct mrd_peer *begin(struct pair *p)
 /* ------------------------------------------------------------------------------------ the peer's */
 
 /* All is acked at once, the new route is asked for, and late packets from where it was ask nothing. */
-static void mrd_address_came__what_follows(void **state)
+TEST(mrd_address_came__what_follows)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head = proof(p, peer, STAMP + 1);
 
-    (void)state;
     peer->route_asked = true;
     peer->rx->rcv.now = false;
     came(p, peer, &head, ELSEWHERE);
@@ -86,13 +85,12 @@ static void mrd_address_came__what_follows(void **state)
 }
 
 /* What left before something that came from its own address is no proof, in whatever order that came. */
-static void mrd_address_came__no_proof_is_older(void **state)
+TEST(mrd_address_came__no_proof_is_older)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
 
-    (void)state;
     head.stamp = STAMP - 100; /* late */
     came(p, peer, &head, 0);
     head = proof(p, peer, STAMP - 1);
@@ -105,14 +103,13 @@ static void mrd_address_came__no_proof_is_older(void **state)
 }
 
 /* A copy of a proof does not take the peer back to where it left. */
-static void mrd_address_came__a_proof_counts_once(void **state)
+TEST(mrd_address_came__a_proof_counts_once)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_addr old = peer->addr;
     struct mrd_wire_head head = proof(p, peer, STAMP + 10);
 
-    (void)state;
     came(p, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
     /* It is where it was before. */
@@ -126,13 +123,12 @@ static void mrd_address_came__a_proof_counts_once(void **state)
 }
 
 /* Stamps come round: after a silence of half a turn a new one looks old. */
-static void mrd_address_came__after_a_long_silence(void **state)
+TEST(mrd_address_came__after_a_long_silence)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head;
 
-    (void)state;
     pass(p, 40 * MRD_SEC);
     head = proof(p, peer, STAMP + (uint32_t)(40 * MRD_SEC / MRD_WIRE_STAMP_NS));
     came(p, peer, &head, ELSEWHERE);
@@ -176,12 +172,11 @@ static bool doubted(struct pair *p, struct mrd_peer *peer)
     return asked;
 }
 
-static void mrd_address_doubt__once_in_a_while(void **state)
+TEST(mrd_address_doubt__once_in_a_while)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_doubt(p);
 
-    (void)state;
     assert_true(doubted(p, peer));
     pass(p, MRD_SOURCE_MAX_NS - 1);
     assert_false(doubted(p, peer));
@@ -191,12 +186,11 @@ static void mrd_address_doubt__once_in_a_while(void **state)
 }
 
 /* Not because of one lost probe, nor within the time of a few. */
-static void mrd_address_doubt__not_early(void **state)
+TEST(mrd_address_doubt__not_early)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_doubt(p);
 
-    (void)state;
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES - 1;
     assert_false(doubted(p, peer));
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
@@ -212,12 +206,11 @@ static void mrd_address_doubt__not_early(void **state)
  * Not while a first contact repeats its cookie, which is for the source that was asked. Later the peer
  * may have taken it, and only its acks do not arrive.
  */
-static void mrd_address_doubt__not_in_a_first_contact(void **state)
+TEST(mrd_address_doubt__not_in_a_first_contact)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_doubt(p);
 
-    (void)state;
     peer->tx->contact.has_cookie = true;
     peer->tx->contact.acked_once = false;
     peer->tx->contact.epoch_ns = p->now - MRD_FIRST_CONTACT_LIFE_NS;
@@ -236,13 +229,12 @@ static void mrd_address_doubt__not_in_a_first_contact(void **state)
 }
 
 /* So many wait for another source that it must ask again later. */
-static void mrd_address_doubt__too_many(void **state)
+TEST(mrd_address_doubt__too_many)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_doubt(p);
     struct mrd_turns *turns = &p->end[AT].e->turns;
 
-    (void)state;
     turns->wants_source = MRD_ROUTES_WANTED;
     assert_false(doubted(p, peer));
     assert_int_equal(peer->local.ip[15], 1);
@@ -256,7 +248,7 @@ static void mrd_address_doubt__too_many(void **state)
  * take that for another life of ours: its work ends, its watch goes on. One that the peer knows goes on, and so
  * does one that speaks to another peer there.
  */
-static void mrd_address_came__takes_the_place_of_a_first_contact(void **state)
+TEST(mrd_address_came__takes_the_place_of_a_first_contact)
 {
     enum { HERS = 1, ANOTHERS };
     static const struct {
@@ -266,7 +258,6 @@ static void mrd_address_came__takes_the_place_of_a_first_contact(void **state)
         {0, false, false, false},       {HERS, false, false, false}, {HERS, true, false, true},
         {ANOTHERS, false, false, true}, {HERS, false, true, true},
     };
-    (void)state;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
         struct pair *p = &pair;
         struct mrd_peer *peer = begin(p), *asks;
@@ -336,7 +327,7 @@ static void post_to(struct pair *p, struct mrd_ah *ah, uint32_t len)
  * While an entry only asks, nothing of its messages is sent: they go on by the peer that moves there, in order
  * and behind fences as before. What was sent fails, and what finds a table full.
  */
-static void mrd_address_came__work_goes_on(void **state)
+TEST(mrd_address_came__work_goes_on)
 {
     enum { LONG = 4 * PAIR_PAYLOAD, MESSAGES = 3 };
     static const struct {
@@ -347,7 +338,6 @@ static void mrd_address_came__work_goes_on(void **state)
                 {MRD_ORDER_NONE, LONG, false, false}, {MRD_ORDER_MSG, LONG, false, false},
                 {MRD_ORDER_MSG, 64, true, false},     {MRD_ORDER_MSG, 64, false, true}};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool goes_on = !rows[i].sent && !rows[i].full;
         struct pair *p = &pair;
@@ -390,22 +380,4 @@ static void mrd_address_came__work_goes_on(void **state)
         hand_restore_qp(p, AT, kept);
         pair_end(p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_address_came__what_follows),
-        cmocka_unit_test(mrd_address_came__no_proof_is_older),
-        cmocka_unit_test(mrd_address_came__a_proof_counts_once),
-        cmocka_unit_test(mrd_address_came__after_a_long_silence),
-        cmocka_unit_test(mrd_address_doubt__once_in_a_while),
-        cmocka_unit_test(mrd_address_doubt__not_early),
-        cmocka_unit_test(mrd_address_doubt__not_in_a_first_contact),
-        cmocka_unit_test(mrd_address_doubt__too_many),
-        cmocka_unit_test(mrd_address_came__takes_the_place_of_a_first_contact),
-        cmocka_unit_test(mrd_address_came__work_goes_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

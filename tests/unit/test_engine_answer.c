@@ -38,12 +38,11 @@ static struct mrd_answer challenge(struct pair *p, const struct mrd_wire_head *h
 }
 
 /* It is for one address of the asker's, one of ours, one name, and the name that it replaces. */
-static void mrd_answer_is_proven__as_challenged(void **state)
+TEST(mrd_answer_is_proven__as_challenged)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     for (unsigned flaw = 0; flaw < 7; flaw++) {
@@ -70,14 +69,13 @@ static void mrd_answer_is_proven__as_challenged(void **state)
 }
 
 /* From the address that was hit, to where the asker receives. */
-static void mrd_answer_challenge__from_the_address_that_was_hit(void **state)
+TEST(mrd_answer_challenge__from_the_address_that_was_hit)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_rx_packet packet;
     struct mrd_answer answer;
 
-    (void)state;
     pair_begin(p);
     head = first_contact(p, INC, 0);
     packet = packet_to(p, OURS);
@@ -90,11 +88,10 @@ static void mrd_answer_challenge__from_the_address_that_was_hit(void **state)
 }
 
 /* Strangers cannot use up the answers to those who call us by our name, nor these those to strangers. */
-static void mrd_answer_challenge__names_are_counted_apart(void **state)
+TEST(mrd_answer_challenge__names_are_counted_apart)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned named = 0; named < 2; named++) {
         struct mrd_wire_head many, one;
         struct mrd_rx_packet packet;
@@ -137,13 +134,12 @@ static void ask(struct pair *p)
 }
 
 /* Where many ask, answers wait for others, but not for long: then they leave by one path. */
-static void mrd_answer_due_ns__some_together(void **state)
+TEST(mrd_answer_due_ns__some_together)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     uint64_t since_ns;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     assert_int_equal(mrd_answer_due_ns(e), MRD_NEVER);
@@ -173,16 +169,4 @@ static void mrd_answer_due_ns__some_together(void **state)
     ask(p);
     assert_int_equal(leave(p), 1); /* nobody asked for a while */
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_answer_is_proven__as_challenged),
-        cmocka_unit_test(mrd_answer_challenge__from_the_address_that_was_hit),
-        cmocka_unit_test(mrd_answer_challenge__names_are_counted_apart),
-        cmocka_unit_test(mrd_answer_due_ns__some_together),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,14 +37,13 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
  * The peer refused a message, and its refusals get lost: the PSN stays unacked. But each time that
  * we repeat it, an ack tells of the duplicate: the peer is there.
  */
-static void mrd_rx_ack__of_duplicates_is_an_answer(void **state)
+TEST(mrd_rx_ack__of_duplicates_is_an_answer)
 {
     struct pair *p = &pair;
     uint32_t rkey;
     uint64_t end_ns;
     struct mrd_wc wc;
 
-    (void)state;
     begin(p);
     rkey = p->end[1].mr->rkey;
     p->end[1].mr->rkey ^= 1;
@@ -87,7 +86,7 @@ static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial
  * Our packets get nowhere, and such acks come all the time: the peer is given up as if it
  * were silent.
  */
-static void mrd_rx_ack__that_tells_nothing_is_no_answer(void **state)
+TEST(mrd_rx_ack__that_tells_nothing_is_no_answer)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
@@ -95,7 +94,6 @@ static void mrd_rx_ack__that_tells_nothing_is_no_answer(void **state)
     uint64_t end_ns;
     struct mrd_wc wc;
 
-    (void)state;
     begin(p);
     peer = pair_peer(p, 0);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -111,14 +109,4 @@ static void mrd_rx_ack__that_tells_nothing_is_no_answer(void **state)
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_ack__of_duplicates_is_an_answer),
-        cmocka_unit_test(mrd_rx_ack__that_tells_nothing_is_no_answer),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,12 +79,11 @@ static void challenge(struct pair *p, const struct mrd_peer *peer, uint8_t ours,
 }
 
 /* Another name answers at another address of ours: the tombstone stays what it is, where it is. */
-static void mrd_contact_challenge__splits_off_a_tombstone(void **state)
+TEST(mrd_contact_challenge__splits_off_a_tombstone)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_with_tombstone(p), *other;
 
-    (void)state;
     challenge(p, peer, SECOND, ANOTHER_INC);
     other = mrd_peer_find_pair(&p->end[AT].e->peers, &peer->addr, 77, pair_inc(p, 1 - AT));
     assert_ptr_not_equal(other, peer);
@@ -104,12 +103,11 @@ static void mrd_contact_challenge__splits_off_a_tombstone(void **state)
  * No other peer is who answers where the tombstone's called, or where we are not told, or as the
  * tombstone's does.
  */
-static void mrd_contact_challenge__keeps_the_tombstone(void **state)
+TEST(mrd_contact_challenge__keeps_the_tombstone)
 {
     static const uint8_t ours[] = {FIRST, 0, SECOND};
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(ours); i++) {
         struct mrd_peer *peer = begin_with_tombstone(p);
         uint32_t inc = ours[i] == SECOND ? peer->space.inc : ANOTHER_INC;
@@ -123,14 +121,13 @@ static void mrd_contact_challenge__keeps_the_tombstone(void **state)
 }
 
 /* Its host has all the entries that it may have. */
-static void mrd_contact_challenge__no_entry_for_a_tombstone(void **state)
+TEST(mrd_contact_challenge__no_entry_for_a_tombstone)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_with_tombstone(p);
     struct mrd_peers *peers = &p->end[AT].e->peers;
     struct mrd_addr addr = peer->addr;
 
-    (void)state;
     for (addr.port = 1000; mrd_peers_room(peers) > peers->max / 8; addr.port++)
         assert_non_null(mrd_half_open_peer(p->end[AT].e, &addr));
     challenge(p, peer, SECOND, ANOTHER_INC);
@@ -143,11 +140,10 @@ static void mrd_contact_challenge__no_entry_for_a_tombstone(void **state)
 /* ---------------------------------------------------------------------------------- other lives */
 
 /* Where the mover does not tell which address of ours was hit, another name is another life. */
-static void mrd_contact_identify__address_of_ours_unknown(void **state)
+TEST(mrd_contact_identify__address_of_ours_unknown)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned before = 0; before < 2; before++) {
         struct mrd_wire_head head;
         struct mrd_peer *peer;
@@ -164,13 +160,12 @@ static void mrd_contact_identify__address_of_ours_unknown(void **state)
 }
 
 /* Another life than the one that answered us may be an earlier one, also where all are trusted. */
-static void mrd_contact_identify__another_than_answered(void **state)
+TEST(mrd_contact_identify__another_than_answered)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_tx_peer(p, AT);
     peer->tx->contact.inc = pair_inc(p, 1 - AT);
@@ -184,12 +179,11 @@ static void mrd_contact_identify__another_than_answered(void **state)
 /* --------------------------------------------------------------------------------- wrong places */
 
 /* By what we are called by one peer, from another one: what we sent, sent on to us. */
-static void mrd_contact_identify__our_name_from_another_peer(void **state)
+TEST(mrd_contact_identify__our_name_from_another_peer)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
 
-    (void)state;
     pair_begin(p);
     head = first_contact(p, hand_tx_peer(p, AT)->pair.own_inc);
     head.reply = 5000;
@@ -201,14 +195,13 @@ static void mrd_contact_identify__our_name_from_another_peer(void **state)
 }
 
 /* A host answers from another address than it was asked at: name and epoch tell whom that is from. */
-static void mrd_contact_challenge__from_another_address(void **state)
+TEST(mrd_contact_challenge__from_another_address)
 {
     struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_tx_peer(p, AT);
     head = answer(p, peer, MRD_WIRE_CHALLENGE);
@@ -223,19 +216,4 @@ static void mrd_contact_challenge__from_another_address(void **state)
     assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
     assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_contact_challenge__splits_off_a_tombstone),
-        cmocka_unit_test(mrd_contact_challenge__keeps_the_tombstone),
-        cmocka_unit_test(mrd_contact_challenge__no_entry_for_a_tombstone),
-        cmocka_unit_test(mrd_contact_identify__address_of_ours_unknown),
-        cmocka_unit_test(mrd_contact_identify__another_than_answered),
-        cmocka_unit_test(mrd_contact_identify__our_name_from_another_peer),
-        cmocka_unit_test(mrd_contact_challenge__from_another_address),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

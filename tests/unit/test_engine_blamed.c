@@ -43,25 +43,15 @@ static void be_late(struct pair *p, struct mrd_tx_half *tx)
  * Another packet was lost, which cut the window. What became of the late one, for which the window
  * was never cut, says nothing of it.
  */
-static void blame_path__gives_back_no_cut_of_others(void **state)
+TEST(blame_path__gives_back_no_cut_of_others)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx = begin(p)->tx;
     double before = tx->cc.cwnd_bytes;
 
-    (void)state;
     mrd_cc_cut_lost(&tx->cc, before / 2, 1);
     be_late(p, tx);
     assert_int_equal(p->end[0].e->stats.retx_spurious, 1);
     assert_true(tx->cc.cwnd_bytes < before * 0.9);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blame_path__gives_back_no_cut_of_others),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -107,11 +107,10 @@ static void take_first(struct ordered *o)
  * A read was executed, and its response is lost. The add behind it was executed as well, and
  * answered. Then the target's queue pair goes: what was answered succeeded.
  */
-static void broken__answered_request_succeeds(void **state)
+TEST(broken__answered_request_succeeds)
 {
     struct ordered o;
 
-    (void)state;
     begin(&o);
     take_first(&o);
     request(&o, 1, MRD_WR_RDMA_READ);
@@ -129,11 +128,10 @@ static void broken__answered_request_succeeds(void **state)
 }
 
 /* The same when the peer does not answer any more: of the read nothing is known, but of the add. */
-static void broken__answered_request_succeeds_without_peer(void **state)
+TEST(broken__answered_request_succeeds_without_peer)
 {
     struct ordered o;
 
-    (void)state;
     begin(&o);
     take_first(&o);
     request(&o, 1, MRD_WR_RDMA_READ);
@@ -149,13 +147,12 @@ static void broken__answered_request_succeeds_without_peer(void **state)
 }
 
 /* The same with a write behind it, which nothing answers: it may have been delivered or not. */
-static void broken__acked_write_is_in_doubt(void **state)
+TEST(broken__acked_write_is_in_doubt)
 {
     struct ordered o;
     struct hand_wr w;
     struct mrd_wc wc;
 
-    (void)state;
     begin(&o);
     take_first(&o);
     request(&o, 1, MRD_WR_RDMA_READ);
@@ -212,24 +209,21 @@ static void whole_behind_half(bool sender_goes)
     end(&o);
 }
 
-static void broken__half_a_message_and_its_queue_pair_goes(void **state)
+TEST(broken__half_a_message_and_its_queue_pair_goes)
 {
-    (void)state;
     whole_behind_half(false);
 }
 
-static void broken__half_a_message_and_its_sender_goes(void **state)
+TEST(broken__half_a_message_and_its_sender_goes)
 {
-    (void)state;
     whole_behind_half(true);
 }
 
 /* The target's queue pair is gone, and then one of that number is there: what is posted from then on arrives. */
-static void broken__not_for_ever(void **state)
+TEST(broken__not_for_ever)
 {
     struct ordered o;
 
-    (void)state;
     begin(&o);
     take_first(&o);
     target_goes(&o);
@@ -242,18 +236,4 @@ static void broken__not_for_ever(void **state)
         expect(&o, FROM, 500 + LONG, there ? MRD_WC_SUCCESS : MRD_WC_REM_INV_REQ_ERR);
     }
     end(&o);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(broken__answered_request_succeeds),
-        cmocka_unit_test(broken__answered_request_succeeds_without_peer),
-        cmocka_unit_test(broken__acked_write_is_in_doubt),
-        cmocka_unit_test(broken__half_a_message_and_its_queue_pair_goes),
-        cmocka_unit_test(broken__half_a_message_and_its_sender_goes),
-        cmocka_unit_test(broken__not_for_ever),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,11 +65,10 @@ static void expect(struct pair *p, unsigned solicited)
     assert_int_equal(wc.wc_flags & MRD_WC_SOLICITED, solicited);
 }
 
-static void mrd_engine_arm_cq__without_channel(void **state)
+TEST(mrd_engine_arm_cq__without_channel)
 {
     struct pair *p = begin();
 
-    (void)state;
     assert_int_equal(mrd_engine_arm_cq(p->end[FROM].e, p->end[FROM].cq, false), -EINVAL);
     assert_string_equal(mrd_engine_error(p->end[FROM].e),
                         "the completion queue has no completion channel");
@@ -77,12 +76,11 @@ static void mrd_engine_arm_cq__without_channel(void **state)
 }
 
 /* Of a message of one packet and of several. */
-static void mrd_engine_arm_cq__solicited(void **state)
+TEST(mrd_engine_arm_cq__solicited)
 {
     struct pair *p = begin();
     struct mrd_engine *e = p->end[TO].e;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         uint32_t bytes = i ? LONG : SHORT;
 
@@ -104,7 +102,7 @@ static void mrd_engine_arm_cq__solicited(void **state)
 }
 
 /* An event that is out holds its queue. */
-static void mrd_engine_destroy_cq__with_an_event_out(void **state)
+TEST(mrd_engine_destroy_cq__with_an_event_out)
 {
     struct pair *p = begin();
     struct mrd_engine *e = p->end[TO].e;
@@ -113,7 +111,6 @@ static void mrd_engine_destroy_cq__with_an_event_out(void **state)
     struct mrd_qp *qp;
     struct mrd_recv_wr wr = {0}, *bad;
 
-    (void)state;
     mrd_engine_set_channel(cq, &channel);
     qp = mrd_engine_create_qp(
         e, p->end[TO].pd,
@@ -134,15 +131,4 @@ static void mrd_engine_destroy_cq__with_an_event_out(void **state)
     assert_int_equal(mrd_engine_destroy_cq(e, cq), 0);
     assert_ptr_equal(mrd_engine_take_news(e), &channel);
     end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_arm_cq__without_channel),
-        cmocka_unit_test(mrd_engine_arm_cq__solicited),
-        cmocka_unit_test(mrd_engine_destroy_cq__with_an_event_out),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -37,9 +37,8 @@ static void begin(struct pair *p, bool sender, bool receiver)
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
 }
 
-static void mrd_tx_emit__no_check_if_both_want_none(void **state)
+TEST(mrd_tx_emit__no_check_if_both_want_none)
 {
-    (void)state;
     for (unsigned wants = 0; wants < 4; wants++) {
         struct pair *p = &pair;
         unsigned n;
@@ -62,9 +61,8 @@ static void mrd_tx_emit__no_check_if_both_want_none(void **state)
 }
 
 /* What was changed on the way is found out, unless both ends want no check; a header always. */
-static void mrd_engine_rx__changed_on_the_way(void **state)
+TEST(mrd_engine_rx__changed_on_the_way)
 {
-    (void)state;
     for (unsigned wants = 0; wants < 4; wants++) {
         struct pair *p = &pair;
         struct pair_frame *f = &p->end[1].inbox[0];
@@ -88,12 +86,11 @@ static void mrd_engine_rx__changed_on_the_way(void **state)
 }
 
 /* A packet that says that it has no check is dropped by who did not ask for that. */
-static void mrd_engine_rx__unchecked_uncalled_for(void **state)
+TEST(mrd_engine_rx__unchecked_uncalled_for)
 {
     struct pair *p = &pair;
     struct pair_frame *f = &p->end[1].inbox[0];
 
-    (void)state;
     begin(p, false, false);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
     assert_int_equal(pair_tx(p, 0), SEGMENTS);
@@ -111,12 +108,11 @@ static void mrd_engine_rx__unchecked_uncalled_for(void **state)
 }
 
 /* What was asked for holds for one epoch: who answers in the next one may be another. */
-static void mrd_half_begin_epoch__checks_again(void **state)
+TEST(mrd_half_begin_epoch__checks_again)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
 
-    (void)state;
     begin(p, true, true);
     tx = pair_peer(p, 0)->tx;
     assert_true(tx->told.unchecked);
@@ -128,16 +124,4 @@ static void mrd_half_begin_epoch__checks_again(void **state)
     p->end[1].num_inbox = 0; /* its PSN is in no order that the peer could know */
     mrd_half_end_tx(p->end[0].e, pair_peer(p, 0), MRD_WC_RETRY_EXC_ERR);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tx_emit__no_check_if_both_want_none),
-        cmocka_unit_test(mrd_engine_rx__changed_on_the_way),
-        cmocka_unit_test(mrd_engine_rx__unchecked_uncalled_for),
-        cmocka_unit_test(mrd_half_begin_epoch__checks_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,13 +17,12 @@ static struct mrd_qp_impl *begin(struct pair *p)
 }
 
 /* The completion names the receive and its queue pair; only successes count as messages. */
-static void mrd_rx_complete__names_the_receive(void **state)
+TEST(mrd_rx_complete__names_the_receive)
 {
     struct pair *p = &pair;
     struct mrd_qp_impl *qp = begin(p);
     struct mrd_wc wc = {.status = MRD_WC_LOC_LEN_ERR};
 
-    (void)state;
     mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
     assert_int_equal(p->end[AT].e->stats.rx_messages, 0);
     wc.status = MRD_WC_SUCCESS;
@@ -40,13 +39,12 @@ static void mrd_rx_complete__names_the_receive(void **state)
 }
 
 /* Of a destroyed queue pair nothing is told, and the room in its completion queue is free. */
-static void mrd_rx_complete__of_a_destroyed_queue_pair(void **state)
+TEST(mrd_rx_complete__of_a_destroyed_queue_pair)
 {
     struct pair *p = &pair;
     struct mrd_qp_impl *qp = begin(p);
     struct mrd_wc wc = {.status = MRD_WC_SUCCESS};
 
-    (void)state;
     qp->destroyed = true;
     mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
     qp->destroyed = false;
@@ -56,7 +54,7 @@ static void mrd_rx_complete__of_a_destroyed_queue_pair(void **state)
 }
 
 /* What a completion tells of a message. */
-static void mrd_rx_wc__table(void **state)
+TEST(mrd_rx_wc__table)
 {
     static const struct {
         uint8_t op, flags;
@@ -69,7 +67,6 @@ static void mrd_rx_wc__table(void **state)
     };
     static struct mrd_peer peer = {.id = 77};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_wc wc = mrd_rx_wc(&peer, rows[i].op, rows[i].flags, 5, 6, 7);
 
@@ -81,15 +78,4 @@ static void mrd_rx_wc__table(void **state)
         assert_int_equal(wc.src_qp, 7);
         assert_int_equal(wc.peer_id, 77);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_complete__names_the_receive),
-        cmocka_unit_test(mrd_rx_complete__of_a_destroyed_queue_pair),
-        cmocka_unit_test(mrd_rx_wc__table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,13 +80,12 @@ static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wi
 /* -------------------------------------------------------------------------------- known spaces */
 
 /* A first contact makes the entry, under the address that the header names. */
-static void mrd_contact_identify__first_contact(void **state)
+TEST(mrd_contact_identify__first_contact)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     head = first_contact(p);
     head.patience_ns = 12 * MRD_SEC;
@@ -109,14 +108,13 @@ static void mrd_contact_identify__first_contact(void **state)
 }
 
 /* Answers leave from the address that was hit, from whatever port; an unknown one tells nothing. */
-static void mrd_contact_identify__address_that_was_hit(void **state)
+TEST(mrd_contact_identify__address_that_was_hit)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_rx_packet packet;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     head = first_contact(p);
     packet = packet_from(p, 5000);
@@ -131,13 +129,12 @@ static void mrd_contact_identify__address_that_was_hit(void **state)
 }
 
 /* A send half that spoke to whoever answers first now knows to whom. */
-static void mrd_contact_identify__binds_the_send_half(void **state)
+TEST(mrd_contact_identify__binds_the_send_half)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_tx_peer(p, AT);
     assert_int_equal(peer->tx->contact.inc, 0);
@@ -149,12 +146,11 @@ static void mrd_contact_identify__binds_the_send_half(void **state)
 }
 
 /* Our own incarnation from another place: somebody sends our packets back. */
-static void mrd_contact_identify__own_packets_from_elsewhere(void **state)
+TEST(mrd_contact_identify__own_packets_from_elsewhere)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
 
-    (void)state;
     pair_begin(p);
     head = first_contact(p);
     head.src_inc = pair_inc(p, AT);
@@ -169,7 +165,7 @@ static void mrd_contact_identify__own_packets_from_elsewhere(void **state)
  * What we send to ourselves: of our send half's epoch, and from the address that it hits. It is not
  * challenged: our own life cannot be an earlier one.
  */
-static void mrd_contact_identify__to_oneself(void **state)
+TEST(mrd_contact_identify__to_oneself)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
@@ -177,7 +173,6 @@ static void mrd_contact_identify__to_oneself(void **state)
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin_wary(p);
     e = p->end[AT].e;
     peer = mrd_half_open_peer(e, &p->end[AT].addr);
@@ -196,12 +191,11 @@ static void mrd_contact_identify__to_oneself(void **state)
 }
 
 /* To an earlier life of ours: the reset speaks for it, and says that all its spaces are over. */
-static void mrd_contact_identify__for_an_earlier_life(void **state)
+TEST(mrd_contact_identify__for_an_earlier_life)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, answer;
 
-    (void)state;
     pair_begin(p);
     head = first_contact(p);
     head.dst_inc = 5;
@@ -214,14 +208,13 @@ static void mrd_contact_identify__for_an_earlier_life(void **state)
 }
 
 /* Of a space that is not held: the reset tells which of our spaces to the asker is the oldest. */
-static void mrd_contact_identify__space_not_held(void **state)
+TEST(mrd_contact_identify__space_not_held)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, answer;
     struct mrd_engine *e;
     uint32_t base;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     head = hand_head(p, AT, MRD_WIRE_DATA);
@@ -239,7 +232,7 @@ static void mrd_contact_identify__space_not_held(void **state)
 }
 
 /* Epochs only grow. An older one is a late copy; a newer one ends the space, if it is begun. */
-static void mrd_contact_identify__other_epochs(void **state)
+TEST(mrd_contact_identify__other_epochs)
 {
     struct pair *p = &pair;
     struct mrd_wire_part piece;
@@ -247,7 +240,6 @@ static void mrd_contact_identify__other_epochs(void **state)
     struct mrd_peer *peer;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     pair_post_recv(p, AT, 0, 2 * BYTES);
@@ -275,13 +267,12 @@ static void mrd_contact_identify__other_epochs(void **state)
 }
 
 /* Of a space that was dropped, whose packets may still come: each is answered by a reset. */
-static void mrd_contact_identify__tombstone(void **state)
+TEST(mrd_contact_identify__tombstone)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_TOMB);
@@ -298,13 +289,12 @@ static void mrd_contact_identify__tombstone(void **state)
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* Whoever is not known is to show that it receives at its address. */
-static void mrd_contact_identify__unknown(void **state)
+TEST(mrd_contact_identify__unknown)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, again;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin_wary(p);
     e = p->end[AT].e;
     head = first_contact(p);
@@ -325,12 +315,11 @@ static void mrd_contact_identify__unknown(void **state)
 }
 
 /* What was sent long ago shows nothing: a cookie holds for two intervals at most, and for one at least. */
-static void mrd_contact_identify__the_cookie_runs_out(void **state)
+TEST(mrd_contact_identify__the_cookie_runs_out)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, again;
 
-    (void)state;
     pair_begin_wary(p);
     p->now = p->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
     mrd_engine_begin(p->end[AT].e, p->now);
@@ -348,7 +337,7 @@ static void mrd_contact_identify__the_cookie_runs_out(void **state)
 }
 
 /* Another life where one is known: it must prove that it is there now, for just that change. */
-static void mrd_contact_identify__another_life(void **state)
+TEST(mrd_contact_identify__another_life)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, again;
@@ -356,7 +345,6 @@ static void mrd_contact_identify__another_life(void **state)
     struct mrd_peer *peer;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_rx_peer(p, AT);
@@ -401,7 +389,7 @@ static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *
 }
 
 /* One host does not fill the table: of the last eighth it may have as much as it leaves free. */
-static void mrd_contact_identify__few_entries_left(void **state)
+TEST(mrd_contact_identify__few_entries_left)
 {
     struct pair *p = &pair;
     struct mrd_rx_packet packet, first;
@@ -409,7 +397,6 @@ static void mrd_contact_identify__few_entries_left(void **state)
     struct mrd_wire_head head;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     first = packet_from(p, 5000);
@@ -429,14 +416,13 @@ static void mrd_contact_identify__few_entries_left(void **state)
 }
 
 /* A full table of peers that are all wanted: the first contact is turned away, and both are told. */
-static void mrd_contact_identify__table_full(void **state)
+TEST(mrd_contact_identify__table_full)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, again;
     struct mrd_engine_event event;
     struct mrd_engine *e;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 1;
     p->config.trusting = false;
@@ -468,13 +454,12 @@ static void mrd_contact_identify__table_full(void **state)
 }
 
 /* Strangers share a ring of answers: more are counted as dropped packets, but not answered. */
-static void mrd_contact_identify__more_strangers_than_answers(void **state)
+TEST(mrd_contact_identify__more_strangers_than_answers)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     head = hand_head(p, AT, MRD_WIRE_DATA);
@@ -491,14 +476,13 @@ static void mrd_contact_identify__more_strangers_than_answers(void **state)
  * Strangers are answered as fast as they ask, until as many were as the table has peers, 1,024 at
  * least; then 50,000 a second.
  */
-static void mrd_answer_challenge__limited_in_rate(void **state)
+TEST(mrd_answer_challenge__limited_in_rate)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_engine *e;
     uint32_t answered = 0;
 
-    (void)state;
     pair_begin_wary(p);
     e = p->end[AT].e;
     head = first_contact(p);
@@ -521,7 +505,7 @@ static void mrd_answer_challenge__limited_in_rate(void **state)
 }
 
 /* A queue pair for one peer takes its messages wherever it is now, and nobody else's. */
-static void mrd_rx_check_source__follows_who_moved(void **state)
+TEST(mrd_rx_check_source__follows_who_moved)
 {
     struct pair *p = &pair;
     struct mrd_addr elsewhere = pair_addr_of(3);
@@ -529,7 +513,6 @@ static void mrd_rx_check_source__follows_who_moved(void **state)
     struct mrd_peer *peer, *other;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     qp = hand_qp(p, AT);
@@ -549,7 +532,7 @@ static void mrd_rx_check_source__follows_who_moved(void **state)
  * A peer's packets come from another address. They are taken; while others come from its own, that is
  * all. After a silence there it is challenged where it is now, and moves with the cookie, not before.
  */
-static void mrd_address_came__moves_with_a_proof(void **state)
+TEST(mrd_address_came__moves_with_a_proof)
 {
     struct pair *p = &pair;
     struct mrd_rx_packet packet;
@@ -557,7 +540,6 @@ static void mrd_address_came__moves_with_a_proof(void **state)
     struct mrd_answers *answers;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     answers = &p->end[AT].e->answers;
     head = first_contact(p);
@@ -596,30 +578,4 @@ static void mrd_address_came__moves_with_a_proof(void **state)
     assert_ptr_equal(mrd_peer_find(&p->end[AT].e->peers, &peer->addr), peer);
     assert_null(mrd_peer_find(&p->end[AT].e->peers, &p->end[1 - AT].addr));
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_address_came__moves_with_a_proof),
-        cmocka_unit_test(mrd_answer_challenge__limited_in_rate),
-        cmocka_unit_test(mrd_rx_check_source__follows_who_moved),
-        cmocka_unit_test(mrd_contact_identify__first_contact),
-        cmocka_unit_test(mrd_contact_identify__address_that_was_hit),
-        cmocka_unit_test(mrd_contact_identify__binds_the_send_half),
-        cmocka_unit_test(mrd_contact_identify__own_packets_from_elsewhere),
-        cmocka_unit_test(mrd_contact_identify__to_oneself),
-        cmocka_unit_test(mrd_contact_identify__for_an_earlier_life),
-        cmocka_unit_test(mrd_contact_identify__space_not_held),
-        cmocka_unit_test(mrd_contact_identify__other_epochs),
-        cmocka_unit_test(mrd_contact_identify__tombstone),
-        cmocka_unit_test(mrd_contact_identify__unknown),
-        cmocka_unit_test(mrd_contact_identify__the_cookie_runs_out),
-        cmocka_unit_test(mrd_contact_identify__another_life),
-        cmocka_unit_test(mrd_contact_identify__few_entries_left),
-        cmocka_unit_test(mrd_contact_identify__table_full),
-        cmocka_unit_test(mrd_contact_identify__more_strangers_than_answers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

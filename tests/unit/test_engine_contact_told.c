@@ -91,11 +91,10 @@ static void spoil(struct mrd_wire_head *head, unsigned flaw)
 /* --------------------------------------------------------------------------------------- resets */
 
 /* For another life of ours, about another space, from another life: dropped. */
-static void mrd_contact_reset__that_does_not_match(void **state)
+TEST(mrd_contact_reset__that_does_not_match)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned flaw = 0; flaw < 3; flaw++) {
         struct mrd_peer *peer = begin(p);
         struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
@@ -110,13 +109,12 @@ static void mrd_contact_reset__that_does_not_match(void **state)
 }
 
 /* The peer does not know the space any more: all work in it fails, and an event tells why. */
-static void mrd_contact_reset__ends_the_work(void **state)
+TEST(mrd_contact_reset__ends_the_work)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
 
-    (void)state;
     reset(p, &head);
     assert_int_equal(p->end[AT].e->stats.rx_resets, 1);
     assert_null(peer->tx);
@@ -129,7 +127,7 @@ static void mrd_contact_reset__ends_the_work(void **state)
 }
 
 /* It also says which of the peer's own spaces are over: the one that we hold, if it is older. */
-static void mrd_contact_reset__ends_older_spaces_of_the_peer(void **state)
+TEST(mrd_contact_reset__ends_older_spaces_of_the_peer)
 {
     static const struct {
         uint32_t live_epoch, inc;
@@ -137,7 +135,6 @@ static void mrd_contact_reset__ends_older_spaces_of_the_peer(void **state)
     } rows[] = {{HAND_EPOCH, 0, false}, {HAND_EPOCH + 1, 0, true}, {HAND_EPOCH + 1, 1, false}};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_wire_head head;
         struct mrd_peer *peer;
@@ -156,13 +153,12 @@ static void mrd_contact_reset__ends_older_spaces_of_the_peer(void **state)
 }
 
 /* Nothing but an empty packet went out: the work goes on under the next epoch, for a while. */
-static void mrd_contact_reset__before_the_first_contact(void **state)
+TEST(mrd_contact_reset__before_the_first_contact)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin_young(p);
     struct mrd_tx_half *tx = peer->tx;
 
-    (void)state;
     assert_int_equal(tx->sent.next, 1);
     for (uint32_t i = 0; i < MRD_RENEWALS_MAX; i++) {
         struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
@@ -188,11 +184,10 @@ static void mrd_contact_reset__before_the_first_contact(void **state)
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* Those that do not match, as for resets; and where our packets were acked there is no question. */
-static void mrd_contact_challenge__that_does_not_match(void **state)
+TEST(mrd_contact_challenge__that_does_not_match)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned flaw = 0; flaw < 3; flaw++) {
         struct mrd_peer *peer = begin(p);
         struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
@@ -207,13 +202,12 @@ static void mrd_contact_challenge__that_does_not_match(void **state)
 }
 
 /* The challenger took nothing: all is sent again, with the cookie, and no path is to blame. */
-static void mrd_contact_challenge__repeats_everything(void **state)
+TEST(mrd_contact_challenge__repeats_everything)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
 
-    (void)state;
     peer->tx->probes.unanswered = 3;
     peer->given_up = true;
     head.cookie = 99;
@@ -242,13 +236,12 @@ static void mrd_contact_challenge__repeats_everything(void **state)
 }
 
 /* Each packet that went out was challenged: the first answer serves all of them. */
-static void mrd_contact_challenge__answered_already(void **state)
+TEST(mrd_contact_challenge__answered_already)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
 
-    (void)state;
     head.cookie = 99;
     head.up_usec = 1;
     challenge(p, &head);
@@ -269,7 +262,7 @@ enum outcome { REPEATED, FAILED, NOTHING };
  * An epoch that is older than its challenger may have been executed by an earlier life: its work
  * fails. In doubt nothing is done.
  */
-static void mrd_contact_challenge__age_of_the_epoch(void **state)
+TEST(mrd_contact_challenge__age_of_the_epoch)
 {
     static const struct {
         uint64_t age_ns,
@@ -286,7 +279,6 @@ static void mrd_contact_challenge__age_of_the_epoch(void **state)
     };
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer = begin(p);
         struct mrd_wire_head head;
@@ -307,13 +299,12 @@ static void mrd_contact_challenge__age_of_the_epoch(void **state)
 }
 
 /* Where the life that is spoken to was known from the start, the epoch is younger than it. */
-static void mrd_contact_challenge__by_a_life_that_was_known(void **state)
+TEST(mrd_contact_challenge__by_a_life_that_was_known)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_head head;
 
-    (void)state;
     peer->tx->contact.knew_inc = true;
     p->now += MRD_MSEC;
     mrd_engine_begin(p->end[AT].e, p->now);
@@ -324,11 +315,10 @@ static void mrd_contact_challenge__by_a_life_that_was_known(void **state)
 }
 
 /* Only an empty packet went out: the next epoch is younger than the challenger for sure. */
-static void mrd_contact_challenge__before_the_first_contact(void **state)
+TEST(mrd_contact_challenge__before_the_first_contact)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned doubt = 0; doubt < 2; doubt++) {
         struct mrd_peer *peer = begin_young(p);
         struct mrd_wire_head head;
@@ -359,11 +349,10 @@ static void busy(struct pair *p, const struct mrd_wire_head *head)
 }
 
 /* About another space, from another life, from whom we are not bound to, too late. */
-static void mrd_contact_busy__that_does_not_match(void **state)
+TEST(mrd_contact_busy__that_does_not_match)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned flaw = 0; flaw < 5; flaw++) {
         struct mrd_peer *peer = begin(p);
         struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
@@ -380,7 +369,7 @@ static void mrd_contact_busy__that_does_not_match(void **state)
 }
 
 /* The user is told once. The work goes on in the same space: copies of it may find room. */
-static void mrd_contact_busy__is_told(void **state)
+TEST(mrd_contact_busy__is_told)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -388,7 +377,6 @@ static void mrd_contact_busy__is_told(void **state)
     struct mrd_engine_event event;
     uint32_t epoch = peer->tx->contact.epoch;
 
-    (void)state;
     peer->tx->contact.inc = pair_inc(p, 1 - AT);
     for (unsigned i = 0; i < 3; i++)
         busy(p, &head);
@@ -410,11 +398,10 @@ static void mrd_contact_busy__is_told(void **state)
 }
 
 /* Who watches the peer is told that the watch is over; and whoever loses receives, of that. */
-static void mrd_contact_busy__ends_a_watch(void **state)
+TEST(mrd_contact_busy__ends_a_watch)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned lost = 0; lost < 2; lost++) {
         struct mrd_peer *peer = begin(p);
         struct mrd_engine *e = p->end[AT].e;
@@ -439,25 +426,4 @@ static void mrd_contact_busy__ends_a_watch(void **state)
         assert_false(peer->watch.on);
         pair_end(p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_contact_reset__that_does_not_match),
-        cmocka_unit_test(mrd_contact_reset__ends_the_work),
-        cmocka_unit_test(mrd_contact_reset__ends_older_spaces_of_the_peer),
-        cmocka_unit_test(mrd_contact_reset__before_the_first_contact),
-        cmocka_unit_test(mrd_contact_challenge__that_does_not_match),
-        cmocka_unit_test(mrd_contact_challenge__repeats_everything),
-        cmocka_unit_test(mrd_contact_challenge__answered_already),
-        cmocka_unit_test(mrd_contact_challenge__age_of_the_epoch),
-        cmocka_unit_test(mrd_contact_challenge__by_a_life_that_was_known),
-        cmocka_unit_test(mrd_contact_challenge__before_the_first_contact),
-        cmocka_unit_test(mrd_contact_busy__that_does_not_match),
-        cmocka_unit_test(mrd_contact_busy__is_told),
-        cmocka_unit_test(mrd_contact_busy__ends_a_watch),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,11 +67,10 @@ static void half_and_whole(void)
     assert_false(has_landed());
 }
 
-static void data_order__target_fails(void **state)
+TEST(data_order__target_fails)
 {
     const struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
     struct pair_end *to = &pair.end[TO];
-    (void)state;
 
     half_and_whole();
     assert_int_equal(mrd_engine_modify_qp(to->e, to->qp, &attr, MRD_QP_STATE, pair.now), 0);
@@ -79,9 +78,8 @@ static void data_order__target_fails(void **state)
     end();
 }
 
-static void data_order__target_is_destroyed(void **state)
+TEST(data_order__target_is_destroyed)
 {
-    (void)state;
     half_and_whole();
     hand_restore_qp(&pair, TO, kept[TO]);
     assert_false(has_landed());
@@ -90,9 +88,8 @@ static void data_order__target_is_destroyed(void **state)
 }
 
 /* Nothing comes any more. */
-static void data_order__sender_dies(void **state)
+TEST(data_order__sender_dies)
 {
-    (void)state;
     half_and_whole();
     for (unsigned i = 0; i < 600; i++) {
         pair.now += 50 * MRD_MSEC;
@@ -102,15 +99,4 @@ static void data_order__sender_dies(void **state)
     assert_int_equal(pair.end[TO].e->pends.used, 0);
     assert_false(has_landed());
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_order__target_fails),
-        cmocka_unit_test(data_order__target_is_destroyed),
-        cmocka_unit_test(data_order__sender_dies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,11 +55,10 @@ static uint8_t flags_of_ack(struct pair *p, uint8_t flags)
 }
 
 /* Acks may be marked, which does no harm; not if what they ack came without ECT, nor later. */
-static void mrd_tx_put_ack__as_the_peer(void **state)
+TEST(mrd_tx_put_ack__as_the_peer)
 {
     struct pair *p = begin(false);
 
-    (void)state;
     write_one(p);
     assert_int_equal(flags_of_ack(p, MRD_TX_ECT), 0);
     assert_int_equal(flags_of_ack(p, MRD_TX_NOT_ECT), MRD_TX_NOT_ECT);
@@ -68,12 +67,11 @@ static void mrd_tx_put_ack__as_the_peer(void **state)
 }
 
 /* The packet came, but its ack did not: its copy, without ECT, is a duplicate. */
-static void mrd_tx_put_ack__of_a_duplicate(void **state)
+TEST(mrd_tx_put_ack__of_a_duplicate)
 {
     struct pair *p = begin(false);
     struct pair_frame copy;
 
-    (void)state;
     write_one(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 1);
@@ -89,12 +87,11 @@ static void mrd_tx_put_ack__of_a_duplicate(void **state)
 }
 
 /* Answers are not acked: a way that drops ECT would drop them each time. */
-static void mrd_tx_put_answers__not_ect(void **state)
+TEST(mrd_tx_put_answers__not_ect)
 {
     struct pair *p = begin(false);
     struct pair_frame *f = &p->end[0].inbox[0];
 
-    (void)state;
     p->end[1].e->config.trusting = false;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_true(pair_tx(p, 0) >= 1);
@@ -108,11 +105,10 @@ static void mrd_tx_put_answers__not_ect(void **state)
 }
 
 /* Of packets that leave as one run the first is the test; the others would all be lost with it. */
-static void mrd_tx_follow__one_test(void **state)
+TEST(mrd_tx_follow__one_test)
 {
     struct pair *p = begin(false);
 
-    (void)state;
     write_one(p);
     pair_peer(p, 0)->ect.off = true;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
@@ -124,11 +120,10 @@ static void mrd_tx_follow__one_test(void **state)
     pair_end(p);
 }
 
-static void mrd_tx_emit__no_ect(void **state)
+TEST(mrd_tx_emit__no_ect)
 {
     struct pair *p = begin(true);
 
-    (void)state;
     for (unsigned round = 0; round < 2; round++) { /* first contact, and later */
         unsigned n;
 
@@ -144,17 +139,4 @@ static void mrd_tx_emit__no_ect(void **state)
         pair_settle(p, p->now + MRD_SEC);
     }
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tx_put_ack__as_the_peer),
-        cmocka_unit_test(mrd_tx_put_ack__of_a_duplicate),
-        cmocka_unit_test(mrd_tx_put_answers__not_ect),
-        cmocka_unit_test(mrd_tx_follow__one_test),
-        cmocka_unit_test(mrd_tx_emit__no_ect),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,13 +45,12 @@ static uint64_t dead_ns(const struct pair *p)
 }
 
 /* The copy waited in the receive queue while we were stopped: our absence makes no space older. */
-static void mrd_contact_identify__a_stall_expires_no_space(void **state)
+TEST(mrd_contact_identify__a_stall_expires_no_space)
 {
     struct pair *p = &pair;
     struct pair_frame first = first_contact(p);
     struct mrd_wc wc;
 
-    (void)state;
     p->now += 2 * dead_ns(p);
     mrd_engine_begin(p->end[1].e, p->now);
     pair_rx_one(p, 1, &first);
@@ -62,14 +61,13 @@ static void mrd_contact_identify__a_stall_expires_no_space(void **state)
 }
 
 /* While we listen it is held for as long as a copy of its packets may live, and no longer. */
-static void mrd_contact_identify__silence_expires_a_space(void **state)
+TEST(mrd_contact_identify__silence_expires_a_space)
 {
     struct pair *p = &pair;
     struct pair_frame first = first_contact(p);
     uint64_t heard_ns = p->now;
     struct mrd_wc wc;
 
-    (void)state;
     p->now = heard_ns + dead_ns(p) - 2 * MRD_SEC;
     mrd_engine_drained(p->end[1].e, p->now);
     pair_rx_one(p, 1, &first);
@@ -83,7 +81,7 @@ static void mrd_contact_identify__silence_expires_a_space(void **state)
 }
 
 /* A full table: who has work, or did until lately, keeps its place; others go. */
-static void mrd_half_open_peer__a_peer_with_work_keeps_its_place(void **state)
+TEST(mrd_half_open_peer__a_peer_with_work_keeps_its_place)
 {
     struct pair *p = &pair;
     struct mrd_addr address = {.port = 102};
@@ -91,7 +89,6 @@ static void mrd_half_open_peer__a_peer_with_work_keeps_its_place(void **state)
     struct mrd_wc wc;
     int error;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 1;
     pair_open(p);
@@ -121,13 +118,12 @@ static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
 }
 
 /* A peer that was given up may be another life by now: what is sent to it next names nobody. */
-static void mrd_half_open_tx__is_bound_to_no_tombstone(void **state)
+TEST(mrd_half_open_tx__is_bound_to_no_tombstone)
 {
     struct pair *p = &pair;
     struct mrd_addr addr;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 2; i++)
         pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -159,14 +155,13 @@ static void mrd_half_open_tx__is_bound_to_no_tombstone(void **state)
 }
 
 /* Copies of an old ack come again and again: the half is not used for that. */
-static void mrd_half_open_tx__after_old_acks(void **state)
+TEST(mrd_half_open_tx__after_old_acks)
 {
     struct pair *p = &pair;
     struct pair_frame ack;
     struct mrd_wc wc;
     uint32_t epoch;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_turn(p, 0);
@@ -185,17 +180,4 @@ static void mrd_half_open_tx__after_old_acks(void **state)
     assert_int_not_equal(mrd_half_open_tx(p->end[0].e, pair_peer(p, 0))->contact.epoch, epoch);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_contact_identify__a_stall_expires_no_space),
-        cmocka_unit_test(mrd_contact_identify__silence_expires_a_space),
-        cmocka_unit_test(mrd_half_open_peer__a_peer_with_work_keeps_its_place),
-        cmocka_unit_test(mrd_half_open_tx__is_bound_to_no_tombstone),
-        cmocka_unit_test(mrd_half_open_tx__after_old_acks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

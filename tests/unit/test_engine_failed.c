@@ -99,7 +99,7 @@ static void lose(struct pair *p, struct mrd_peer *peer, struct mrd_peer *other, 
 }
 
 /* Whatever ended it, but that the peer holds its space no more; and only what is ordered, and was sent. */
-static void failed__by_another_entry(void **state)
+TEST(failed__by_another_entry)
 {
     static const struct {
         enum how how;
@@ -114,7 +114,6 @@ static void failed__by_another_entry(void **state)
                 {UNREACHABLE, MRD_ORDER_MSG, false, false},
                 {UNREACHABLE, MRD_ORDER_NONE, true, false}};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pair *p = &pair;
         struct mrd_qp *kept = begin(p, rows[i].order);
@@ -140,9 +139,8 @@ static void failed__by_another_entry(void **state)
 }
 
 /* By the same entry it goes at once, unless the peer answers by another name than before. */
-static void failed__by_the_same_entry(void **state)
+TEST(failed__by_the_same_entry)
 {
-    (void)state;
     for (uint32_t inc = NAME; inc < NAME + 2; inc++) {
         struct pair *p = &pair;
         struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -166,7 +164,7 @@ static void failed__by_the_same_entry(void **state)
 }
 
 /* Whether the peer is there is asked meanwhile: one that is not is given up in its time. */
-static void failed__who_is_awaited_is_asked(void **state)
+TEST(failed__who_is_awaited_is_asked)
 {
     enum { TIMEOUT_MS = 400 };
     struct pair *p = &pair;
@@ -175,7 +173,6 @@ static void failed__who_is_awaited_is_asked(void **state)
     struct mrd_engine *e;
     uint64_t failed_ns;
 
-    (void)state;
     pair_config(p);
     p->config.peer_timeout_ns = TIMEOUT_MS * MRD_MSEC;
     pair_open(p);
@@ -217,9 +214,8 @@ static void renew_handle(struct pair *p)
  * What waits fails, too. What comes after it waits for the same: by the entry that it went by or by a third
  * one, by the same handle or by a new one.
  */
-static void failed__while_it_waits(void **state)
+TEST(failed__while_it_waits)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct pair *p = &pair;
         struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -257,9 +253,8 @@ static void failed__while_it_waits(void **state)
  * The entry only asked, and gave way; its message failed by who spoke in its place, elsewhere. The next one goes by
  * the first entry again, by the same handle or by a new one.
  */
-static void failed__by_an_heir(void **state)
+TEST(failed__by_an_heir)
 {
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct pair *p = &pair;
         struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -295,7 +290,7 @@ static void failed__by_an_heir(void **state)
 }
 
 /* Who gave way does not rest before all that its handles have to await is over. */
-static void failed__heir_is_remembered(void **state)
+TEST(failed__heir_is_remembered)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -305,7 +300,6 @@ static void failed__heir_is_remembered(void **state)
     uint32_t id = peer->id;
     struct mrd_msg *msg;
 
-    (void)state;
     peer->tx->contact.hello = true;
     msg = post(p, peer);
     elsewhere.ip[15] ^= 8;
@@ -326,9 +320,8 @@ static void failed__heir_is_remembered(void **state)
 }
 
 /* The peer was elsewhere: the handle goes back to its own address, or a new one goes there. */
-static void failed__elsewhere(void **state)
+TEST(failed__elsewhere)
 {
-    (void)state;
     for (unsigned renewed = 0; renewed < 2; renewed++) {
         struct pair *p = &pair;
         struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -357,7 +350,7 @@ static void failed__elsewhere(void **state)
 }
 
 /* A full table needs its entry: then all that begins waits. */
-static void failed__evicted(void **state)
+TEST(failed__evicted)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -367,7 +360,6 @@ static void failed__evicted(void **state)
     uint64_t failed_ns = p->now;
     struct mrd_msg *msg;
 
-    (void)state;
     answered(peer, NAME);
     post(p, peer);
     mrd_half_peer_unreachable(e, peer);
@@ -389,7 +381,7 @@ static void failed__evicted(void **state)
 }
 
 /* The entry does not rest for as long. */
-static void failed__is_remembered(void **state)
+TEST(failed__is_remembered)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
@@ -397,7 +389,6 @@ static void failed__is_remembered(void **state)
     struct mrd_engine *e = p->end[AT].e;
     uint32_t id = peer->id;
 
-    (void)state;
     answered(peer, NAME);
     post(p, peer);
     mrd_half_peer_unreachable(e, peer);
@@ -408,21 +399,4 @@ static void failed__is_remembered(void **state)
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i == 0);
     }
     end(p, kept);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(failed__by_another_entry),
-        cmocka_unit_test(failed__by_the_same_entry),
-        cmocka_unit_test(failed__while_it_waits),
-        cmocka_unit_test(failed__elsewhere),
-        cmocka_unit_test(failed__by_an_heir),
-        cmocka_unit_test(failed__heir_is_remembered),
-        cmocka_unit_test(failed__is_remembered),
-        cmocka_unit_test(failed__evicted),
-        cmocka_unit_test(failed__who_is_awaited_is_asked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static bool ends_after(uint64_t outage_ns)
     return ended;
 }
 
-static void forgotten__whenever_it_is_said(void **state)
+TEST(forgotten__whenever_it_is_said)
 {
-    (void)state;
     for (uint64_t sec = 5; sec < 120; sec += 3)
         if (!ends_after(sec * MRD_SEC))
             fail_msg("not after %u s", (unsigned)sec);
@@ -80,7 +79,7 @@ static void piece_arrives(struct pair *p, struct mrd_wire_head head, const uint8
  * The first piece is of a transmission before the peer learned of our space, the second of one after
  * its ack: what the header says is as old as the first.
  */
-static void forgotten__in_a_piece_of_an_earlier_transmission(void **state)
+TEST(forgotten__in_a_piece_of_an_earlier_transmission)
 {
     struct pair *p = &pair;
     uint8_t whole[MRD_TX_HEAD_BYTES];
@@ -88,7 +87,6 @@ static void forgotten__in_a_piece_of_an_earlier_transmission(void **state)
     struct mrd_peer *peer;
     uint32_t epoch, stamp, len;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 2; i++) {
         pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -117,14 +115,4 @@ static void forgotten__in_a_piece_of_an_earlier_transmission(void **state)
     assert_int_equal(p->end[AT].e->stats.peers_restarted, 0);
     pair_settle(p, p->now + 20 * MRD_SEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forgotten__whenever_it_is_said),
-        cmocka_unit_test(forgotten__in_a_piece_of_an_earlier_transmission),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,24 +55,12 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     return wc.status;
 }
 
-static void forgotten__in_one_packet(void **state)
+TEST(forgotten__in_one_packet)
 {
-    (void)state;
     assert_int_equal(answer_after_an_outage(false), MRD_WC_SUCCESS);
 }
 
-static void forgotten__in_pieces(void **state)
+TEST(forgotten__in_pieces)
 {
-    (void)state;
     assert_int_equal(answer_after_an_outage(true), MRD_WC_SUCCESS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(forgotten__in_one_packet),
-        cmocka_unit_test(forgotten__in_pieces),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,12 +41,11 @@ static bool half_of(struct pair *p, const struct mrd_addr *from, uint32_t psn, u
  * A stranger with an IPv6 prefix asks from each of many addresses what it is to call us, and sends the
  * first half of a packet from each. Another host's packet still finds room.
  */
-static void fragments__one_prefix_is_one_host(void **state)
+TEST(fragments__one_prefix_is_one_host)
 {
     struct pair *p = &pair;
     struct mrd_addr honest = {.ip = {0x20, 1, 0xd, 0xb8, 9}, .port = 1000};
 
-    (void)state;
     pair_begin_wary(p);
     for (unsigned i = 0; i < 4 * MRD_FRAGS; i++) {
         struct mrd_addr one = {.ip = {0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i}, .port = 1000};
@@ -55,13 +54,4 @@ static void fragments__one_prefix_is_one_host(void **state)
     }
     assert_true(half_of(p, &honest, 0, 0));
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fragments__one_prefix_is_one_host),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,9 +39,8 @@ static void receive_without_memory(uint32_t len)
     pair_end(p);
 }
 
-static void mrd_rx_place__receive_without_memory(void **state)
+TEST(mrd_rx_place__receive_without_memory)
 {
-    (void)state;
     receive_without_memory(BYTES);
     receive_without_memory(3 * PAIR_PAYLOAD);
 }
@@ -50,14 +49,13 @@ static void mrd_rx_place__receive_without_memory(void **state)
  * Sends that wait, that are half sent and that are in flight: with their queue pair goes
  * their completion.
  */
-static void mrd_engine_destroy_qp__completes_nothing(void **state)
+TEST(mrd_engine_destroy_qp__completes_nothing)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept;
     struct mrd_wc wc;
     int error;
 
-    (void)state;
     pair_begin(p);
     kept = p->end[0].qp;
     for (unsigned sent = 0; sent < 2; sent++) {
@@ -83,14 +81,4 @@ static void mrd_engine_destroy_qp__completes_nothing(void **state)
     assert_int_equal(pair_poll(p, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_place__receive_without_memory),
-        cmocka_unit_test(mrd_engine_destroy_qp__completes_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,12 +25,11 @@ static uint32_t granted(struct pair *p, struct mrd_peer *peer)
 }
 
 /* Who asks gets twice as much, but not for a packet that left before it heard of that. */
-static void mrd_grant_limit__doubles_once_a_round_trip(void **state)
+TEST(mrd_grant_limit__doubles_once_a_round_trip)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
 
-    (void)state;
     assert_int_equal(granted(p, peer), 2 * ROOM);
     mrd_grant_wanted(peer->rx, ROOM - 1); /* the last one that it may send */
     assert_int_equal(granted(p, peer), 4 * ROOM);
@@ -43,12 +42,11 @@ static void mrd_grant_limit__doubles_once_a_round_trip(void **state)
 }
 
 /* It may ask again after any number of packets that did not ask. */
-static void mrd_grant_limit__asks_after_a_turn_of_psns(void **state)
+TEST(mrd_grant_limit__asks_after_a_turn_of_psns)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
 
-    (void)state;
     mrd_grant_wanted(peer->rx, 0);
     assert_int_equal(granted(p, peer), 4 * ROOM);
     for (unsigned i = 0; i < 4; i++) {
@@ -61,13 +59,12 @@ static void mrd_grant_limit__asks_after_a_turn_of_psns(void **state)
 }
 
 /* More only while the buffer is nearly empty; when it fills, all have their share again. */
-static void mrd_grant_limit__heeds_the_buffer(void **state)
+TEST(mrd_grant_limit__heeds_the_buffer)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_share *share = &p->end[AT].e->share;
 
-    (void)state;
     share->most = ROOM / 4 + 1;
     mrd_grant_wanted(peer->rx, 0);
     assert_int_equal(granted(p, peer), 2 * ROOM);
@@ -85,12 +82,11 @@ static void mrd_grant_limit__heeds_the_buffer(void **state)
 }
 
 /* The tracker grows with the grant, to its greatest and no further. */
-static void mrd_grant_limit__up_to_the_widest(void **state)
+TEST(mrd_grant_limit__up_to_the_widest)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
 
-    (void)state;
     p->end[AT].e->share.room = 0;
     for (uint32_t i = 0; i < 20; i++) {
         mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + MRD_TRACKER_WIDEST / 2);
@@ -103,14 +99,13 @@ static void mrd_grant_limit__up_to_the_widest(void **state)
 }
 
 /* Without memory for a wider tracker it stays as it was, and may be asked for again. */
-static void mrd_grant_limit__no_memory(void **state)
+TEST(mrd_grant_limit__no_memory)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_engine *e = p->end[AT].e;
     uint32_t before;
 
-    (void)state;
     e->share.room = 0;
     before = granted(p, peer);
     e->peers.maps.wide_bytes = MRD_WIDE_BYTES;
@@ -122,17 +117,4 @@ static void mrd_grant_limit__no_memory(void **state)
     mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
     assert_int_equal(granted(p, peer), 2 * before);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_grant_limit__doubles_once_a_round_trip),
-        cmocka_unit_test(mrd_grant_limit__asks_after_a_turn_of_psns),
-        cmocka_unit_test(mrd_grant_limit__heeds_the_buffer),
-        cmocka_unit_test(mrd_grant_limit__up_to_the_widest),
-        cmocka_unit_test(mrd_grant_limit__no_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,13 +63,12 @@ static bool data_acts(struct pair *p, const struct mrd_wire_head *head)
     return peer != NULL;
 }
 
-static void guess__of_data(void **state)
+TEST(guess__of_data)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = acquainted(p);
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
 
-    (void)state;
     head.epoch = peer->space.epoch;
     assert_int_equal(
         count_bits(p, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
@@ -78,13 +77,12 @@ static void guess__of_data(void **state)
 }
 
 /* With any higher epoch; and a new life needs the cookie, too. */
-static void guess__of_a_space(void **state)
+TEST(guess__of_a_space)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = acquainted(p);
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
 
-    (void)state;
     head.epoch = peer->space.epoch + 1000;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     assert_int_equal(
@@ -94,7 +92,7 @@ static void guess__of_a_space(void **state)
 }
 
 /* Who leaves our name out has not heard it: nothing is taken, in a space that is held or a new one. */
-static void guess__without_our_name(void **state)
+TEST(guess__without_our_name)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = acquainted(p);
@@ -102,7 +100,6 @@ static void guess__without_our_name(void **state)
     struct mrd_answers *answers = &p->end[AT].e->answers;
     struct mrd_rx_packet packet = from_peer(p);
 
-    (void)state;
     head.dst_inc = 0;
     for (unsigned later = 0; later < 2; later++)
         for (unsigned fc = 0; fc < 2; fc++) {
@@ -117,14 +114,13 @@ static void guess__without_our_name(void **state)
     pair_end(p);
 }
 
-static void guess__of_a_new_peer(void **state)
+TEST(guess__of_a_new_peer)
 {
     struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     uint64_t cookie;
 
-    (void)state;
     acquainted(p);
     head = hand_head(p, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT;
@@ -156,13 +152,12 @@ static bool reset_acts(struct pair *p, const struct mrd_wire_head *head)
     return p->end[AT].e->stats.rx_resets != resets;
 }
 
-static void guess__of_a_reset(void **state)
+TEST(guess__of_a_reset)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = acquainted(p);
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_RESET);
 
-    (void)state;
     head.epoch = peer->tx->contact.epoch;
     head.live_epoch = peer->space.epoch;
     assert_int_equal(count_bits(p, &head,
@@ -186,13 +181,12 @@ static bool ack_acts(struct pair *p, const struct mrd_wire_head *head)
     return p->end[AT].e->stats.rx_acks != acks;
 }
 
-static void guess__of_an_ack(void **state)
+TEST(guess__of_an_ack)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = acquainted(p);
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_ACK);
 
-    (void)state;
     head.epoch = peer->tx->contact.epoch;
     head.psn = peer->tx->sent.next;
     assert_int_equal(count_bits(p, &head,
@@ -212,12 +206,11 @@ static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
 }
 
 /* Before anybody answered the challenger's name is not known yet. */
-static void guess__of_the_first_answer(void **state)
+TEST(guess__of_the_first_answer)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
 
-    (void)state;
     pair_begin_wary(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(p, AT);
@@ -232,12 +225,11 @@ static void guess__of_the_first_answer(void **state)
 }
 
 /* What one is told is of no use to speak for us, or to us, elsewhere. */
-static void guess__told_each_another(void **state)
+TEST(guess__told_each_another)
 {
     struct pair *p = &pair;
     struct mrd_pair names[ROOM];
 
-    (void)state;
     pair_begin(p);
     for (uint32_t i = 0; i < ROOM; i++) {
         struct mrd_addr addr = pair_addr_of(i);
@@ -255,7 +247,7 @@ static void guess__told_each_another(void **state)
  * A peer moved, and another host has its old address now. It is told nothing that the peer is told:
  * else 32 bits less were to be guessed to speak for that peer.
  */
-static void guess__names_of_who_moved(void **state)
+TEST(guess__names_of_who_moved)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = acquainted(p);
@@ -265,7 +257,6 @@ static void guess__names_of_who_moved(void **state)
     struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
     const struct mrd_answer *answer;
 
-    (void)state;
     mrd_peer_move(&e->peers, peer, &there);
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.src_inc = 4711;
@@ -283,7 +274,7 @@ static void guess__names_of_who_moved(void **state)
  * A thousand wrong keys at once are refused, and as many a second; beyond that all that names memory is
  * dropped, so that no key can be found faster, and the user is told who it is.
  */
-static void guess__of_memory_keys(void **state)
+TEST(guess__of_memory_keys)
 {
     enum { AT_ONCE = (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
     struct pair *p = &pair;
@@ -292,7 +283,6 @@ static void guess__of_memory_keys(void **state)
     struct mrd_peer *peer;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     peer = hand_rx_peer(p, AT);
@@ -326,7 +316,7 @@ static void guess__of_memory_keys(void **state)
  * All in one moment. Those beyond the limit come under one PSN, which is never received: a key that is
  * right is taken as little as one that is wrong, or silence would say which is which.
  */
-static void guess__rate_holds_for_right_keys(void **state)
+TEST(guess__rate_holds_for_right_keys)
 {
     enum { TRIES = 100000 };
     struct pair *p = &pair;
@@ -334,7 +324,6 @@ static void guess__rate_holds_for_right_keys(void **state)
     struct mrd_peer *peer;
     uint32_t right;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     part = hand_write(p, AT, BYTES);
@@ -349,7 +338,7 @@ static void guess__rate_holds_for_right_keys(void **state)
 }
 
 /* Whoever names a region that is there, or was lately, by its key does not guess. */
-static void guess__not_of_keys_that_were_told(void **state)
+TEST(guess__not_of_keys_that_were_told)
 {
     enum { MANY = 4 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
     struct pair *p = &pair;
@@ -359,7 +348,6 @@ static void guess__not_of_keys_that_were_told(void **state)
     struct mrd_engine *e;
     int error;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     peer = hand_rx_peer(p, AT);
@@ -380,14 +368,13 @@ static void guess__not_of_keys_that_were_told(void **state)
 }
 
 /* What names no memory goes on, and what names the wrong queue pair has guessed no key. */
-static void guess__only_what_names_memory(void **state)
+TEST(guess__only_what_names_memory)
 {
     enum { MANY = 2 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
     struct pair *p = &pair;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     part = hand_write(p, AT, BYTES);
@@ -405,7 +392,7 @@ static void guess__only_what_names_memory(void **state)
 }
 
 /* While it goes on the user is told once in a while. */
-static void guess__told_once_in_a_while(void **state)
+TEST(guess__told_once_in_a_while)
 {
     struct pair *p = &pair;
     struct mrd_engine_event event;
@@ -413,7 +400,6 @@ static void guess__told_once_in_a_while(void **state)
     struct mrd_peer *peer;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     peer = hand_rx_peer(p, AT);
@@ -429,26 +415,4 @@ static void guess__told_once_in_a_while(void **state)
         }
     }
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(guess__of_data),
-        cmocka_unit_test(guess__of_a_space),
-        cmocka_unit_test(guess__without_our_name),
-        cmocka_unit_test(guess__of_a_new_peer),
-        cmocka_unit_test(guess__of_a_reset),
-        cmocka_unit_test(guess__of_an_ack),
-        cmocka_unit_test(guess__of_the_first_answer),
-        cmocka_unit_test(guess__told_each_another),
-        cmocka_unit_test(guess__names_of_who_moved),
-        cmocka_unit_test(guess__of_memory_keys),
-        cmocka_unit_test(guess__rate_holds_for_right_keys),
-        cmocka_unit_test(guess__not_of_keys_that_were_told),
-        cmocka_unit_test(guess__only_what_names_memory),
-        cmocka_unit_test(guess__told_once_in_a_while),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,12 +38,11 @@ static void half_message(struct pair *p, struct mrd_peer *peer, uint32_t id)
 /* -------------------------------------------------------------------------------------- expiry */
 
 /* An answer of the peer: it is not given up, and probes count anew. */
-static void mrd_half_answered__begins_patience_anew(void **state)
+TEST(mrd_half_answered__begins_patience_anew)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
     peer->given_up = true;
@@ -61,7 +60,7 @@ static void mrd_half_answered__begins_patience_anew(void **state)
 }
 
 /* A space lasts as long as a copy of its packets may, and as its sender may wait; not longer. */
-static void mrd_half_expire_rx__after_the_silence(void **state)
+TEST(mrd_half_expire_rx__after_the_silence)
 {
     static const struct {
         uint64_t patience_ns, life_ns;
@@ -69,7 +68,6 @@ static void mrd_half_expire_rx__after_the_silence(void **state)
         {0, EXPIRED_NS}, {8 * MRD_SEC, EXPIRED_NS}, {60 * MRD_SEC, EXPIRED_NS + 52 * MRD_SEC}};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer;
         uint64_t heard_ns;
@@ -95,13 +93,12 @@ static void mrd_half_expire_rx__after_the_silence(void **state)
 /* ---------------------------------------------------------------------------------------- peers */
 
 /* With the table full the first idle peer goes, of those whose space is over; a tombstone stays. */
-static void mrd_half_open_peer__evicts_the_first_idle_one(void **state)
+TEST(mrd_half_open_peer__evicts_the_first_idle_one)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *held, *idle;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 2;
     pair_open(p);
@@ -122,13 +119,12 @@ static void mrd_half_open_peer__evicts_the_first_idle_one(void **state)
 }
 
 /* A full table is not searched for each packet of a stranger: once in a while is enough. */
-static void mrd_half_open_peer__full_for_a_while(void **state)
+TEST(mrd_half_open_peer__full_for_a_while)
 {
     const struct mrd_addr stranger = {.port = 102};
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 1;
     pair_open(p);
@@ -143,11 +139,10 @@ static void mrd_half_open_peer__full_for_a_while(void **state)
 }
 
 /* With all of them in use there is no entry. */
-static void mrd_half_open_peer__null_when_all_are_wanted(void **state)
+TEST(mrd_half_open_peer__null_when_all_are_wanted)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 1;
     pair_open(p);
@@ -160,12 +155,11 @@ static void mrd_half_open_peer__null_when_all_are_wanted(void **state)
 }
 
 /* A watched peer is wanted, however long it seems idle. */
-static void mrd_half_open_peer__null_when_all_are_watched(void **state)
+TEST(mrd_half_open_peer__null_when_all_are_watched)
 {
     struct pair *p = &pair;
     struct mrd_peer *watched;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 1;
     pair_open(p);
@@ -182,14 +176,13 @@ static void mrd_half_open_peer__null_when_all_are_watched(void **state)
 /* ---------------------------------------------------------------------------------- send halves */
 
 /* Each epoch is new. Before the peer tells, what the smallest tracker takes is granted. */
-static void mrd_half_begin_epoch__table(void **state)
+TEST(mrd_half_begin_epoch__table)
 {
     static const struct {
         uint32_t tracker, grant;
     } rows[] = {{512, 128}, {1024, 256}, {2048, FIRST_GRANT}, {4096, FIRST_GRANT}};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_tx_half *tx;
         uint32_t epoch;
@@ -212,13 +205,12 @@ static void mrd_half_begin_epoch__table(void **state)
 }
 
 /* A half that idled for too long may be forgotten at the peer: another begins. */
-static void mrd_half_open_tx__after_idling(void **state)
+TEST(mrd_half_open_tx__after_idling)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
     uint32_t epoch;
 
-    (void)state;
     pair_begin(p);
     peer = hand_tx_peer(p, AT);
     epoch = peer->tx->contact.epoch;
@@ -230,12 +222,11 @@ static void mrd_half_open_tx__after_idling(void **state)
 }
 
 /* It speaks to the life whose space is held; to that of a tombstone not. */
-static void mrd_half_open_tx__to_whom(void **state)
+TEST(mrd_half_open_tx__to_whom)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     for (unsigned tomb = 0; tomb < 2; tomb++) {
         pair_begin(p);
         peer = hand_rx_peer(p, AT);
@@ -248,7 +239,7 @@ static void mrd_half_open_tx__to_whom(void **state)
 }
 
 /* An empty packet goes first, but to a peer that is known, or where first contacts are trusted. */
-static void mrd_half_open_tx__begins_with_hello(void **state)
+TEST(mrd_half_open_tx__begins_with_hello)
 {
     static const struct {
         bool trusting, given_up, known, hello;
@@ -258,7 +249,6 @@ static void mrd_half_open_tx__begins_with_hello(void **state)
     };
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer;
 
@@ -278,12 +268,11 @@ static void mrd_half_open_tx__begins_with_hello(void **state)
 /*
  * What is over and was not looked at yet ends; that is not looked for more often than each 10 ms.
  */
-static void mrd_half_reclaim__not_too_often(void **state)
+TEST(mrd_half_reclaim__not_too_often)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     mrd_half_reclaim(p->end[AT].e);
     peer = hand_rx_peer(p, AT);
@@ -300,7 +289,7 @@ static void mrd_half_reclaim__not_too_often(void **state)
 /* --------------------------------------------------------------------------------- ends of them */
 
 /* Messages in every state fail, queues and flows go, and nothing is left to be sent. */
-static void mrd_half_end_tx__ends_all_that_hangs_on_it(void **state)
+TEST(mrd_half_end_tx__ends_all_that_hangs_on_it)
 {
     static const uint32_t offset[] = {0, BYTES, 0};
     struct pair *p = &pair;
@@ -310,7 +299,6 @@ static void mrd_half_end_tx__ends_all_that_hangs_on_it(void **state)
     unsigned num = 0;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
@@ -333,7 +321,7 @@ static void mrd_half_end_tx__ends_all_that_hangs_on_it(void **state)
 }
 
 /* Half messages fail; records of flows, of who waits for receives, and of refusals go. */
-static void mrd_half_end_rx__ends_all_that_hangs_on_it(void **state)
+TEST(mrd_half_end_rx__ends_all_that_hangs_on_it)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
@@ -341,7 +329,6 @@ static void mrd_half_end_rx__ends_all_that_hangs_on_it(void **state)
     struct mrd_wire_part part;
     struct mrd_refusal *refusal;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     peer = hand_rx_peer(p, AT);
@@ -369,11 +356,10 @@ static void mrd_half_end_rx__ends_all_that_hangs_on_it(void **state)
 }
 
 /* Both directions end, and an event tells it; a space that was held leaves a tombstone. */
-static void mrd_half_peer_unreachable__ends_both_directions(void **state)
+TEST(mrd_half_peer_unreachable__ends_both_directions)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned known = 0; known < 2; known++) {
         struct mrd_engine_event event;
         struct mrd_peer *peer;
@@ -397,11 +383,10 @@ static void mrd_half_peer_unreachable__ends_both_directions(void **state)
 }
 
 /* That a peer restarted concerns the user only where work or receives were lost by it. */
-static void mrd_half_peer_restarted__event_if_anything_was_lost(void **state)
+TEST(mrd_half_peer_restarted__event_if_anything_was_lost)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct mrd_engine_event event;
         struct mrd_peer *peer;
@@ -422,12 +407,11 @@ static void mrd_half_peer_restarted__event_if_anything_was_lost(void **state)
 }
 
 /* A peer that closed waits for nothing any more: its space need not outlive that. */
-static void mrd_half_peer_closed__has_no_patience(void **state)
+TEST(mrd_half_peer_closed__has_no_patience)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_rx_peer(p, AT);
@@ -440,12 +424,11 @@ static void mrd_half_peer_closed__has_no_patience(void **state)
 }
 
 /* A half message, what is held back or reserved, what never comes, a refused PSN: each is owed. */
-static void mrd_half_is_owed__table(void **state)
+TEST(mrd_half_is_owed__table)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     assert_false(mrd_half_is_owed(peer));
@@ -463,29 +446,4 @@ static void mrd_half_is_owed__table(void **state)
     half_message(p, peer, 1);
     assert_true(mrd_half_is_owed(peer));
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_half_answered__begins_patience_anew),
-        cmocka_unit_test(mrd_half_expire_rx__after_the_silence),
-        cmocka_unit_test(mrd_half_open_peer__evicts_the_first_idle_one),
-        cmocka_unit_test(mrd_half_open_peer__full_for_a_while),
-        cmocka_unit_test(mrd_half_open_peer__null_when_all_are_wanted),
-        cmocka_unit_test(mrd_half_open_peer__null_when_all_are_watched),
-        cmocka_unit_test(mrd_half_begin_epoch__table),
-        cmocka_unit_test(mrd_half_open_tx__after_idling),
-        cmocka_unit_test(mrd_half_open_tx__to_whom),
-        cmocka_unit_test(mrd_half_open_tx__begins_with_hello),
-        cmocka_unit_test(mrd_half_reclaim__not_too_often),
-        cmocka_unit_test(mrd_half_end_tx__ends_all_that_hangs_on_it),
-        cmocka_unit_test(mrd_half_end_rx__ends_all_that_hangs_on_it),
-        cmocka_unit_test(mrd_half_peer_unreachable__ends_both_directions),
-        cmocka_unit_test(mrd_half_peer_restarted__event_if_anything_was_lost),
-        cmocka_unit_test(mrd_half_peer_closed__has_no_patience),
-        cmocka_unit_test(mrd_half_is_owed__table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

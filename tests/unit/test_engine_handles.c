@@ -42,12 +42,11 @@ static struct mrd_peer *move_elsewhere(struct pair *p, struct mrd_peer *peer)
 }
 
 /* The handle's peer moved, and rests: the handle goes on to where it was last. */
-static void mrd_handle_open__rests_where_it_moved(void **state)
+TEST(mrd_handle_open__rests_where_it_moved)
 {
     struct pair *p = &pair;
     uint32_t id;
 
-    (void)state;
     pair_begin(p);
     id = move_elsewhere(p, peer_of_handle(p))->id;
     idle(p);
@@ -57,11 +56,10 @@ static void mrd_handle_open__rests_where_it_moved(void **state)
 }
 
 /* Another peer has the id now, and moved: the handle leads to its own address. */
-static void mrd_handle_open__id_came_again(void **state)
+TEST(mrd_handle_open__id_came_again)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned rests = 0; rests < 2; rests++) {
         struct mrd_peer *other;
 
@@ -80,12 +78,11 @@ static void mrd_handle_open__id_came_again(void **state)
 }
 
 /* Two entries at the address, one of which speaks to it: the handle's has no half, and is not it. */
-static void mrd_handle_open__one_speaks_for_the_address(void **state)
+TEST(mrd_handle_open__one_speaks_for_the_address)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer, *other;
 
-    (void)state;
     pair_begin(p);
     peer = peer_of_handle(p);
     assert_ptr_equal(peer_of_handle(p), peer);
@@ -101,15 +98,4 @@ static void mrd_handle_open__one_speaks_for_the_address(void **state)
     mrd_half_open_tx(p->end[AT].e, other);
     assert_ptr_equal(peer_of_handle(p), peer); /* each goes on as it is */
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_handle_open__rests_where_it_moved),
-        cmocka_unit_test(mrd_handle_open__id_came_again),
-        cmocka_unit_test(mrd_handle_open__one_speaks_for_the_address),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,14 +27,13 @@ static void sweep(struct world *w, uint64_t ns)
  * for the address speaks with him, by the entry. After 8 s of silence there, what is posted by that handle goes to
  * the peer that moved on.
  */
-static void heir__takes_messages_of_others(void **state)
+TEST(heir__takes_messages_of_others)
 {
     struct world w = begin_order(MRD_ORDER_NONE);
     struct mrd_addr x = w.asks->addr, further;
     struct mrd_ah *ah;
     struct mrd_msg *msg;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     moves(w.p, w.peer);
@@ -66,14 +65,13 @@ static void heir__takes_messages_of_others(void **state)
 }
 
 /* A peer roams over addresses that we asked. The entries there never rest, and strangers find no room. */
-static void heir__strangers_find_no_room(void **state)
+TEST(heir__strangers_find_no_room)
 {
     struct world w = begin_order(MRD_ORDER_NONE);
     struct mrd_wire_head head;
     struct mrd_rx_packet packet = {.from = pair_addr_of(77), .to = w.p->end[AT].addr};
     uint32_t n = w.p->config.max_peers;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.peer);
     w.peer->watch.on = true;
     w.peer->tx->contact.inc = w.peer->space.inc;
@@ -112,14 +110,13 @@ static void heir__strangers_find_no_room(void **state)
 }
 
 /* Many gave way, one to the other: the handle follows its messages. */
-static void heir__long_chain(void **state)
+TEST(heir__long_chain)
 {
     enum { NUM = 10 };
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_peer *chain[NUM];
     struct mrd_msg *first;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     first = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
@@ -139,7 +136,7 @@ static void heir__long_chain(void **state)
 }
 
 /* The heir went; its id comes again, of a stranger (after as many peers as ids have generations). */
-static void heir__id_comes_again(void **state)
+TEST(heir__id_comes_again)
 {
     struct world w = begin_order(MRD_ORDER_NONE);
     struct mrd_addr x = w.asks->addr, stranger_at = pair_addr_of(200);
@@ -148,7 +145,6 @@ static void heir__id_comes_again(void **state)
     uint32_t id = w.peer->id, step = 1u << peers->index_bits;
     struct mrd_ah *ah = handle_for(&w, &x);
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     mrd_half_give_way(w.e, w.asks, w.peer);
     mrd_half_end_rx(w.e, w.peer, MRD_SPACE_NONE);
@@ -204,7 +200,7 @@ static void clean(struct world *w)
 }
 
 /* The heir failed, and a full table needs the heir's entry; the entry that gave way stays. */
-static void heir__evicted(void **state)
+TEST(heir__evicted)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_peer *heir;
@@ -213,7 +209,6 @@ static void heir__evicted(void **state)
     uint32_t id;
     struct mrd_msg *msg;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     msg = last_of(w.asks);
@@ -267,14 +262,13 @@ static void further(struct world *w, uint8_t by)
  * w.ah's message went to the heir, which moved on. Somebody asks at the old address by another handle, where
  * nobody is, and gives up. What w.ah posts next goes to where the peer is.
  */
-static void heir__nobody_asked_at_the_old_address(void **state)
+TEST(heir__nobody_asked_at_the_old_address)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_addr x = w.asks->addr;
     struct mrd_ah *ah;
     struct mrd_msg *first;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     first = last_of(w.asks);
@@ -299,7 +293,7 @@ static void heir__nobody_asked_at_the_old_address(void **state)
 }
 
 /* The same, but the heir fails, with w.ah's message sent: what w.ah posts next waits. */
-static void heir__failed_after_the_entry_spoke(void **state)
+TEST(heir__failed_after_the_entry_spoke)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_addr x = w.asks->addr;
@@ -307,7 +301,6 @@ static void heir__failed_after_the_entry_spoke(void **state)
     struct mrd_msg *msg;
     uint64_t failed_ns;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     msg = last_of(w.asks);
@@ -333,7 +326,7 @@ static void heir__failed_after_the_entry_spoke(void **state)
 }
 
 /* The middle of a chain is asked for by others, in vain: the handle of the first follows to the last. */
-static void heir__middle_of_a_chain(void **state)
+TEST(heir__middle_of_a_chain)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_addr addr = w.asks->addr;
@@ -341,7 +334,6 @@ static void heir__middle_of_a_chain(void **state)
     struct mrd_ah *ah;
     struct mrd_msg *first;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     first = last_of(w.asks);
@@ -370,7 +362,7 @@ static void heir__middle_of_a_chain(void **state)
 }
 
 /* The entry that gave way rests, as the table is more than half full, while its heir's failed work may come. */
-static void heir__rests_while_copies_may_come(void **state)
+TEST(heir__rests_while_copies_may_come)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_peer *heir;
@@ -379,7 +371,6 @@ static void heir__rests_while_copies_may_come(void **state)
     uint32_t id;
     struct mrd_msg *msg;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
     msg = last_of(w.asks);
@@ -407,21 +398,4 @@ static void heir__rests_while_copies_may_come(void **state)
     assert_true(is_sent_at(w.p, msg, failed_ns + MRD_PACKET_LIFE_NS));
     clean(&w);
     finish(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(heir__takes_messages_of_others),
-        cmocka_unit_test(heir__strangers_find_no_room),
-        cmocka_unit_test(heir__long_chain),
-        cmocka_unit_test(heir__id_comes_again),
-        cmocka_unit_test(heir__evicted),
-        cmocka_unit_test(heir__nobody_asked_at_the_old_address),
-        cmocka_unit_test(heir__failed_after_the_entry_spoke),
-        cmocka_unit_test(heir__middle_of_a_chain),
-        cmocka_unit_test(heir__rests_while_copies_may_come),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

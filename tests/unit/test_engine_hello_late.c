@@ -16,13 +16,12 @@ static void alone(struct pair *p, uint64_t until_ns)
     }
 }
 
-static void mrd_contact_challenge__at_the_end_of_first_contact(void **state)
+TEST(mrd_contact_challenge__at_the_end_of_first_contact)
 {
     struct pair *p = &pair;
     uint64_t begun_ns;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin_wary(p);
     p->now += 10 * MRD_SEC; /* both were up long before */
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
@@ -43,13 +42,4 @@ static void mrd_contact_challenge__at_the_end_of_first_contact(void **state)
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     assert_int_equal(p->end[0].e->stats.rx_resets, 0); /* it was taken for what it is */
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_contact_challenge__at_the_end_of_first_contact),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

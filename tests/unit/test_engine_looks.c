@@ -30,13 +30,12 @@ static struct mrd_engine *begin(struct pair *p)
  * The table is full of peers that are needed. Each time a few are looked at, others than the last
  * time, until one is found that is not.
  */
-static void open_peer__looks_at_few_of_a_full_table(void **state)
+TEST(open_peer__looks_at_few_of_a_full_table)
 {
     struct mrd_peer *peer, *last = NULL;
     struct mrd_engine *e;
     struct pair p;
 
-    (void)state;
     e = begin(&p);
     for (uint32_t i = 0; i < PEERS; i++) {
         last = add(e, i);
@@ -60,13 +59,12 @@ static void open_peer__looks_at_few_of_a_full_table(void **state)
 }
 
 /* As when a link dies under all of them. Who wants a path comes first, or is looked for once. */
-static void wants_path__is_found_at_once(void **state)
+TEST(wants_path__is_found_at_once)
 {
     uint32_t id, index, num = 0;
     struct mrd_engine *e;
     struct pair p;
 
-    (void)state;
     e = begin(&p);
     for (uint32_t i = 0; i < PEERS; i++) {
         struct mrd_tx_half *tx = mrd_half_open_tx(e, add(e, i));
@@ -82,14 +80,4 @@ static void wants_path__is_found_at_once(void **state)
     assert_int_equal(num, PEERS / 2);
     assert_false(e->turns.wants_path);
     pair_end(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(open_peer__looks_at_few_of_a_full_table),
-        cmocka_unit_test(wants_path__is_found_at_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

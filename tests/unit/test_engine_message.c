@@ -85,13 +85,12 @@ static void end_ordered(struct pair *p, struct mrd_qp *kept)
 }
 
 /* A destroyed queue pair's memory goes with the last of its messages. */
-static void mrd_msg_reap_qp__with_the_last_message(void **state)
+TEST(mrd_msg_reap_qp__with_the_last_message)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept;
     size_t live_bytes;
 
-    (void)state;
     pair_begin(p);
     live_bytes = p->alloc.live_bytes;
     kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
@@ -109,13 +108,12 @@ static void mrd_msg_reap_qp__with_the_last_message(void **state)
  * Abandoned with its space. In order, what was acked behind one that was not may never have been
  * delivered; a message that was cancelled keeps the status that it was cancelled with.
  */
-static void mrd_msg_abandon__statuses(void **state)
+TEST(mrd_msg_abandon__statuses)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin_ordered(p);
     struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
 
-    (void)state;
     acked(p, 1);
     mrd_msg_cancel(p->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
     mrd_half_end_tx(p->end[AT].e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
@@ -127,13 +125,12 @@ static void mrd_msg_abandon__statuses(void **state)
 }
 
 /* The mover still reads an abandoned message: it completes after that, and those behind it, too. */
-static void mrd_msg_end_read__after_the_end_of_its_flow(void **state)
+TEST(mrd_msg_end_read__after_the_end_of_its_flow)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin_ordered(p);
     struct mrd_msg *msg = &hand_qp(p, AT)->msgs[1];
 
-    (void)state;
     msg->reading = 2;
     mrd_half_end_tx(p->end[AT].e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
@@ -162,14 +159,13 @@ static struct mrd_msg *post_write(struct pair *p, unsigned i)
  * Its space ended twice while the mover read: what is posted after that and is acked first completes
  * behind it all the same, in the order posted.
  */
-static void mrd_msg_end_read__later_flows_wait(void **state)
+TEST(mrd_msg_end_read__later_flows_wait)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin_ordered(p);
     struct mrd_engine *e = p->end[AT].e;
     struct mrd_msg *first = &hand_qp(p, AT)->msgs[1], *second, *last;
 
-    (void)state;
     first->reading = 1;
     mrd_half_end_tx(e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
@@ -194,7 +190,7 @@ static void mrd_msg_end_read__later_flows_wait(void **state)
  * Its space ended while the mover read, and the handle has another entry: the peer had moved, was given
  * up, and is back where the handle says.
  */
-static void mrd_msg_end_read__another_entry(void **state)
+TEST(mrd_msg_end_read__another_entry)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin_ordered(p);
@@ -203,7 +199,6 @@ static void mrd_msg_end_read__another_entry(void **state)
     struct mrd_msg *first = &hand_qp(p, AT)->msgs[1], *last;
     struct mrd_addr elsewhere = peer->addr;
 
-    (void)state;
     first->reading = 1;
     elsewhere.ip[15] ^= 8;
     mrd_peer_move(&e->peers, peer, &elsewhere);
@@ -225,12 +220,11 @@ static void mrd_msg_end_read__another_entry(void **state)
 }
 
 /* What never left is over at once; what the target may half hold is over when it was told. */
-static void mrd_msg_cancel__tells_where_it_matters(void **state)
+TEST(mrd_msg_cancel__tells_where_it_matters)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg[2];
 
-    (void)state;
     pair_begin(p);
     msg[0] = post(p, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
     pair_tx(p, AT);
@@ -251,12 +245,11 @@ static void mrd_msg_cancel__tells_where_it_matters(void **state)
 }
 
 /* A message whose packet is in flight waits for it, and completes as cancelled all the same. */
-static void mrd_msg_cancel__waits_for_its_packet(void **state)
+TEST(mrd_msg_cancel__waits_for_its_packet)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    (void)state;
     pair_begin(p);
     msg = post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
     pair_tx(p, AT);
@@ -270,11 +263,10 @@ static void mrd_msg_cancel__waits_for_its_packet(void **state)
 }
 
 /* A success is told if that was asked for, a failure always; the reserved room goes either way. */
-static void mrd_msg_record_acked__unsignaled(void **state)
+TEST(mrd_msg_record_acked__unsignaled)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 2; i++) {
         post(p, i, MRD_WR_RDMA_WRITE, BYTES)->wr.signaled = false;
@@ -292,13 +284,12 @@ static void mrd_msg_record_acked__unsignaled(void **state)
 }
 
 /* A message of several packets completes with the last of them, and its id is free. */
-static void mrd_msg_record_acked__last_segment(void **state)
+TEST(mrd_msg_record_acked__last_segment)
 {
     struct pair *p = &pair;
     const struct mrd_msg *msg;
     uint32_t id;
 
-    (void)state;
     pair_begin(p);
     msg = post(p, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
     pair_tx(p, AT);
@@ -315,12 +306,11 @@ static void mrd_msg_record_acked__last_segment(void **state)
 }
 
 /* Ordered messages complete in the order in which they were posted. */
-static void mrd_msg_record_acked__in_order(void **state)
+TEST(mrd_msg_record_acked__in_order)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin_ordered(p);
 
-    (void)state;
     acked(p, 2);
     acked(p, 1);
     expect_nothing(p);
@@ -331,7 +321,7 @@ static void mrd_msg_record_acked__in_order(void **state)
 }
 
 /* What the sender is told of each refusal that is for good. */
-static void mrd_msg_apply_refusal__for_good(void **state)
+TEST(mrd_msg_apply_refusal__for_good)
 {
     static const struct {
         uint8_t code;
@@ -345,7 +335,6 @@ static void mrd_msg_apply_refusal__for_good(void **state)
                 {99, MRD_WC_REM_OP_ERR}}; /* of a later version */
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         pair_begin(p);
         post(p, 0, MRD_WR_SEND, BYTES);
@@ -357,12 +346,11 @@ static void mrd_msg_apply_refusal__for_good(void **state)
 }
 
 /* Of the messages of a packet only the one that is named, by its index when it first left. */
-static void mrd_msg_apply_refusal__by_index(void **state)
+TEST(mrd_msg_apply_refusal__by_index)
 {
     struct pair *p = &pair;
     const struct mrd_msg *msgs;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 3; i++)
         pair_post(p, AT, MRD_WR_SEND, i, BYTES);
@@ -386,7 +374,7 @@ static void mrd_msg_apply_refusal__by_index(void **state)
 /*
  * For want of a receive: each attempt costs a retry, unless it was let go by a hint, or for ever.
  */
-static void mrd_msg_apply_refusal__retries(void **state)
+TEST(mrd_msg_apply_refusal__retries)
 {
     static const struct {
         uint8_t left;
@@ -400,7 +388,6 @@ static void mrd_msg_apply_refusal__retries(void **state)
                 {0, false, 0, MRD_MSG_FREE}};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_msg *msg;
 
@@ -420,12 +407,11 @@ static void mrd_msg_apply_refusal__retries(void **state)
 }
 
 /* The target has no memory: what we hold there in idle flows, and do not use, is given back. */
-static void mrd_msg_apply_refusal__closes_idle_flows(void **state)
+TEST(mrd_msg_apply_refusal__closes_idle_flows)
 {
     static const uint8_t codes[] = {MRD_REFUSE_RNR, MRD_REFUSE_RESOURCES};
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct mrd_peer *peer;
 
@@ -443,12 +429,11 @@ static void mrd_msg_apply_refusal__closes_idle_flows(void **state)
 /*
  * A half-sent message stops; it waits when its packets are acked, and begins anew under a new id.
  */
-static void mrd_msg_apply_refusal__of_a_segment(void **state)
+TEST(mrd_msg_apply_refusal__of_a_segment)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    (void)state;
     pair_begin(p);
     msg = post(p, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
     p->burst = 2;
@@ -475,13 +460,12 @@ static void mrd_msg_apply_refusal__of_a_segment(void **state)
 /*
  * Nothing behind an ordered message that found no queue pair was delivered, even if it was acked.
  */
-static void mrd_msg_apply_refusal__breaks_the_flow(void **state)
+TEST(mrd_msg_apply_refusal__breaks_the_flow)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept = begin_ordered(p);
     struct mrd_wc wc;
 
-    (void)state;
     acked(p, 2);
     refuse(p, 1, 0, MRD_REFUSE_QPN);
     acked(p, 0);
@@ -495,12 +479,11 @@ static void mrd_msg_apply_refusal__breaks_the_flow(void **state)
 }
 
 /* Of a message whose memory was deregistered no byte is touched: it is given up. */
-static void mrd_msg_check_memory__deregistered(void **state)
+TEST(mrd_msg_check_memory__deregistered)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    (void)state;
     pair_begin(p);
     msg = post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
     assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
@@ -513,29 +496,4 @@ static void mrd_msg_check_memory__deregistered(void **state)
     expect_end(p, MRD_WC_LOC_PROT_ERR);
     assert_false(mrd_msg_check_memory(p->end[AT].e, msg)); /* it is over */
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_msg_reap_qp__with_the_last_message),
-        cmocka_unit_test(mrd_msg_abandon__statuses),
-        cmocka_unit_test(mrd_msg_end_read__after_the_end_of_its_flow),
-        cmocka_unit_test(mrd_msg_end_read__later_flows_wait),
-        cmocka_unit_test(mrd_msg_end_read__another_entry),
-        cmocka_unit_test(mrd_msg_cancel__tells_where_it_matters),
-        cmocka_unit_test(mrd_msg_cancel__waits_for_its_packet),
-        cmocka_unit_test(mrd_msg_record_acked__unsignaled),
-        cmocka_unit_test(mrd_msg_record_acked__last_segment),
-        cmocka_unit_test(mrd_msg_record_acked__in_order),
-        cmocka_unit_test(mrd_msg_apply_refusal__for_good),
-        cmocka_unit_test(mrd_msg_apply_refusal__by_index),
-        cmocka_unit_test(mrd_msg_apply_refusal__retries),
-        cmocka_unit_test(mrd_msg_apply_refusal__closes_idle_flows),
-        cmocka_unit_test(mrd_msg_apply_refusal__of_a_segment),
-        cmocka_unit_test(mrd_msg_apply_refusal__breaks_the_flow),
-        cmocka_unit_test(mrd_msg_check_memory__deregistered),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,14 +34,13 @@ static void round_trips(struct pair *p, uint8_t host, unsigned num)
 }
 
 /* A copy of a packet with the cookie, which came before, does not move the peer back. */
-static void mrd_address_came__copy_of_a_proof(void **state)
+TEST(mrd_address_came__copy_of_a_proof)
 {
     struct pair *p = &pair;
     struct pair_frame copy;
     struct mrd_peer *peer;
     struct mrd_wire_head head;
 
-    (void)state;
     pair_begin_wary(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     round_trips(p, 0, 1); /* the challenge */
@@ -68,13 +67,4 @@ static void mrd_address_came__copy_of_a_proof(void **state)
     assert_int_equal(p->end[1].e->stats.peers_moved, 1);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_address_came__copy_of_a_proof),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,11 +48,10 @@ static void expect(struct pair *p, unsigned at, enum mrd_wc_status status)
 }
 
 /* The answers to its first packets from there were lost for longer than first contact lasts. */
-static void mrd_address_came__after_first_contact(void **state)
+TEST(mrd_address_came__after_first_contact)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin_wary(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     pair_settle(p, p->now + MRD_SEC);
@@ -70,14 +69,13 @@ static void mrd_address_came__after_first_contact(void **state)
 }
 
 /* A copy of a challenge comes long after what it answers was acked: nothing is proved to anybody. */
-static void mrd_contact_challenge__late_copy(void **state)
+TEST(mrd_contact_challenge__late_copy)
 {
     struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct pair_frame copy;
 
-    (void)state;
     pair_begin_wary(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     p->now += PAIR_HOP_NS;
@@ -105,11 +103,10 @@ static void mrd_contact_challenge__late_copy(void **state)
  * Whoever only receives is asked where it is, too: about its acks. It proves it; but not about the acks
  * of another space, or as somebody else, or to somebody else.
  */
-static void mrd_contact_challenge__about_an_ack(void **state)
+TEST(mrd_contact_challenge__about_an_ack)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned flaw = 0; flaw < 4; flaw++) {
         struct mrd_rx_packet packet;
         struct mrd_wire_head head;
@@ -131,15 +128,4 @@ static void mrd_contact_challenge__about_an_ack(void **state)
                          flaw == 0);
         pair_end(p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_address_came__after_first_contact),
-        cmocka_unit_test(mrd_contact_challenge__late_copy),
-        cmocka_unit_test(mrd_contact_challenge__about_an_ack),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

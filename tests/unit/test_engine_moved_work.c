@@ -7,12 +7,11 @@
 #include "tests/unit/engine_moves.h"
 
 /* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */
-static void moved__rnr(void **state)
+TEST(moved__rnr)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_wc wc;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
     post(&w, w.p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
@@ -31,7 +30,7 @@ static void moved__rnr(void **state)
 }
 
 /* The same, and so many were posted there since that the moved one is beyond the window. */
-static void moved__window(void **state)
+TEST(moved__window)
 {
     enum { MANY = 1100 };
     struct world w = begin_order(MRD_ORDER_MSG);
@@ -45,7 +44,6 @@ static void moved__window(void **state)
     unsigned done = 0;
     int error;
 
-    (void)state;
     cq = mrd_engine_create_cq(w.e, NULL, 2 * MANY, NULL, &error);
     attr.send_cq = attr.recv_cq = cq;
     w.p->end[AT].qp = mrd_engine_create_qp(w.e, w.p->end[AT].pd, &attr, &error);
@@ -69,13 +67,12 @@ static void moved__window(void **state)
 }
 
 /* An ordered message was sent, and its entry given up; the next, which only asked, moves to another entry. */
-static void moved__does_not_wait(void **state)
+TEST(moved__does_not_wait)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     uint64_t failed_ns;
     struct mrd_msg *msg;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = false;
     w.asks->tx->probes.silence_due = false;
     w.asks->tx->contact.inc = w.peer->space.inc; /* the same process, by its other address */
@@ -98,14 +95,13 @@ static void moved__does_not_wait(void **state)
 }
 
 /* The next that was posted waited by its flow (the failed one went by a third entry), and moves. */
-static void moved__forgets_start(void **state)
+TEST(moved__forgets_start)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_peer *first = w.asks, *asks;
     uint64_t failed_ns;
     struct mrd_msg *msg;
 
-    (void)state;
     mrd_half_open_tx(w.e, first)->contact.hello = false;
     first->tx->probes.silence_due = false;
     first->tx->contact.inc = w.peer->space.inc;
@@ -128,9 +124,8 @@ static void moved__forgets_start(void **state)
 }
 
 /* Who was at the address before is over, and another process, which knows us, moves there. */
-static void took_place__of_a_tomb(void **state)
+TEST(took_place__of_a_tomb)
 {
-    (void)state;
     for (unsigned tomb = 0; tomb < 2; tomb++) {
         struct world w = begin_order(MRD_ORDER_NONE);
         struct mrd_wc wc;
@@ -168,12 +163,11 @@ static void took_place__of_a_tomb(void **state)
  * A handle's message goes on by the peer that moves to its address, and waits for a receive. The peer moves on.
  * What the handle posts next must follow it, or it is delivered before.
  */
-static void moved__handle_follows(void **state)
+TEST(moved__handle_follows)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_addr further;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
     post(&w, w.ah, MRD_WR_SEND, 1);
     moves(w.p, w.peer);
@@ -189,7 +183,7 @@ static void moved__handle_follows(void **state)
 }
 
 /* A message half sent by an entry that is well stops for 2 s, as another entry at the address failed. */
-static void half_sent__goes_on(void **state)
+TEST(half_sent__goes_on)
 {
     struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_peer *other;
@@ -197,7 +191,6 @@ static void half_sent__goes_on(void **state)
     struct hand_wr wr;
     uint32_t sent;
 
-    (void)state;
     mrd_half_open_tx(w.e, w.peer);
     other = mrd_half_add_peer(w.e, &w.peer->addr);
     hand_wr(w.p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
@@ -226,11 +219,10 @@ static void half_sent__goes_on(void **state)
 }
 
 /* What an entry that asks holds when it gives way: flushed, destroyed, without memory; tables full in part. */
-static void moved__in_all_states(void **state)
+TEST(moved__in_all_states)
 {
     enum { FLUSH, DESTROY, DEREG, NO_QUEUES, NO_FLOWS, TWO_TARGETS, CLOSED, NUM };
 
-    (void)state;
     for (unsigned i = 0; i < 2 * NUM; i++) {
         struct world w = begin_order(i < NUM ? MRD_ORDER_MSG : MRD_ORDER_NONE);
         static const enum mrd_wr_opcode ops[] = {MRD_WR_RDMA_READ, MRD_WR_RDMA_WRITE,
@@ -303,20 +295,4 @@ static void moved__in_all_states(void **state)
         pair_settle(w.p, w.p->now + 5 * MRD_SEC);
         pair_end(w.p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(moved__rnr),
-        cmocka_unit_test(moved__window),
-        cmocka_unit_test(moved__does_not_wait),
-        cmocka_unit_test(moved__forgets_start),
-        cmocka_unit_test(took_place__of_a_tomb),
-        cmocka_unit_test(moved__handle_follows),
-        cmocka_unit_test(half_sent__goes_on),
-        cmocka_unit_test(moved__in_all_states),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,14 +50,13 @@ static uint32_t answers(struct pair *p)
  * A space was over, and our send half was bound to another name of the same host. The space begins
  * anew: refusals of what comes in it must not go to that other name, which would ack and forget them.
  */
-static void mrd_contact_identify__space_of_another_name(void **state)
+TEST(mrd_contact_identify__space_of_another_name)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer, *again;
     struct mrd_engine *e;
 
-    (void)state;
     begin(p, true);
     e = p->end[AT].e;
     head = first_contact(p);
@@ -80,7 +79,7 @@ static void mrd_contact_identify__space_of_another_name(void **state)
 }
 
 /* Who is admitted beside a peer that moved there keeps the name of ours that it was told. */
-static void mrd_contact_identify__beside_one_that_moved(void **state)
+TEST(mrd_contact_identify__beside_one_that_moved)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
@@ -88,7 +87,6 @@ static void mrd_contact_identify__beside_one_that_moved(void **state)
     struct mrd_peer *peer, *other;
     struct mrd_engine *e;
 
-    (void)state;
     begin(p, false);
     e = p->end[AT].e;
     head = first_contact(p);
@@ -125,13 +123,12 @@ static void mrd_contact_identify__beside_one_that_moved(void **state)
  * The newest packet tells where we are to the peer. A copy of an old one does not, nor any while we
  * try another source: the peer sends to the old one until it hears of the new.
  */
-static void mrd_address_came__newest_tells_where_we_are(void **state)
+TEST(mrd_address_came__newest_tells_where_we_are)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     begin(p, true);
     head = first_contact(p);
     peer = identify(p, &head, 0, 3);
@@ -159,13 +156,12 @@ static void mrd_address_came__newest_tells_where_we_are(void **state)
 }
 
 /* One of our packets, sent back to us from anywhere, has no answer: that would end what it is of. */
-static void mrd_answer_reset__own_packet(void **state)
+TEST(mrd_answer_reset__own_packet)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head, back;
     struct mrd_peer *peer;
 
-    (void)state;
     begin(p, true);
     head = first_contact(p);
     peer = identify(p, &head, 0, 0);
@@ -179,16 +175,4 @@ static void mrd_answer_reset__own_packet(void **state)
     assert_null(identify(p, &back, 8, 0));
     assert_int_equal(answers(p), 1);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_contact_identify__space_of_another_name),
-        cmocka_unit_test(mrd_contact_identify__beside_one_that_moved),
-        cmocka_unit_test(mrd_address_came__newest_tells_where_we_are),
-        cmocka_unit_test(mrd_answer_reset__own_packet),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,29 +153,25 @@ static void two_entries_for_one_name(enum then then)
     pair_end(p);
 }
 
-static void namesakes__execute_once(void **state)
+TEST(namesakes__execute_once)
 {
-    (void)state;
     two_entries_for_one_name(THE_SAME_AGAIN);
 }
 
-static void namesakes__the_space_goes_on(void **state)
+TEST(namesakes__the_space_goes_on)
 {
-    (void)state;
     two_entries_for_one_name(THE_NEXT);
 }
 
 /* Its own space is over, too: what came in there stays known as executed. */
-static void namesakes__what_is_over_goes_with_the_name(void **state)
+TEST(namesakes__what_is_over_goes_with_the_name)
 {
-    (void)state;
     two_entries_for_one_name(THE_ONE_BEFORE);
 }
 
 /* What is posted to the address from now on goes to the entry of the name, wherever that was. */
-static void namesakes__from_elsewhere(void **state)
+TEST(namesakes__from_elsewhere)
 {
-    (void)state;
     two_entries_for_one_name(FROM_HERE);
     two_entries_for_one_name(FROM_ELSEWHERE);
 }
@@ -184,7 +180,7 @@ static void namesakes__from_elsewhere(void **state)
  * A life ends, the next one takes its place, and reaches us at another address of ours from then on. A
  * late copy of the first one's contact, cookie and all, comes to where that life reached us.
  */
-static void namesakes__late_contact_of_the_life_before(void **state)
+TEST(namesakes__late_contact_of_the_life_before)
 {
     struct pair *p = &pair;
     struct mrd_wire_head first, second, third;
@@ -192,7 +188,6 @@ static void namesakes__late_contact_of_the_life_before(void **state)
     struct mrd_addr to;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin_wary(p);
     e = p->end[AT].e;
     to = p->end[AT].addr;
@@ -215,12 +210,11 @@ static void namesakes__late_contact_of_the_life_before(void **state)
 }
 
 /* Two names take each other's place in turn: no cookie of a turn before holds again. */
-static void namesakes__in_turn(void **state)
+TEST(namesakes__in_turn)
 {
     struct pair *p = &pair;
     struct mrd_wire_head first, second, again;
 
-    (void)state;
     pair_begin_wary(p);
     first = contact(p, NAME_1, 5, FIRST);
     assert_true(executed(p, &first, FIRST));
@@ -233,13 +227,12 @@ static void namesakes__in_turn(void **state)
 }
 
 /* First contacts at many addresses of ours at once, by as many names: one round trip serves all. */
-static void namesakes__at_once(void **state)
+TEST(namesakes__at_once)
 {
     enum { NAMES = 8 };
     struct pair *p = &pair;
     struct mrd_wire_head head[NAMES];
 
-    (void)state;
     pair_begin_wary(p);
     for (unsigned i = 0; i < NAMES; i++)
         head[i] = contact(p, NAME_1 + i, 5, (uint8_t)(FIRST + i));
@@ -250,13 +243,12 @@ static void namesakes__at_once(void **state)
 }
 
 /* A host that speaks to us as very many has a bounded number of entries: all are looked at each time. */
-static void namesakes__are_bounded(void **state)
+TEST(namesakes__are_bounded)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_answers *a;
 
-    (void)state;
     pair_config(p);
     p->config.trusting = false;
     p->config.max_peers = 4 * MRD_NAMESAKES_MAX;
@@ -300,11 +292,10 @@ static void elapse(struct pair *p, uint64_t ns)
  * Two entries of one peer by one name of ours. One was elsewhere, and comes back to where the other asks:
  * the peer knows us there by that name alone, and answers each by its own.
  */
-static void namesakes__come_back(void **state)
+TEST(namesakes__come_back)
 {
     static const enum mrd_space_state over[] = {MRD_SPACE_TOMB, MRD_SPACE_NONE};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         struct pair *p = &pair;
         struct mrd_wire_head first, second;
@@ -339,9 +330,8 @@ static void namesakes__come_back(void **state)
  * Who asks at an address is watched by its handle, and another entry's peer moves there. The handle ends
  * the watch; and who answered before was another process, of which the watch tells.
  */
-static void namesakes__are_watched(void **state)
+TEST(namesakes__are_watched)
 {
-    (void)state;
     for (unsigned answers = 0; answers < 2; answers++) {
         struct pair *p = &pair;
         struct mrd_peer *peer, *asks;
@@ -381,7 +371,7 @@ static void namesakes__are_watched(void **state)
  * Our question is answered by the other entry's name, from where the peer was. That answer is late: the
  * peer moved since, and proved it.
  */
-static void namesakes__late_answer_takes_nobody_back(void **state)
+TEST(namesakes__late_answer_takes_nobody_back)
 {
     struct pair *p = &pair;
     struct mrd_wire_head first, second, head;
@@ -390,7 +380,6 @@ static void namesakes__late_answer_takes_nobody_back(void **state)
     struct mrd_rx_packet packet;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin_wary(p);
     e = p->end[AT].e;
     first = contact(p, NAME_1, 5, FIRST);
@@ -426,9 +415,8 @@ static void namesakes__late_answer_takes_nobody_back(void **state)
  * The watch went to the peer that moved to where the handle's entry asked. The peer moves on, and perhaps that
  * entry speaks with somebody again.
  */
-static void namesakes__watched_and_moved_on(void **state)
+TEST(namesakes__watched_and_moved_on)
 {
-    (void)state;
     for (unsigned again = 0; again < 2; again++) {
         struct pair *p = &pair;
         struct mrd_peer *peer, *asks;
@@ -463,24 +451,4 @@ static void namesakes__watched_and_moved_on(void **state)
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
         pair_end(p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(namesakes__execute_once),
-        cmocka_unit_test(namesakes__the_space_goes_on),
-        cmocka_unit_test(namesakes__what_is_over_goes_with_the_name),
-        cmocka_unit_test(namesakes__from_elsewhere),
-        cmocka_unit_test(namesakes__in_turn),
-        cmocka_unit_test(namesakes__at_once),
-        cmocka_unit_test(namesakes__are_bounded),
-        cmocka_unit_test(namesakes__come_back),
-        cmocka_unit_test(namesakes__are_watched),
-        cmocka_unit_test(namesakes__watched_and_moved_on),
-        cmocka_unit_test(namesakes__late_answer_takes_nobody_back),
-        cmocka_unit_test(namesakes__late_contact_of_the_life_before),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,13 +80,12 @@ static struct mrd_peer *two_lives(struct pair *p, uint32_t second_stamp)
 }
 
 /* The next life, whose clock is behind, reaches us at another address of ours. */
-static void mrd_address_came__own_follows_the_next_life(void **state)
+TEST(mrd_address_came__own_follows_the_next_life)
 {
     struct pair *p = &pair;
     uint32_t stamp = STAMP - 800000000; /* 12.8 s behind */
     struct mrd_peer *peer = two_lives(p, stamp);
 
-    (void)state;
     for (unsigned i = 1; i <= 80; i++) {
         struct mrd_wire_head head;
 
@@ -99,13 +98,12 @@ static void mrd_address_came__own_follows_the_next_life(void **state)
 }
 
 /* The next life moves, and proves it. */
-static void mrd_address_came__the_next_life_moves(void **state)
+TEST(mrd_address_came__the_next_life_moves)
 {
     struct pair *p = &pair;
     uint32_t stamp = STAMP - 800000000;
     struct mrd_peer *peer = two_lives(p, stamp);
 
-    (void)state;
     for (unsigned i = 1; i <= 80 && peer->addr.ip[15] != ELSEWHERE; i++) {
         struct mrd_wire_head head;
 
@@ -123,13 +121,12 @@ static void mrd_address_came__the_next_life_moves(void **state)
 }
 
 /* Both ends' addresses change: the proof of the one comes to the other. */
-static void mrd_address_came__own_follows_the_proof(void **state)
+TEST(mrd_address_came__own_follows_the_proof)
 {
     struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin_wary(p);
     pass(p, MRD_SEC);
     peer = contact(p, 1234, 5, STAMP);
@@ -149,14 +146,13 @@ static void mrd_address_came__own_follows_the_proof(void **state)
 }
 
 /* Two peers at one address who say no name of ours: the next packets of their first contacts are of the same spaces. */
-static void mrd_contact_identify__two_that_are_trusted(void **state)
+TEST(mrd_contact_identify__two_that_are_trusted)
 {
     struct pair *p = &pair;
     struct mrd_wire_head a, b;
     struct mrd_peer *pa, *pb, *again;
     uint32_t life;
 
-    (void)state;
     pair_begin(p);
     pass(p, MRD_SEC);
     a = head_of(p, 1234, 5, STAMP);
@@ -177,16 +173,4 @@ static void mrd_contact_identify__two_that_are_trusted(void **state)
     assert_ptr_equal(again, pb);
     assert_int_equal(pa->space.life + pb->space.life, life); /* no space began again */
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_address_came__own_follows_the_next_life),
-        cmocka_unit_test(mrd_address_came__the_next_life_moves),
-        cmocka_unit_test(mrd_address_came__own_follows_the_proof),
-        cmocka_unit_test(mrd_contact_identify__two_that_are_trusted),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

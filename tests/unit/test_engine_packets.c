@@ -9,12 +9,11 @@
 
 static struct pair pair; /* large, and begun anew by each test */
 
-static void mrd_engine_rx__send_ends_in_one_completion_at_each_end(void **state)
+TEST(mrd_engine_rx__send_ends_in_one_completion_at_each_end)
 {
     static const uint32_t lengths[] = {0, 1, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, 5 * PAIR_PAYLOAD + 7};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct mrd_wc wc;
 
@@ -38,13 +37,12 @@ static void mrd_engine_rx__send_ends_in_one_completion_at_each_end(void **state)
 }
 
 /* Every packet twice, the second time around also late: executed once. */
-static void mrd_engine_rx__repeated_packets_do_nothing(void **state)
+TEST(mrd_engine_rx__repeated_packets_do_nothing)
 {
     struct pair *p = &pair;
     static struct pair_frame kept[8];
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
     pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
@@ -67,11 +65,10 @@ static void mrd_engine_rx__repeated_packets_do_nothing(void **state)
 }
 
 /* One flipped bit, in header or payload: dropped, counted, and made good by a retransmission. */
-static void mrd_engine_rx__broken_packets_are_counted_and_change_nothing(void **state)
+TEST(mrd_engine_rx__broken_packets_are_counted_and_change_nothing)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (uint32_t byte = 0; byte < 300; byte += 7) {
         struct mrd_stats *s;
 
@@ -95,12 +92,11 @@ static void mrd_engine_rx__broken_packets_are_counted_and_change_nothing(void **
 }
 
 /* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
-static void mrd_engine_tx__headers_fit_in_96_bytes(void **state)
+TEST(mrd_engine_tx__headers_fit_in_96_bytes)
 {
     struct pair *p = &pair;
     uint64_t end_ns;
 
-    (void)state;
     pair_begin_wary(p);
     p->now += MRD_MSEC; /* an epoch must not be older than the challenger */
     pair_post(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
@@ -136,12 +132,11 @@ static void mrd_engine_tx__headers_fit_in_96_bytes(void **state)
 }
 
 /* Acked, and the mover has stopped reading: only then may the application have its buffer back. */
-static void mrd_engine_tx_done__completion_waits_for_the_mover(void **state)
+TEST(mrd_engine_tx_done__completion_waits_for_the_mover)
 {
     struct pair *p = &pair;
     struct mrd_wc wc;
 
-    (void)state;
     pair_config(p);
     p->config.mover.copies = false;
     pair_open(p);
@@ -159,11 +154,10 @@ static void mrd_engine_tx_done__completion_waits_for_the_mover(void **state)
 }
 
 /* New packets shrink; what was cut before keeps its PSN and its size. */
-static void mrd_engine_tx_too_big__only_new_packets_shrink(void **state)
+TEST(mrd_engine_tx_too_big__only_new_packets_shrink)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 2);
@@ -242,15 +236,14 @@ static void send_pieces_twice(bool no_check)
  * none carries an ack, also where one could ride on it, and each has its check, also if the peer
  * says meanwhile that it wants none.
  */
-static void mrd_tx_emit__pieces_are_alike_each_time(void **state)
+TEST(mrd_tx_emit__pieces_are_alike_each_time)
 {
-    (void)state;
     send_pieces_twice(false);
     send_pieces_twice(true);
 }
 
 /* A caller with too little room gets all pieces of a packet with its next call, or none. */
-static void mrd_tx_lacks_room__for_all_pieces(void **state)
+TEST(mrd_tx_lacks_room__for_all_pieces)
 {
     enum { ROOM = 4, PIECES = 4 };
     struct mrd_tx_packet packet[ROOM];
@@ -258,7 +251,6 @@ static void mrd_tx_lacks_room__for_all_pieces(void **state)
     struct pair_end *a = &p->end[0], *b = &p->end[1];
     struct mrd_wire_head head;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, 64);
@@ -309,14 +301,13 @@ static void pass_time(struct pair *p, unsigned at)
  * probes send one of them in pieces again and again, and then the other one. That this was lost when
  * it was whole says nothing of the size of pieces; but those of the probe before were lost, too.
  */
-static void mrd_tx_probe__each_one_in_pieces_counts(void **state)
+TEST(mrd_tx_probe__each_one_in_pieces_counts)
 {
     enum { PIECE = PAIR_PAYLOAD / 2, PROBES = 12 };
     struct pair *p = &pair;
     struct mrd_tx_half *tx = begin_with_base(p, PIECE / 2, false);
     uint32_t turns = 0;
 
-    (void)state;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 2);
     mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, PIECE);
@@ -342,14 +333,13 @@ static void mrd_tx_probe__each_one_in_pieces_counts(void **state)
  * A message is refused while a packet of it is lost. That goes again without payload, and its loss or
  * ack tells nothing of large packets: they may all be lost.
  */
-static void mrd_rx_ack__of_a_packet_without_its_payload(void **state)
+TEST(mrd_rx_ack__of_a_packet_without_its_payload)
 {
     enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };
     struct pair *p = &pair;
     struct mrd_tx_half *tx = begin_with_base(p, PAIR_PAYLOAD / 4, false);
     struct mrd_sent *rec;
 
-    (void)state;
     tx->pmtu.losses = LOSSES;
     tx->pmtu.most = PAIR_PAYLOAD * 3 / 4;
     pair_post(p, 0, MRD_WR_SEND, 0, LENGTH); /* there is no receive */
@@ -379,7 +369,7 @@ static void mrd_rx_ack__of_a_packet_without_its_payload(void **state)
  * The memory of one of several small messages goes while their packet is lost. It goes again without
  * that one, and what is left is still more than any network carries: its losses tell.
  */
-static void mrd_rx_ack__of_a_packet_without_a_small_message(void **state)
+TEST(mrd_rx_ack__of_a_packet_without_a_small_message)
 {
     enum { LENGTH = PAIR_PAYLOAD / 4, LEFT = 2 };
     struct pair *p = &pair;
@@ -389,7 +379,6 @@ static void mrd_rx_ack__of_a_packet_without_a_small_message(void **state)
     struct mrd_sent *rec;
     int error;
 
-    (void)state;
     for (uint32_t i = 0; i < LEFT; i++)
         pair_post(p, 0, MRD_WR_RDMA_WRITE, i * LENGTH, LENGTH);
     a->mr = mrd_engine_reg_mr(a->e, a->pd, a->memory, sizeof(a->memory), 0,
@@ -414,13 +403,12 @@ static void mrd_rx_ack__of_a_packet_without_a_small_message(void **state)
 }
 
 /* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
-static void mrd_rx_ack__of_a_probe_that_seemed_lost(void **state)
+TEST(mrd_rx_ack__of_a_probe_that_seemed_lost)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx = begin_with_base(p, PAIR_PAYLOAD / 2, true);
     struct mrd_sent *probe = NULL;
 
-    (void)state;
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
     pair_tx(p, 0);
     for (uint32_t psn = tx->sent.una; psn != tx->sent.next && !probe; psn++)
@@ -452,11 +440,10 @@ static const struct {
                {0, 65536 + 100, true}, {0, 0xffffff, true}};
 
 /* Nobody is known by a port that no network has, and nobody is answered. */
-static void mrd_engine_rx__port_that_there_is_not(void **state)
+TEST(mrd_engine_rx__port_that_there_is_not)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         const struct mrd_engine *e;
         bool taken;
@@ -480,25 +467,4 @@ static void mrd_engine_rx__port_that_there_is_not(void **state)
         p->end[0].e->config.self.port = p->end[0].addr.port;
         pair_end(p);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_rx__send_ends_in_one_completion_at_each_end),
-        cmocka_unit_test(mrd_engine_rx__repeated_packets_do_nothing),
-        cmocka_unit_test(mrd_engine_rx__broken_packets_are_counted_and_change_nothing),
-        cmocka_unit_test(mrd_engine_rx__port_that_there_is_not),
-        cmocka_unit_test(mrd_engine_tx__headers_fit_in_96_bytes),
-        cmocka_unit_test(mrd_engine_tx_done__completion_waits_for_the_mover),
-        cmocka_unit_test(mrd_engine_tx_too_big__only_new_packets_shrink),
-        cmocka_unit_test(mrd_tx_emit__pieces_are_alike_each_time),
-        cmocka_unit_test(mrd_tx_lacks_room__for_all_pieces),
-        cmocka_unit_test(mrd_tx_probe__each_one_in_pieces_counts),
-        cmocka_unit_test(mrd_rx_ack__of_a_packet_without_its_payload),
-        cmocka_unit_test(mrd_rx_ack__of_a_packet_without_a_small_message),
-        cmocka_unit_test(mrd_rx_ack__of_a_probe_that_seemed_lost),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,12 +82,11 @@ static void reseal(unsigned which)
     mrd_wire_seal(burst[which].data, burst[which].data + head_len);
 }
 
-static void mrd_engine_rx_plan__in_place_one_after_the_other(void **state)
+TEST(mrd_engine_rx_plan__in_place_one_after_the_other)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     assert_int_equal(plan(p, 0, BURST, &out), BURST);
     assert_int_equal(out.head_len, head_len);
@@ -105,12 +104,11 @@ static void mrd_engine_rx_plan__in_place_one_after_the_other(void **state)
 }
 
 /* The last segment may be shorter. */
-static void mrd_engine_rx_plan__short_last_segment(void **state)
+TEST(mrd_engine_rx_plan__short_last_segment)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, 3, segment_len,
                                         2 * segment_len + head_len + 100, &p->end[0].addr, &out),
@@ -119,12 +117,11 @@ static void mrd_engine_rx_plan__short_last_segment(void **state)
     finish(p);
 }
 
-static void mrd_engine_rx_plan__not_beyond_the_message(void **state)
+TEST(mrd_engine_rx_plan__not_beyond_the_message)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     assert_int_equal(plan(p, 10, 20, &out), 5);
     finish(p);
@@ -138,13 +135,12 @@ static void mrd_engine_rx_plan__not_beyond_the_message(void **state)
     finish(p);
 }
 
-static void mrd_engine_rx_plan__refuses_a_message_that_is_over(void **state)
+TEST(mrd_engine_rx_plan__refuses_a_message_that_is_over)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
     uint32_t *word, open;
 
-    (void)state;
     begin(p);
     word = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slots.word[0];
     open = *word;
@@ -156,12 +152,11 @@ static void mrd_engine_rx_plan__refuses_a_message_that_is_over(void **state)
 }
 
 /* Every predicted PSN must be new: a late duplicate would overwrite newer data. */
-static void mrd_engine_rx_plan__stops_at_a_psn_that_came(void **state)
+TEST(mrd_engine_rx_plan__stops_at_a_psn_that_came)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     pair_rx_one(p, 1, &burst[4]);
     assert_int_equal(plan(p, 0, BURST, &out), 4);
@@ -170,12 +165,11 @@ static void mrd_engine_rx_plan__stops_at_a_psn_that_came(void **state)
     finish(p);
 }
 
-static void mrd_engine_rx_plan__stops_at_the_grant(void **state)
+TEST(mrd_engine_rx_plan__stops_at_the_grant)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv.limit = 6; /* PSNs 1..5 */
     assert_int_equal(plan(p, 0, BURST, &out), 5);
@@ -210,12 +204,11 @@ static void begin_new(struct pair *p, enum mrd_wr_opcode opcode)
 }
 
 /* A write says by itself where its bytes belong: what begins it goes there, too. */
-static void mrd_engine_rx_plan__begins_a_write(void **state)
+TEST(mrd_engine_rx_plan__begins_a_write)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin_new(p, MRD_WR_RDMA_WRITE);
     assert_int_equal(plan(p, 1, 4, &out), 4);
     for (unsigned i = 0; i < 4; i++)
@@ -227,12 +220,11 @@ static void mrd_engine_rx_plan__begins_a_write(void **state)
 }
 
 /* The first of them was damaged: the others begin the message. */
-static void mrd_engine_rx_plan__begins_a_write_with_a_bad_packet(void **state)
+TEST(mrd_engine_rx_plan__begins_a_write_with_a_bad_packet)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin_new(p, MRD_WR_RDMA_WRITE);
     assert_int_equal(plan(p, 1, 4, &out), 4);
     burst[1].data[segment_len - 1] ^= 1;
@@ -244,7 +236,7 @@ static void mrd_engine_rx_plan__begins_a_write_with_a_bad_packet(void **state)
 }
 
 /* Not what may be refused, or has no place yet: nothing is written then. */
-static void mrd_engine_rx_plan__begins_nothing_else(void **state)
+TEST(mrd_engine_rx_plan__begins_nothing_else)
 {
     static const struct {
         unsigned at;
@@ -261,7 +253,6 @@ static void mrd_engine_rx_plan__begins_nothing_else(void **state)
     struct mrd_qp_impl *qp;
     uint32_t *num_open;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++) { /* of a receive: there is none */
         begin_new(p, i ? MRD_WR_SEND : MRD_WR_RDMA_WRITE_WITH_IMM);
         assert_int_equal(plan(p, 0, BURST, &out), 0);
@@ -292,12 +283,11 @@ static void mrd_engine_rx_plan__begins_nothing_else(void **state)
 }
 
 /* A corrupt address must not write: no bit of the header may be wrong. */
-static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
+TEST(mrd_engine_rx_plan__refuses_a_broken_header)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     for (unsigned bit = 0; bit < 8 * head_len; bit++) {
         burst[0].data[bit / 8] ^= (uint8_t)(1 << bit % 8);
@@ -316,7 +306,7 @@ static void mrd_engine_rx_plan__refuses_a_broken_header(void **state)
 }
 
 /* Headers whose check holds and that are not of this message, this space or this peer. */
-static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
+TEST(mrd_engine_rx_plan__refuses_what_is_not_of_the_message)
 {
     static const struct {
         unsigned at;
@@ -345,7 +335,6 @@ static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     open_slot(p)->top = UINT32_MAX; /* as if something came behind the burst */
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -360,13 +349,12 @@ static void mrd_engine_rx_plan__refuses_what_is_not_of_the_message(void **state)
     finish(p);
 }
 
-static void mrd_engine_rx_plan__refuses_other_sizes(void **state)
+TEST(mrd_engine_rx_plan__refuses_other_sizes)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     e = p->end[1].e;
     assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, head_len, 2 * head_len,
@@ -389,25 +377,23 @@ static void mrd_engine_rx_plan__refuses_other_sizes(void **state)
  * Only where a PSN tells the place: else its being new does not mean that nothing was
  * received there.
  */
-static void mrd_engine_rx_plan__refuses_an_uneven_message(void **state)
+TEST(mrd_engine_rx_plan__refuses_an_uneven_message)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     open_slot(p)->top = open_slot(p)->low = UINT32_MAX;
     assert_int_equal(plan(p, 0, BURST, &out), 0);
     finish(p);
 }
 
-static void mrd_engine_rx_plan__refuses_deregistered_memory(void **state)
+TEST(mrd_engine_rx_plan__refuses_deregistered_memory)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
     struct mrd_wc wc;
 
-    (void)state;
     begin(p);
     mrd_engine_dereg_mr(p->end[1].e, p->end[1].mr, p->now);
     p->end[1].mr = NULL;
@@ -422,13 +408,12 @@ static void mrd_engine_rx_plan__refuses_deregistered_memory(void **state)
 /*
  * Another segment than predicted is moved to its own place, and the predicted PSN stays unreceived.
  */
-static void mrd_engine_rx__moves_what_was_not_predicted(void **state)
+TEST(mrd_engine_rx__moves_what_was_not_predicted)
 {
     struct pair *p = &pair;
     const struct mrd_rcv *rcv;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     assert_int_equal(plan(p, 0, 4, &out), 4);
     receive(p, &out, 0, 0);
@@ -447,12 +432,11 @@ static void mrd_engine_rx__moves_what_was_not_predicted(void **state)
 }
 
 /* The right bytes under another number than predicted. */
-static void mrd_engine_rx__moves_what_has_another_psn(void **state)
+TEST(mrd_engine_rx__moves_what_has_another_psn)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     assert_int_equal(plan(p, 0, 2, &out), 2);
     burst[1].data[19] += 100;
@@ -492,12 +476,11 @@ static void change_part(unsigned which, bool id)
 }
 
 /* The predicted number on a segment of another message, or of another place. */
-static void mrd_engine_rx__moves_what_is_of_another_place(void **state)
+TEST(mrd_engine_rx__moves_what_is_of_another_place)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     for (unsigned id = 0; id < 2; id++) {
         begin(p);
         assert_int_equal(plan(p, 0, 2, &out), 2);
@@ -512,12 +495,11 @@ static void mrd_engine_rx__moves_what_is_of_another_place(void **state)
 }
 
 /* In place, and broken on its way: not received, so that its retransmission is. */
-static void mrd_engine_rx__placed_payload_is_checked(void **state)
+TEST(mrd_engine_rx__placed_payload_is_checked)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    (void)state;
     begin(p);
     assert_int_equal(plan(p, 0, 2, &out), 2);
     burst[0].data[head_len + 500] ^= 1;
@@ -529,12 +511,11 @@ static void mrd_engine_rx__placed_payload_is_checked(void **state)
 }
 
 /* Segments beyond the plan, or after it, have no place. */
-static void mrd_engine_rx__placed_without_a_plan(void **state)
+TEST(mrd_engine_rx__placed_without_a_plan)
 {
     struct pair *p = &pair;
     struct mrd_rx_plan out, none;
 
-    (void)state;
     begin(p);
     assert_int_equal(plan(p, 0, 3, &out), 3);
     out.first[3] = 2;
@@ -547,31 +528,4 @@ static void mrd_engine_rx__placed_without_a_plan(void **state)
     assert_int_equal(p->end[1].e->stats.rx_drop_length, 2);
     assert_int_equal(p->end[1].e->stats.rx_packets, 0);
     finish(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_rx_plan__in_place_one_after_the_other),
-        cmocka_unit_test(mrd_engine_rx_plan__short_last_segment),
-        cmocka_unit_test(mrd_engine_rx_plan__not_beyond_the_message),
-        cmocka_unit_test(mrd_engine_rx_plan__refuses_a_message_that_is_over),
-        cmocka_unit_test(mrd_engine_rx_plan__stops_at_a_psn_that_came),
-        cmocka_unit_test(mrd_engine_rx_plan__stops_at_the_grant),
-        cmocka_unit_test(mrd_engine_rx_plan__begins_a_write),
-        cmocka_unit_test(mrd_engine_rx_plan__begins_a_write_with_a_bad_packet),
-        cmocka_unit_test(mrd_engine_rx_plan__begins_nothing_else),
-        cmocka_unit_test(mrd_engine_rx_plan__refuses_a_broken_header),
-        cmocka_unit_test(mrd_engine_rx_plan__refuses_what_is_not_of_the_message),
-        cmocka_unit_test(mrd_engine_rx_plan__refuses_other_sizes),
-        cmocka_unit_test(mrd_engine_rx_plan__refuses_an_uneven_message),
-        cmocka_unit_test(mrd_engine_rx_plan__refuses_deregistered_memory),
-        cmocka_unit_test(mrd_engine_rx__moves_what_was_not_predicted),
-        cmocka_unit_test(mrd_engine_rx__moves_what_has_another_psn),
-        cmocka_unit_test(mrd_engine_rx__moves_what_is_of_another_place),
-        cmocka_unit_test(mrd_engine_rx__placed_payload_is_checked),
-        cmocka_unit_test(mrd_engine_rx__placed_without_a_plan),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,7 +10,7 @@ enum { BYTES = 64 };
 static struct pair pair; /* large, and begun anew by each test */
 
 /* A request that is not sound takes nothing: no peer, no queue, no slot, no completion. */
-static void mrd_engine_post_send__unsound(void **state)
+TEST(mrd_engine_post_send__unsound)
 {
     static const struct {
         unsigned flaw;
@@ -18,7 +18,6 @@ static void mrd_engine_post_send__unsound(void **state)
     } rows[] = {{0, "unknown opcode"}, {1, "another context"}, {2, "lkey"}, {3, "lkey"}};
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin(p);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct hand_holdings before = hand_holdings(p, 0);
@@ -42,7 +41,7 @@ static void mrd_engine_post_send__unsound(void **state)
 }
 
 /* Inline data is copied at once: it needs no region. */
-static void mrd_engine_post_send__inline_needs_no_lkey(void **state)
+TEST(mrd_engine_post_send__inline_needs_no_lkey)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept;
@@ -50,7 +49,6 @@ static void mrd_engine_post_send__inline_needs_no_lkey(void **state)
     struct mrd_wc wc;
     int error;
 
-    (void)state;
     pair_begin(p);
     kept = p->end[0].qp;
     p->end[0].qp = mrd_engine_create_qp(
@@ -74,14 +72,13 @@ static void mrd_engine_post_send__inline_needs_no_lkey(void **state)
 }
 
 /* Room for the completion is reserved before anything else is taken. */
-static void mrd_engine_post_send__completion_queue_full(void **state)
+TEST(mrd_engine_post_send__completion_queue_full)
 {
     struct pair *p = &pair;
     struct mrd_cq_impl *cq;
     struct hand_holdings before;
     struct hand_wr w;
 
-    (void)state;
     pair_begin(p);
     cq = mrd_cq_impl(p->end[0].cq);
     hand_fill_cq(cq);
@@ -94,7 +91,7 @@ static void mrd_engine_post_send__completion_queue_full(void **state)
 }
 
 /* With work under way to the only peer that there is room for, a second one is refused. */
-static void mrd_engine_post_send__peer_table_full(void **state)
+TEST(mrd_engine_post_send__peer_table_full)
 {
     struct pair *p = &pair;
     struct hand_holdings before;
@@ -102,7 +99,6 @@ static void mrd_engine_post_send__peer_table_full(void **state)
     struct hand_wr w;
     int error;
 
-    (void)state;
     pair_config(p);
     p->config.max_peers = 1;
     pair_open(p);
@@ -121,13 +117,12 @@ static void mrd_engine_post_send__peer_table_full(void **state)
 }
 
 /* A queue is held as long as something waits on it; then another may have its place. */
-static void mrd_engine_post_send__table_of_queues_full(void **state)
+TEST(mrd_engine_post_send__table_of_queues_full)
 {
     struct pair *p = &pair;
     struct hand_holdings before;
     struct hand_wr w;
 
-    (void)state;
     pair_config(p);
     p->config.max_flows = 1;
     pair_open(p);
@@ -144,7 +139,7 @@ static void mrd_engine_post_send__table_of_queues_full(void **state)
 }
 
 /* Of a list, those before the one without a slot are taken; *bad_wr names that one. */
-static void mrd_engine_post_send__send_queue_full_within_a_list(void **state)
+TEST(mrd_engine_post_send__send_queue_full_within_a_list)
 {
     struct pair *p = &pair;
     struct mrd_send_wr *bad = NULL;
@@ -152,7 +147,6 @@ static void mrd_engine_post_send__send_queue_full_within_a_list(void **state)
     struct mrd_wc wc;
     int done = 0;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 20; i++) {
         hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w[i]);
@@ -171,12 +165,11 @@ static void mrd_engine_post_send__send_queue_full_within_a_list(void **state)
 }
 
 /* A queue that was made for a request without a slot goes with the next turn. */
-static void mrd_engine_post_send__drops_the_queue_that_it_made_in_vain(void **state)
+TEST(mrd_engine_post_send__drops_the_queue_that_it_made_in_vain)
 {
     struct pair *p = &pair;
     struct hand_wr w;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 16; i++)
         pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -197,14 +190,13 @@ static void mrd_engine_post_send__drops_the_queue_that_it_made_in_vain(void **st
 /*
  * An idle flow holds the only record: the post fails, and the flow's end makes room for the next.
  */
-static void mrd_engine_post_send__flow_table_full(void **state)
+TEST(mrd_engine_post_send__flow_table_full)
 {
     struct pair *p = &pair;
     struct hand_holdings before;
     struct mrd_qp *kept;
     struct hand_wr w;
 
-    (void)state;
     pair_config(p);
     p->config.max_flows = 1;
     pair_open(p);
@@ -229,13 +221,12 @@ static void mrd_engine_post_send__flow_table_full(void **state)
 }
 
 /* In error a queue pair gives requests back at once; those that are not sound it still refuses. */
-static void mrd_engine_post_send__in_error(void **state)
+TEST(mrd_engine_post_send__in_error)
 {
     struct pair *p = &pair;
     struct hand_wr w[2];
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     assert_int_equal(mrd_engine_modify_qp(p->end[0].e, p->end[0].qp,
                                           &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
@@ -262,13 +253,12 @@ static void mrd_engine_post_send__in_error(void **state)
 }
 
 /* A handle keeps the id of its peer, which by now may be another's: the address decides. */
-static void mrd_engine_post_send__by_address_not_by_a_stale_id(void **state)
+TEST(mrd_engine_post_send__by_address_not_by_a_stale_id)
 {
     struct pair *p = &pair;
     struct mrd_peer *other;
     struct mrd_ah_impl *ah;
 
-    (void)state;
     pair_begin(p);
     other = mrd_half_open_peer(p->end[0].e, &(struct mrd_addr){.port = 102});
     ah = (struct mrd_ah_impl *)(void *)p->end[0].ah;
@@ -282,14 +272,13 @@ static void mrd_engine_post_send__by_address_not_by_a_stale_id(void **state)
 }
 
 /* Two handles to one peer: what the narrower of them says holds. */
-static void mrd_engine_post_send__least_payload_of_the_handles(void **state)
+TEST(mrd_engine_post_send__least_payload_of_the_handles)
 {
     struct pair *p = &pair;
     const struct mrd_peer *peer;
     struct mrd_ah *kept;
     int error;
 
-    (void)state;
     for (unsigned wide = 0; wide < 2; wide++) {
         pair_begin(p);
         kept = p->end[0].ah;
@@ -309,7 +298,7 @@ static void mrd_engine_post_send__least_payload_of_the_handles(void **state)
 }
 
 /* Each message has an MSN; only those that consume a receive have an RSN of their own. */
-static void mrd_engine_post_send__numbers_of_ordered_messages(void **state)
+TEST(mrd_engine_post_send__numbers_of_ordered_messages)
 {
     static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_SEND, MRD_WR_RDMA_WRITE,
                                                  MRD_WR_RDMA_WRITE_WITH_IMM, MRD_WR_SEND};
@@ -317,7 +306,6 @@ static void mrd_engine_post_send__numbers_of_ordered_messages(void **state)
     struct pair *p = &pair;
     struct mrd_qp *kept;
 
-    (void)state;
     pair_begin(p);
     kept = hand_swap_qp(p, 0, MRD_ORDER_MSG);
     for (uint32_t i = 0; i < 5; i++) {
@@ -334,13 +322,12 @@ static void mrd_engine_post_send__numbers_of_ordered_messages(void **state)
 }
 
 /* A flow that was idle, and about to be closed, has work again. */
-static void mrd_engine_post_send__on_an_idle_flow(void **state)
+TEST(mrd_engine_post_send__on_an_idle_flow)
 {
     struct pair *p = &pair;
     const struct mrd_tx_half *tx;
     struct mrd_qp *kept;
 
-    (void)state;
     pair_begin(p);
     kept = hand_swap_qp(p, 0, MRD_ORDER_MSG);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -352,25 +339,4 @@ static void mrd_engine_post_send__on_an_idle_flow(void **state)
     hand_restore_qp(p, 0, kept);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_post_send__unsound),
-        cmocka_unit_test(mrd_engine_post_send__inline_needs_no_lkey),
-        cmocka_unit_test(mrd_engine_post_send__completion_queue_full),
-        cmocka_unit_test(mrd_engine_post_send__peer_table_full),
-        cmocka_unit_test(mrd_engine_post_send__table_of_queues_full),
-        cmocka_unit_test(mrd_engine_post_send__send_queue_full_within_a_list),
-        cmocka_unit_test(mrd_engine_post_send__drops_the_queue_that_it_made_in_vain),
-        cmocka_unit_test(mrd_engine_post_send__flow_table_full),
-        cmocka_unit_test(mrd_engine_post_send__in_error),
-        cmocka_unit_test(mrd_engine_post_send__by_address_not_by_a_stale_id),
-        cmocka_unit_test(mrd_engine_post_send__least_payload_of_the_handles),
-        cmocka_unit_test(mrd_engine_post_send__numbers_of_ordered_messages),
-        cmocka_unit_test(mrd_engine_post_send__on_an_idle_flow),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

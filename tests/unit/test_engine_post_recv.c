@@ -25,7 +25,7 @@ static struct mrd_sge memory_of(const struct pair *p)
 }
 
 /* Its memory must be there, and writable; else nothing is taken. */
-static void mrd_engine_post_recv__memory_must_be_writable(void **state)
+TEST(mrd_engine_post_recv__memory_must_be_writable)
 {
     struct pair *p = &pair;
     struct hand_holdings before;
@@ -33,7 +33,6 @@ static void mrd_engine_post_recv__memory_must_be_writable(void **state)
     struct mrd_mr *mr;
     int error;
 
-    (void)state;
     pair_begin(p);
     mr = mrd_engine_reg_mr(p->end[0].e, p->end[0].pd, p->end[0].memory, BYTES, 0,
                            &(struct mrd_mover_mr){0}, &error);
@@ -47,13 +46,12 @@ static void mrd_engine_post_recv__memory_must_be_writable(void **state)
     pair_end(p);
 }
 
-static void mrd_engine_post_recv__completion_queue_full(void **state)
+TEST(mrd_engine_post_recv__completion_queue_full)
 {
     struct pair *p = &pair;
     struct hand_holdings before;
     struct mrd_sge sge;
 
-    (void)state;
     pair_begin(p);
     hand_fill_cq(mrd_cq_impl(p->end[0].cq));
     before = hand_holdings(p, 0);
@@ -65,13 +63,12 @@ static void mrd_engine_post_recv__completion_queue_full(void **state)
 }
 
 /* Room for a completion was reserved, and goes back. */
-static void mrd_engine_post_recv__gives_back_the_completion(void **state)
+TEST(mrd_engine_post_recv__gives_back_the_completion)
 {
     struct pair *p = &pair;
     struct hand_holdings before;
     struct mrd_sge sge[5];
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 5; i++)
         sge[i] = memory_of(p);
@@ -88,13 +85,12 @@ static void mrd_engine_post_recv__gives_back_the_completion(void **state)
 }
 
 /* Those before the bad one of a list are posted. */
-static void mrd_engine_post_recv__list_up_to_the_bad_one(void **state)
+TEST(mrd_engine_post_recv__list_up_to_the_bad_one)
 {
     struct pair *p = &pair;
     struct mrd_recv_wr wr[3], *bad = NULL;
     struct mrd_sge sge[3];
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 3; i++) {
         sge[i] = memory_of(p);
@@ -109,13 +105,12 @@ static void mrd_engine_post_recv__list_up_to_the_bad_one(void **state)
 }
 
 /* In error a queue pair gives receives back at once. */
-static void mrd_engine_post_recv__in_error(void **state)
+TEST(mrd_engine_post_recv__in_error)
 {
     struct pair *p = &pair;
     struct mrd_recv_wr wr[2] = {{.wr_id = 5, .next = &wr[1]}, {.wr_id = 6}};
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     assert_int_equal(mrd_engine_modify_qp(p->end[0].e, p->end[0].qp,
                                           &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
@@ -133,12 +128,11 @@ static void mrd_engine_post_recv__in_error(void **state)
 }
 
 /* Peers that were refused are to be told, and the caller learns that this should be soon. */
-static void mrd_engine_post_recv__tells_who_was_refused(void **state)
+TEST(mrd_engine_post_recv__tells_who_was_refused)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, 0);
     pair_post_recv(p, 0, 0, BYTES);
@@ -148,18 +142,4 @@ static void mrd_engine_post_recv__tells_who_was_refused(void **state)
     assert_true(mrd_engine_says_ready(p->end[0].e));
     assert_int_equal(hand_length(&peer->readies), 1);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_post_recv__memory_must_be_writable),
-        cmocka_unit_test(mrd_engine_post_recv__completion_queue_full),
-        cmocka_unit_test(mrd_engine_post_recv__gives_back_the_completion),
-        cmocka_unit_test(mrd_engine_post_recv__list_up_to_the_bad_one),
-        cmocka_unit_test(mrd_engine_post_recv__in_error),
-        cmocka_unit_test(mrd_engine_post_recv__tells_who_was_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

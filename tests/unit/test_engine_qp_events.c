@@ -80,9 +80,8 @@ static void ask(struct test *t, enum request request)
         assert_int_equal(wc.status == MRD_WC_SUCCESS, request == SOUND);
 }
 
-static void qp_events__of_what_was_refused(void **state)
+TEST(qp_events__of_what_was_refused)
 {
-    (void)state;
     for (unsigned asked = 0; asked < 2; asked++) {
         for (enum request request = SOUND; request < REQUESTS; request++) {
             struct test t = begin(asked ? MRD_QP_TELL_REFUSED : 0);
@@ -98,12 +97,11 @@ static void qp_events__of_what_was_refused(void **state)
 }
 
 /* One event at a time; while it is with the user its queue pair stays. */
-static void qp_events__one_at_a_time(void **state)
+TEST(qp_events__one_at_a_time)
 {
     struct test t = begin(MRD_QP_TELL_REFUSED);
     struct mrd_engine *e = t.p->end[TO].e;
     struct mrd_engine_event event;
-    (void)state;
 
     for (unsigned i = 0; i < 3; i++)
         ask(&t, BAD_RKEY);
@@ -119,7 +117,7 @@ static void qp_events__one_at_a_time(void **state)
 }
 
 /* A response that finds its memory gone is no request: the requester's completion tells that. */
-static void qp_events__not_of_responses(void **state)
+TEST(qp_events__not_of_responses)
 {
     struct test t = begin(MRD_QP_TELL_REFUSED);
     struct pair_end *at = &t.p->end[TO], *from = &t.p->end[FROM];
@@ -127,7 +125,6 @@ static void qp_events__not_of_responses(void **state)
     struct hand_wr w;
     struct mrd_wc wc;
     int error;
-    (void)state;
 
     source = mrd_engine_reg_mr(from->e, from->pd, from->memory, BYTES, MRD_ACCESS_REMOTE_READ,
                                &(struct mrd_mover_mr){0}, &error);
@@ -148,28 +145,15 @@ static void qp_events__not_of_responses(void **state)
     end(&t);
 }
 
-static void qp_events__is_checked(void **state)
+TEST(qp_events__is_checked)
 {
     struct test t = begin(0);
     struct mrd_qp_init_attr attr;
     int error;
-    (void)state;
 
     mrd_engine_query_qp(t.kept, &attr);
     attr.events = 2;
     assert_null(mrd_engine_create_qp(t.p->end[TO].e, t.p->end[TO].pd, &attr, &error));
     assert_int_equal(error, -EINVAL);
     end(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(qp_events__of_what_was_refused),
-        cmocka_unit_test(qp_events__one_at_a_time),
-        cmocka_unit_test(qp_events__not_of_responses),
-        cmocka_unit_test(qp_events__is_checked),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,10 +76,9 @@ static void expect_nothing(struct test *t, unsigned at)
 }
 
 /* Whatever comes early waits, and goes on as soon as the queue pair takes messages. */
-static void qp_init__messages_wait(void **state)
+TEST(qp_init__messages_wait)
 {
     static const uint32_t lens[] = {BYTES, LONG};
-    (void)state;
 
     for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_DATA; order++) {
         for (unsigned k = 0; k < 2; k++) {
@@ -121,10 +120,9 @@ static void qp_init__messages_wait(void **state)
 }
 
 /* A write consumes no receive, and waits all the same; so does a read. */
-static void qp_init__writes_and_reads_wait(void **state)
+TEST(qp_init__writes_and_reads_wait)
 {
     struct test t = begin(MRD_ORDER_MSG);
-    (void)state;
 
     pair_post(t.p, FROM, MRD_WR_RDMA_WRITE, 0, LONG);
     pair_post(t.p, FROM, MRD_WR_RDMA_READ, BYTES, BYTES);
@@ -169,22 +167,20 @@ static unsigned count_tries(enum mrd_wr_opcode opcode)
 }
 
 /* Writes wait as sends do: one is tried at a time, and not all of them again and again. */
-static void qp_init__writes_do_not_flood(void **state)
+TEST(qp_init__writes_do_not_flood)
 {
     unsigned sends = count_tries(MRD_WR_SEND), writes = count_tries(MRD_WR_RDMA_WRITE);
-    (void)state;
 
     assert_true(sends > 100);
     assert_true(writes <= sends + sends / 8);
 }
 
 /* Whoever does not try for ever fails; what was posted behind goes on in order. */
-static void qp_init__who_gives_up_is_skipped(void **state)
+TEST(qp_init__who_gives_up_is_skipped)
 {
     struct test t = begin(MRD_ORDER_MSG);
     struct pair_frame late[PAIR_INBOX];
     unsigned num_late;
-    (void)state;
 
     pair_post_recv(t.p, TO, 0, BYTES);
     hand_qp(t.p, FROM)->rnr_retry = 0;
@@ -208,10 +204,9 @@ static void qp_init__who_gives_up_is_skipped(void **state)
 }
 
 /* From INIT to the error state: receives are flushed, and senders are told. */
-static void qp_init__error(void **state)
+TEST(qp_init__error)
 {
     struct test t = begin(MRD_ORDER_NONE);
-    (void)state;
 
     pair_post_recv(t.p, TO, 0, BYTES);
     pair_post(t.p, FROM, MRD_WR_SEND, 0, BYTES);
@@ -224,13 +219,12 @@ static void qp_init__error(void **state)
     end(&t);
 }
 
-static void qp_init__is_checked(void **state)
+TEST(qp_init__is_checked)
 {
     struct test t = begin(MRD_ORDER_NONE);
     struct mrd_qp_init_attr attr;
     struct hand_wr w;
     int error;
-    (void)state;
 
     hand_wr(t.p, TO, MRD_WR_SEND, BYTES, &w);
     assert_int_equal(hand_post(t.p, TO, &w.wr), -EINVAL);
@@ -252,11 +246,10 @@ static void qp_init__is_checked(void **state)
 /* -------------------------------------------------------------------------------- one source only */
 
 /* Only the queue pair and the address that were named get through; the others are told. */
-static void qp_dest__takes_from_one(void **state)
+TEST(qp_dest__takes_from_one)
 {
     enum { RIGHT, OTHER_QP, OTHER_PORT, ALL, CASES };
     static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_RDMA_WRITE};
-    (void)state;
 
     for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_MSG; order++) {
         for (unsigned i = 0; i < CASES; i++) {
@@ -291,19 +284,4 @@ static void qp_dest__takes_from_one(void **state)
             end(&t);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(qp_init__messages_wait),
-        cmocka_unit_test(qp_init__writes_and_reads_wait),
-        cmocka_unit_test(qp_init__writes_do_not_flood),
-        cmocka_unit_test(qp_init__who_gives_up_is_skipped),
-        cmocka_unit_test(qp_init__error),
-        cmocka_unit_test(qp_init__is_checked),
-        cmocka_unit_test(qp_dest__takes_from_one),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,14 +12,13 @@ enum { AT = 0, BYTES = 64 };
 static struct pair pair; /* large, and begun anew by each test */
 
 /* Events come out in the order in which they went in, also around the ring. */
-static void mrd_engine_get_event__oldest_first(void **state)
+TEST(mrd_engine_get_event__oldest_first)
 {
     struct pair *p = &pair;
     struct mrd_engine_event event;
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     peer = mrd_half_open_peer(e, &p->end[1].addr);
@@ -36,14 +35,13 @@ static void mrd_engine_get_event__oldest_first(void **state)
 }
 
 /* Each counter by its name and unit; no more than there is room for, but how many there are. */
-static void mrd_engine_query_counters__by_name(void **state)
+TEST(mrd_engine_query_counters__by_name)
 {
     struct mrd_counter counters[200] = {{0}};
     struct pair *p = &pair;
     struct mrd_engine *e;
     int num;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     num = (int)(sizeof(e->stats) / sizeof(uint64_t));
@@ -64,14 +62,13 @@ static void mrd_engine_query_counters__by_name(void **state)
 }
 
 /* Of a peer to which nothing goes there are counts only; of a stranger nothing. */
-static void mrd_engine_query_peer__with_and_without_a_half(void **state)
+TEST(mrd_engine_query_peer__with_and_without_a_half)
 {
     struct pair *p = &pair;
     struct mrd_peer_attr attr;
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), -ENOENT);
@@ -118,7 +115,7 @@ static void mrd_engine_query_peer__with_and_without_a_half(void **state)
 }
 
 /* A path by its index, below the number of paths of a peer with a send half. */
-static void mrd_engine_query_path__by_index(void **state)
+TEST(mrd_engine_query_path__by_index)
 {
     struct pair *p = &pair;
     struct mrd_path_attr attr;
@@ -126,7 +123,6 @@ static void mrd_engine_query_path__by_index(void **state)
     struct mrd_peer *peer;
     struct mrd_path *path;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 0, &attr), -ENOENT);
@@ -153,13 +149,12 @@ static void mrd_engine_query_path__by_index(void **state)
 }
 
 /* A path that no packet took yet is there all the same, and good. */
-static void mrd_engine_query_path__not_used_yet(void **state)
+TEST(mrd_engine_query_path__not_used_yet)
 {
     struct mrd_path_attr attr = {.packets = 7};
     struct pair *p = &pair;
     struct mrd_engine *e;
 
-    (void)state;
     pair_config(p);
     p->config.paths = p->config.mover.paths = 32;
     pair_open(p);
@@ -173,13 +168,12 @@ static void mrd_engine_query_path__not_used_yet(void **state)
     pair_end(p);
 }
 
-static void mrd_engine_peer_addr__by_id(void **state)
+TEST(mrd_engine_peer_addr__by_id)
 {
     struct mrd_addr addr = {.port = 9};
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
     assert_int_equal(mrd_engine_peer_addr(p->end[AT].e, peer->id + 1, &addr), -ENOENT);
@@ -190,11 +184,10 @@ static void mrd_engine_peer_addr__by_id(void **state)
 }
 
 /* The default policies have names, too. */
-static void mrd_engine_spray_name__of_the_policies(void **state)
+TEST(mrd_engine_spray_name__of_the_policies)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_config(p);
     p->config.spray = "rr";
     p->config.cc = "dctcp";
@@ -209,13 +202,12 @@ static void mrd_engine_spray_name__of_the_policies(void **state)
 }
 
 /* The last sentence stays, cut to what there is room for; the error is handed on. */
-static void mrd_error_keep__cuts_long_sentences(void **state)
+TEST(mrd_error_keep__cuts_long_sentences)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     char sentence[200];
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     memset(sentence, 'x', sizeof(sentence));
@@ -231,13 +223,12 @@ static void mrd_error_keep__cuts_long_sentences(void **state)
 }
 
 /* Everything that the user made and did not give back. */
-static void mrd_engine_objects__counts_each_kind(void **state)
+TEST(mrd_engine_objects__counts_each_kind)
 {
     struct pair *p = &pair;
     struct mrd_qp *kept;
     struct mrd_pd *pd;
 
-    (void)state;
     pair_begin(p);
     assert_int_equal(mrd_engine_objects(p->end[AT].e), 5); /* a PD, a CQ, a QP, an MR, an AH */
     kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
@@ -247,21 +238,4 @@ static void mrd_engine_objects__counts_each_kind(void **state)
     assert_int_equal(mrd_engine_dealloc_pd(p->end[AT].e, pd), 0);
     assert_int_equal(mrd_engine_objects(p->end[AT].e), 5);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_get_event__oldest_first),
-        cmocka_unit_test(mrd_engine_query_counters__by_name),
-        cmocka_unit_test(mrd_engine_query_peer__with_and_without_a_half),
-        cmocka_unit_test(mrd_engine_query_path__by_index),
-        cmocka_unit_test(mrd_engine_query_path__not_used_yet),
-        cmocka_unit_test(mrd_engine_peer_addr__by_id),
-        cmocka_unit_test(mrd_engine_spray_name__of_the_policies),
-        cmocka_unit_test(mrd_error_keep__cuts_long_sentences),
-        cmocka_unit_test(mrd_engine_objects__counts_each_kind),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,12 +104,11 @@ static void assert_read(struct pair *p, uint32_t from, uint32_t len)
     assert_memory_equal(p->end[ASKER].memory + HERE + from, p->end[TARGET].memory + from, len);
 }
 
-static void reads__short_and_long(void **state)
+TEST(reads__short_and_long)
 {
     static const uint32_t lengths[] = {0, 1, 64, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, LONG_BYTES};
     struct pair *p = begin();
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         read_at(p, 3 * i, lengths[i]);
         settle(p);
@@ -120,12 +119,11 @@ static void reads__short_and_long(void **state)
     pair_end(p);
 }
 
-static void reads__atomics_answer_what_was_there(void **state)
+TEST(reads__atomics_answer_what_was_there)
 {
     struct pair *p = begin();
     const uint64_t first = 0x1122334455667788;
 
-    (void)state;
     *word(p, TARGET, 64) = first;
     ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8, 3, 0);
     settle(p);
@@ -148,11 +146,10 @@ static void reads__atomics_answer_what_was_there(void **state)
 }
 
 /* All packets of the first try are lost, each way; then each comes twice. */
-static void reads__once_under_loss_and_copies(void **state)
+TEST(reads__once_under_loss_and_copies)
 {
     struct pair *p = begin();
 
-    (void)state;
     *word(p, TARGET, 64) = 0;
     ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8, 1, 0);
     read_at(p, 128, LONG_BYTES);
@@ -177,7 +174,7 @@ static void reads__once_under_loss_and_copies(void **state)
     pair_end(p);
 }
 
-static void reads__access_is_checked(void **state)
+TEST(reads__access_is_checked)
 {
     static const struct {
         enum mrd_wr_opcode opcode;
@@ -187,7 +184,6 @@ static void reads__access_is_checked(void **state)
                  {MRD_WR_ATOMIC_CMP_AND_SWP, MRD_ACCESS_REMOTE_READ}};
     struct pair *p = begin();
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         register_again(p, TARGET, MRD_ACCESS_LOCAL_WRITE | table[i].access);
         *word(p, TARGET, 64) = 5;
@@ -208,11 +204,10 @@ static void reads__access_is_checked(void **state)
 }
 
 /* The memory goes while the response is on its way: the asker is told. */
-static void reads__memory_that_goes_half_way(void **state)
+TEST(reads__memory_that_goes_half_way)
 {
     struct pair *p = begin();
 
-    (void)state;
     read_at(p, 0, LONG_BYTES);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
@@ -226,11 +221,10 @@ static void reads__memory_that_goes_half_way(void **state)
 }
 
 /* Where the answer goes was deregistered: nothing is written there. */
-static void reads__own_memory_that_goes(void **state)
+TEST(reads__own_memory_that_goes)
 {
     struct pair *p = begin();
 
-    (void)state;
     memset(p->end[ASKER].memory + HERE, 0xee, LONG_BYTES);
     read_at(p, 0, LONG_BYTES);
     pair_turn(p, ASKER);
@@ -244,12 +238,11 @@ static void reads__own_memory_that_goes(void **state)
 }
 
 /* A queue pair in error gives its requests back; what comes for them later is refused. */
-static void reads__flushed(void **state)
+TEST(reads__flushed)
 {
     struct pair *p = begin();
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
 
-    (void)state;
     read_at(p, 0, LONG_BYTES);
     ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 8192 - 8, 8, 1, 0);
     pair_turn(p, ASKER);
@@ -270,12 +263,11 @@ static void reads__flushed(void **state)
 }
 
 /* The target's queue pair goes with responses under way. */
-static void reads__target_in_error(void **state)
+TEST(reads__target_in_error)
 {
     struct pair *p = begin();
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
 
-    (void)state;
     read_at(p, 0, LONG_BYTES);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
@@ -289,13 +281,12 @@ static void reads__target_in_error(void **state)
 }
 
 /* The target is gone after it acked the request: probes find that out. */
-static void reads__dead_target(void **state)
+TEST(reads__dead_target)
 {
     struct pair *p = begin();
     uint64_t began;
     struct mrd_wc wc;
 
-    (void)state;
     read_at(p, 0, LONG_BYTES);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
@@ -320,11 +311,10 @@ static void reads__dead_target(void **state)
 }
 
 /* The target gives the asker up with responses in hand: its next packet is reset. */
-static void reads__target_that_forgot(void **state)
+TEST(reads__target_that_forgot)
 {
     struct pair *p = begin();
 
-    (void)state;
     read_at(p, 0, LONG_BYTES);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
@@ -344,11 +334,10 @@ static void reads__target_that_forgot(void **state)
 }
 
 /* The target's send half ends with the response in it, and it still holds the asker's space. */
-static void reads__send_half_that_ends(void **state)
+TEST(reads__send_half_that_ends)
 {
     struct pair *p = begin();
 
-    (void)state;
     read_at(p, 0, LONG_BYTES);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
@@ -363,11 +352,10 @@ static void reads__send_half_that_ends(void **state)
 }
 
 /* At most max_rd_atomic are outstanding; the others follow. */
-static void reads__bounded(void **state)
+TEST(reads__bounded)
 {
     struct pair *p = begin();
 
-    (void)state;
     mrd_qp_impl(p->end[ASKER].qp)->requests.max_rd_atomic = 3;
     for (unsigned i = 0; i < 10; i++)
         read_at(p, 64 * i, 64);
@@ -384,11 +372,10 @@ static void reads__bounded(void **state)
 }
 
 /* A fenced write, and all behind it, starts after the read before it. */
-static void reads__fence(void **state)
+TEST(reads__fence)
 {
     struct pair *p = begin();
 
-    (void)state;
     p->end[ASKER].memory[HERE] = p->end[ASKER].memory[HERE + 1] = 0x55;
     read_at(p, 100, 1);
     assert_int_equal(try_ask(p, MRD_WR_RDMA_WRITE, 0, 1, 0, 0, MRD_SEND_FENCE), 0);
@@ -406,13 +393,12 @@ static void reads__fence(void **state)
 }
 
 /* Without a record for the response a request is refused, and tried again. */
-static void reads__too_many_for_the_target(void **state)
+TEST(reads__too_many_for_the_target)
 {
     struct pair *p = begin();
     struct mrd_pool *pool = &p->end[TARGET].e->responses;
     uint32_t num = pool->num;
 
-    (void)state;
     *word(p, TARGET, 0) = 0;
     pool->num = 0;
     for (unsigned i = 0; i < 4; i++)
@@ -430,12 +416,11 @@ static void reads__too_many_for_the_target(void **state)
 }
 
 /* In ordered mode a read sees the write before it, which is repeated, and completes behind it. */
-static void reads__in_order(void **state)
+TEST(reads__in_order)
 {
     struct pair *p = begin();
     struct mrd_wc wc;
 
-    (void)state;
     for (unsigned at = 0; at < 2; at++)
         p->end[at].qp->order = MRD_ORDER_MSG;
     p->end[ASKER].memory[HERE + 16] = 0x77;
@@ -465,12 +450,11 @@ static void reads__in_order(void **state)
 }
 
 /* The target's queue pair goes while ordered requests wait for their turn. */
-static void reads__turn_that_never_comes(void **state)
+TEST(reads__turn_that_never_comes)
 {
     struct pair *p = begin();
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
 
-    (void)state;
     for (unsigned at = 0; at < 2; at++)
         p->end[at].qp->order = MRD_ORDER_MSG;
     *word(p, TARGET, 24) = 9;
@@ -508,14 +492,13 @@ static void begin_without_routes(struct pair *p)
  * The target has no address handle of the asker: the mover is asked once what the route takes, for a
  * response that would take several packets else.
  */
-static void reads__the_route_is_asked_for(void **state)
+TEST(reads__the_route_is_asked_for)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_addr to;
     uint32_t id;
 
-    (void)state;
     begin_without_routes(p);
     e = p->end[TARGET].e;
     read_at(p, 0, PAIR_PAYLOAD);
@@ -547,13 +530,12 @@ static void reads__the_route_is_asked_for(void **state)
 }
 
 /* Who waits longer for an asker than for others sends it no more packets for that. */
-static void reads__patient_with_a_dead_asker(void **state)
+TEST(reads__patient_with_a_dead_asker)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     uint64_t end_ns;
 
-    (void)state;
     pair_config(p);
     pair_open(p);
     for (unsigned at = 0; at < 2; at++)
@@ -577,7 +559,7 @@ static void reads__patient_with_a_dead_asker(void **state)
 }
 
 /* Two begin to read in one turn: the route to each is asked for. */
-static void reads__routes_of_two(void **state)
+TEST(reads__routes_of_two)
 {
     struct pair *p = &pair;
     struct mrd_addr to[2];
@@ -587,7 +569,6 @@ static void reads__routes_of_two(void **state)
     uint32_t id[2];
     bool asked;
 
-    (void)state;
     begin_without_routes(p);
     e = p->end[TARGET].e;
     read_at(p, 0, LARGE);
@@ -607,31 +588,4 @@ static void reads__routes_of_two(void **state)
     assert_read(p, 0, LARGE);
     assert_true(asked);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads__short_and_long),
-        cmocka_unit_test(reads__atomics_answer_what_was_there),
-        cmocka_unit_test(reads__once_under_loss_and_copies),
-        cmocka_unit_test(reads__access_is_checked),
-        cmocka_unit_test(reads__memory_that_goes_half_way),
-        cmocka_unit_test(reads__own_memory_that_goes),
-        cmocka_unit_test(reads__flushed),
-        cmocka_unit_test(reads__target_in_error),
-        cmocka_unit_test(reads__dead_target),
-        cmocka_unit_test(reads__target_that_forgot),
-        cmocka_unit_test(reads__send_half_that_ends),
-        cmocka_unit_test(reads__bounded),
-        cmocka_unit_test(reads__fence),
-        cmocka_unit_test(reads__too_many_for_the_target),
-        cmocka_unit_test(reads__in_order),
-        cmocka_unit_test(reads__turn_that_never_comes),
-        cmocka_unit_test(reads__the_route_is_asked_for),
-        cmocka_unit_test(reads__routes_of_two),
-        cmocka_unit_test(reads__patient_with_a_dead_asker),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,14 +142,13 @@ static struct mrd_wire_part answer(const struct pair *p, uint16_t len)
 }
 
 /* A request takes no receive, so it has no immediate data. */
-static void reads_bad__request_with_immediate(void **state)
+TEST(reads_bad__request_with_immediate)
 {
     static const uint8_t ops[] = {MRD_OP_READ, MRD_OP_CMP_SWAP, MRD_OP_FETCH_ADD};
     struct pair *p = begin();
     struct mrd_peer *peer = hand_rx_peer(p, TARGET);
     struct mrd_wire_part part = hand_write(p, TARGET, 0);
 
-    (void)state;
     pair_post_recv(p, TARGET, 0, 64);
     part.flags = MRD_PART_IMM;
     part.total = MRD_WIRE_ATOMIC_BYTES;
@@ -163,13 +162,12 @@ static void reads_bad__request_with_immediate(void **state)
 }
 
 /* What no requester of ours sends: more than 1 GiB, and an atomic between two words. */
-static void reads_bad__out_of_bounds(void **state)
+TEST(reads_bad__out_of_bounds)
 {
     struct pair *p = begin();
     struct mrd_qp_impl *qp = hand_qp(p, TARGET);
     struct mrd_wire_part part = hand_write(p, TARGET, 0);
 
-    (void)state;
     p->end[TARGET].mr->length = UINT32_MAX;
     part.op = MRD_OP_READ;
     part.total = MRD_MESSAGE_BYTES_MAX;
@@ -185,9 +183,8 @@ static void reads_bad__out_of_bounds(void **state)
 }
 
 /* One request has one answer: a second one fails it, and nothing of the first is placed later. */
-static void reads_bad__two_answers(void **state)
+TEST(reads_bad__two_answers)
 {
-    (void)state;
     for (unsigned small = 0; small < 2; small++) {
         struct pair *p = begin();
         struct mrd_peer *peer;
@@ -219,14 +216,13 @@ static void reads_bad__two_answers(void **state)
 }
 
 /* The answer to an atomic is a number, which cannot come in pieces. */
-static void reads_bad__atomic_answered_in_pieces(void **state)
+TEST(reads_bad__atomic_answered_in_pieces)
 {
     struct pair *p = begin();
     struct mrd_peer *peer;
     struct mrd_wire_part part;
     struct hand_placed got;
 
-    (void)state;
     memset(p->end[ASKER].memory + HERE, 0xee, 8);
     ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
     peer = answerer(p);
@@ -242,14 +238,13 @@ static void reads_bad__atomic_answered_in_pieces(void **state)
 }
 
 /* Without room for a refusal, a packet that would answer a request twice is not taken. */
-static void reads_bad__answered_twice_in_a_packet(void **state)
+TEST(reads_bad__answered_twice_in_a_packet)
 {
     static void *taken[REFUSALS_MAX + 1];
     struct pair *p = begin();
     struct mrd_peer *peer;
     struct mrd_wire_part part[2];
 
-    (void)state;
     ask(p, MRD_WR_RDMA_READ, 0, 64);
     peer = answerer(p);
     part[0] = part[1] = answer(p, 64);
@@ -264,12 +259,11 @@ static void reads_bad__answered_twice_in_a_packet(void **state)
 }
 
 /* The counter of tokens came round, and an old request is not answered yet. */
-static void reads_bad__token_in_use(void **state)
+TEST(reads_bad__token_in_use)
 {
     struct pair *p = begin();
     struct mrd_engine *e = p->end[ASKER].e;
 
-    (void)state;
     e->requests.token_next = UINT32_MAX;
     memset(p->end[TARGET].memory, 0x11, 64);
     memset(p->end[TARGET].memory + 64, 0x22, 64);
@@ -285,13 +279,12 @@ static void reads_bad__token_in_use(void **state)
 }
 
 /* What is held back holds no queue, and its peer is asked now and then. */
-static void reads_bad__held_holds_nothing(void **state)
+TEST(reads_bad__held_holds_nothing)
 {
     struct pair *p = begin();
     struct mrd_engine *e = p->end[ASKER].e;
     struct mrd_ah *ah = stranger_ah(p);
 
-    (void)state;
     hand_qp(p, ASKER)->requests.max_rd_atomic = 1;
     ask(p, MRD_WR_RDMA_READ, 0, 64);
     ask_by(p, ah, MRD_WR_RDMA_READ, 64, 64, 0);
@@ -308,12 +301,11 @@ static void reads_bad__held_holds_nothing(void **state)
 }
 
 /* A fenced message ends with its peer: those behind it go, though the read goes on. */
-static void reads_bad__fence_that_ends(void **state)
+TEST(reads_bad__fence_that_ends)
 {
     struct pair *p = begin();
     struct mrd_ah *ah = stranger_ah(p);
 
-    (void)state;
     ask(p, MRD_WR_RDMA_READ, 0, 64);
     ask_by(p, ah, MRD_WR_RDMA_WRITE, 64, 64, MRD_SEND_FENCE);
     ask(p, MRD_WR_RDMA_WRITE, 128, 64);
@@ -352,20 +344,18 @@ static void flush_from_slot(unsigned slot)
 }
 
 /* Ordered: what is held back completes behind what was posted before it, also in error. */
-static void reads_bad__flushed_in_order(void **state)
+TEST(reads_bad__flushed_in_order)
 {
-    (void)state;
     for (unsigned slot = 0; slot < 16; slot++)
         flush_from_slot(slot);
 }
 
 /* The same when the peer is given up, while a read from another one goes on. */
-static void reads_bad__given_up_in_order(void **state)
+TEST(reads_bad__given_up_in_order)
 {
     struct pair *p = begin_in(MRD_ORDER_MSG);
     struct mrd_ah *ah = stranger_ah(p);
 
-    (void)state;
     ask_by(p, ah, MRD_WR_RDMA_WRITE, 0, 8, 0);
     ask(p, MRD_WR_RDMA_READ, 8, 8);
     ask_by(p, ah, MRD_WR_RDMA_WRITE, 16, 8, MRD_SEND_FENCE);
@@ -381,9 +371,8 @@ static void reads_bad__given_up_in_order(void **state)
  * The asker's life ended while we wait for a first answer: what it asked for is not sent to the
  * next life, which may use the same tokens. If the life goes on, its answers do.
  */
-static void reads_bad__answers_to_a_dead_life(void **state)
+TEST(reads_bad__answers_to_a_dead_life)
 {
-    (void)state;
     for (unsigned alive = 0; alive < 2; alive++) {
         struct pair *p = begin();
         struct mrd_engine *e = p->end[TARGET].e;
@@ -410,12 +399,11 @@ static void reads_bad__answers_to_a_dead_life(void **state)
 }
 
 /* The asker gave its space up: ordered requests whose turn never comes leave no record. */
-static void reads_bad__turn_in_a_space_that_ended(void **state)
+TEST(reads_bad__turn_in_a_space_that_ended)
 {
     struct pair *p = begin_in(MRD_ORDER_MSG);
     struct mrd_engine *e = p->end[TARGET].e;
 
-    (void)state;
     ask(p, MRD_WR_RDMA_WRITE, 0, 8);
     pair_turn(p, ASKER);
     p->end[TARGET].num_inbox = 0;
@@ -436,13 +424,12 @@ static void reads_bad__turn_in_a_space_that_ended(void **state)
  * The target gave the asker up while that one was stopped, and goes on to write to it: what it
  * writes is no sign that it still owes the answer. Its first contact says that it does not.
  */
-static void reads_bad__target_forgot_and_writes_on(void **state)
+TEST(reads_bad__target_forgot_and_writes_on)
 {
     struct pair *p = begin();
     struct mrd_wc wc;
     bool done = false;
 
-    (void)state;
     ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
     pair_turn(p, ASKER);
     p->now += PAIR_HOP_NS;
@@ -479,14 +466,13 @@ static void reads_bad__target_forgot_and_writes_on(void **state)
  * The asker asks for the answer 10 ms after its request was acked, also if a packet of a write comes
  * from the target each millisecond.
  */
-static void reads_bad__asked_while_the_target_writes(void **state)
+TEST(reads_bad__asked_while_the_target_writes)
 {
     enum { PACKETS = 16, AT = MRD_SILENCE_MIN_NS / MRD_MSEC };
     static struct pair_frame frame[PACKETS];
     struct pair *p = begin();
     struct mrd_engine *e = p->end[ASKER].e;
 
-    (void)state;
     ask(p, MRD_WR_RDMA_WRITE, 0, 8);
     settle(p);
     assert_int_equal(take(p).status, MRD_WC_SUCCESS);
@@ -515,12 +501,11 @@ static void reads_bad__asked_while_the_target_writes(void **state)
 }
 
 /* A read that is refused for its key says nothing about receives: a send keeps its retries. */
-static void reads_bad__refused_beside_a_send(void **state)
+TEST(reads_bad__refused_beside_a_send)
 {
     struct pair *p = begin();
     struct mrd_engine *e = p->end[TARGET].e;
 
-    (void)state;
     mrd_qp_impl(p->end[ASKER].qp)->rnr_retry = 3;
     ask(p, MRD_WR_SEND, 0, 8);
     pair_turn(p, ASKER);
@@ -537,27 +522,4 @@ static void reads_bad__refused_beside_a_send(void **state)
     assert_int_equal(take(p).status, MRD_WC_RNR_RETRY_EXC_ERR);
     assert_int_equal(e->stats.rx_refuse_rnr, 1 + 3);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_bad__request_with_immediate),
-        cmocka_unit_test(reads_bad__out_of_bounds),
-        cmocka_unit_test(reads_bad__two_answers),
-        cmocka_unit_test(reads_bad__atomic_answered_in_pieces),
-        cmocka_unit_test(reads_bad__answered_twice_in_a_packet),
-        cmocka_unit_test(reads_bad__token_in_use),
-        cmocka_unit_test(reads_bad__held_holds_nothing),
-        cmocka_unit_test(reads_bad__fence_that_ends),
-        cmocka_unit_test(reads_bad__flushed_in_order),
-        cmocka_unit_test(reads_bad__given_up_in_order),
-        cmocka_unit_test(reads_bad__answers_to_a_dead_life),
-        cmocka_unit_test(reads_bad__turn_in_a_space_that_ended),
-        cmocka_unit_test(reads_bad__target_forgot_and_writes_on),
-        cmocka_unit_test(reads_bad__asked_while_the_target_writes),
-        cmocka_unit_test(reads_bad__refused_beside_a_send),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -72,11 +72,10 @@ static void expect_refused(struct pair *p)
  * The target's send half ends while a refusal waits in it: the next one takes it, and the
  * sender learns.
  */
-static void mrd_half_end_tx__refusals_that_wait_move_on(void **state)
+TEST(mrd_half_end_tx__refusals_that_wait_move_on)
 {
     struct pair *p = &pair;
 
-    (void)state;
     begin(p);
     post_bad(p);
     pair_turn(p, SENDER);
@@ -87,11 +86,10 @@ static void mrd_half_end_tx__refusals_that_wait_move_on(void **state)
 }
 
 /* The same with a refusal that was sent, and lost. */
-static void mrd_half_end_tx__refusals_in_flight_move_on(void **state)
+TEST(mrd_half_end_tx__refusals_in_flight_move_on)
 {
     struct pair *p = &pair;
 
-    (void)state;
     begin(p);
     post_bad(p);
     pair_turn(p, SENDER);
@@ -106,13 +104,12 @@ static void mrd_half_end_tx__refusals_in_flight_move_on(void **state)
  * The ack of a refusal comes when its sender has begun a new space, in which the same PSN was
  * refused as well: that one waits for its own refusal, whatever becomes of that.
  */
-static void mrd_msg_record_acked__refusal_of_an_earlier_space(void **state)
+TEST(mrd_msg_record_acked__refusal_of_an_earlier_space)
 {
     struct pair *p = &pair;
     struct pair_frame ack;
     struct mrd_wc wc;
 
-    (void)state;
     begin(p);
     reset(p, SENDER); /* so that the refused PSN is the first of its space, both times */
     p->end[SENDER].e->stats.rx_resets = 0;
@@ -140,12 +137,11 @@ static void mrd_msg_record_acked__refusal_of_an_earlier_space(void **state)
 }
 
 /* Of two writes in a packet one was refused: the other was taken, which is known with the refusal. */
-static void mrd_msg_rest_taken__ends_with_the_refusal(void **state)
+TEST(mrd_msg_rest_taken__ends_with_the_refusal)
 {
     struct pair *p = &pair;
     struct mrd_wc wc[3];
 
-    (void)state;
     begin(p);
     post_bad(p);
     pair_post(p, SENDER, MRD_WR_RDMA_WRITE, 1, BYTES);
@@ -162,16 +158,4 @@ static void mrd_msg_rest_taken__ends_with_the_refusal(void **state)
     pair_settle(p, p->now + 100 * MRD_MSEC);
     assert_int_equal(mrd_engine_poll_cq(p->end[SENDER].e, p->end[SENDER].cq, 3, wc), 0);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_half_end_tx__refusals_that_wait_move_on),
-        cmocka_unit_test(mrd_half_end_tx__refusals_in_flight_move_on),
-        cmocka_unit_test(mrd_msg_record_acked__refusal_of_an_earlier_space),
-        cmocka_unit_test(mrd_msg_rest_taken__ends_with_the_refusal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

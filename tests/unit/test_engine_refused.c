@@ -21,13 +21,12 @@ static void ask_nobody(struct pair *p)
 }
 
 /* Several times, and for a while: the work fails, and an event names the peer. */
-static void mrd_engine_tx_refused__goes_on(void **state)
+TEST(mrd_engine_tx_refused__goes_on)
 {
     struct pair *p = &pair;
     struct mrd_engine_event event;
     struct mrd_wc wc;
 
-    (void)state;
     ask_nobody(p);
     assert_false(refuse(p, 0));
     assert_false(refuse(p, MRD_MSEC));
@@ -43,11 +42,10 @@ static void mrd_engine_tx_refused__goes_on(void **state)
 }
 
 /* Many at once may be of one moment, in which the peer began; two may be forged by luck. */
-static void mrd_engine_tx_refused__not_long_enough(void **state)
+TEST(mrd_engine_tx_refused__not_long_enough)
 {
     struct pair *p = &pair;
 
-    (void)state;
     ask_nobody(p);
     for (unsigned i = 0; i < 100; i++)
         assert_false(refuse(p, MRD_REFUSED_NS / 101));
@@ -59,12 +57,11 @@ static void mrd_engine_tx_refused__not_long_enough(void **state)
 }
 
 /* Whoever was heard is there, and what anybody else says of it is not believed. */
-static void mrd_engine_tx_refused__was_heard(void **state)
+TEST(mrd_engine_tx_refused__was_heard)
 {
     struct pair *p = &pair;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     hand_rx_peer(p, AT);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -76,24 +73,11 @@ static void mrd_engine_tx_refused__was_heard(void **state)
 }
 
 /* An address that nothing is sent to. */
-static void mrd_engine_tx_refused__unknown(void **state)
+TEST(mrd_engine_tx_refused__unknown)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_begin(p);
     assert_false(mrd_engine_tx_refused(p->end[AT].e, &(struct mrd_addr){.port = 7}, p->now));
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_tx_refused__goes_on),
-        cmocka_unit_test(mrd_engine_tx_refused__not_long_enough),
-        cmocka_unit_test(mrd_engine_tx_refused__was_heard),
-        cmocka_unit_test(mrd_engine_tx_refused__unknown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,21 +45,19 @@ static void idle(struct pair *p, uint64_t ns)
  * What an idle peer costs: a record, its number, its buckets, and the user's address handle with
  * what malloc() adds.
  */
-static void rest__bytes(void **state)
+TEST(rest__bytes)
 {
-    (void)state;
     assert_true((sizeof(struct mrd_rest) + 15) / 16 * 16 + sizeof(struct mrd_peer *) +
                     2 * sizeof(uint32_t) + sizeof(struct mrd_ah_impl) + 16 <=
                 256);
 }
 
 /* Many rest soon after they were used, few after MRD_SEND_IDLE_LIFE_NS; nothing is armed then. */
-static void rest__many_sooner_than_few(void **state)
+TEST(rest__many_sooner_than_few)
 {
     struct pair p;
     struct mrd_peers *peers;
 
-    (void)state;
     open_many(&p);
     peers = &p.end[0].e->peers;
     assert_int_equal(peers->tx_halves.used, MANY);
@@ -78,13 +76,12 @@ static void rest__many_sooner_than_few(void **state)
 }
 
 /* A stranger takes the place of one that rests, not of one that is awake. */
-static void rest__makes_room(void **state)
+TEST(rest__makes_room)
 {
     struct pair p;
     struct mrd_addr other = pair_addr_of(MANY);
     struct mrd_peers *peers;
 
-    (void)state;
     open_many(&p);
     peers = &p.end[0].e->peers;
     assert_null(mrd_half_open_peer(p.end[0].e, &other));
@@ -106,14 +103,13 @@ static void rest__makes_room(void **state)
  * Two that talked: both ends rest when nothing of the other's space can be on its way, not before.
  * Then they talk again, with the same ids, counts that go on, and no event.
  */
-static void rest__after_talking(void **state)
+TEST(rest__after_talking)
 {
     struct mrd_engine_event event;
     struct mrd_peer_attr before, after;
     struct mrd_addr addr;
     struct pair p;
 
-    (void)state;
     pair_begin(&p);
     for (unsigned round = 0; round < 3; round++) {
         struct mrd_peers *peers = &p.end[0].e->peers;
@@ -155,11 +151,10 @@ static void rest__after_talking(void **state)
 }
 
 /* A watched peer stays awake: it is asked from time to time. */
-static void rest__not_while_watched(void **state)
+TEST(rest__not_while_watched)
 {
     struct pair p;
 
-    (void)state;
     pair_begin(&p);
     assert_int_equal(mrd_engine_watch_peer(p.end[0].e, p.end[0].ah, true, p.now), 0);
     for (unsigned i = 0; i < 100; i++) {
@@ -172,17 +167,4 @@ static void rest__not_while_watched(void **state)
     idle(&p, 60 * MRD_SEC);
     assert_int_equal(p.end[0].e->peers.num_resting, 1);
     pair_end(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rest__bytes),
-        cmocka_unit_test(rest__many_sooner_than_few),
-        cmocka_unit_test(rest__makes_room),
-        cmocka_unit_test(rest__after_talking),
-        cmocka_unit_test(rest__not_while_watched),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

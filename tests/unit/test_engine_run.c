@@ -196,9 +196,8 @@ static void compare_receivers(enum odd odd, unsigned at)
     assert_int_equal(mrd_engine_deadline(a), mrd_engine_deadline(b));
 }
 
-static void mrd_engine_rx__a_run_as_one_by_one(void **state)
+TEST(mrd_engine_rx__a_run_as_one_by_one)
 {
-    (void)state;
     for (enum odd odd = NONE; odd < NUM_ODD; odd++) {
         for (unsigned at = 0; at < BURST; at++) {
             for (unsigned i = 0; i < 2; i++)
@@ -257,11 +256,10 @@ static void receive_moved_up(struct pair *p, unsigned lost, bool unchecked, bool
 }
 
 /* Of those behind a lost one none is lost, or taken for another: each is moved to its place. */
-static void mrd_engine_rx__a_gap_in_a_burst(void **state)
+TEST(mrd_engine_rx__a_gap_in_a_burst)
 {
     struct pair *p = &pairs[0];
 
-    (void)state;
     for (unsigned unchecked = 0; unchecked < 2; unchecked++) {
         for (unsigned lost = 0; lost < BURST; lost++) {
             const struct mrd_stats *stats;
@@ -284,11 +282,10 @@ static void mrd_engine_rx__a_gap_in_a_burst(void **state)
 }
 
 /* The first one behind it is lost, too, if there is no memory to move it to; nothing is taken for it. */
-static void mrd_engine_rx__a_gap_without_memory(void **state)
+TEST(mrd_engine_rx__a_gap_without_memory)
 {
     struct pair *p = &pairs[0];
 
-    (void)state;
     receive_moved_up(p, BURST / 2, true, true);
     assert_int_equal(p->end[1].e->stats.rx_drop_resources, 1);
     assert_int_equal(p->end[1].e->stats.rx_straight_moved, BURST - 2 - BURST / 2);
@@ -302,11 +299,10 @@ static void mrd_engine_rx__a_gap_without_memory(void **state)
  * other one has the header that continues the run, but its payload lies one place further on. Only
  * that ends the run: where payloads have no check, nothing else tells.
  */
-static void mrd_engine_rx__a_packet_left_out_of_a_burst(void **state)
+TEST(mrd_engine_rx__a_packet_left_out_of_a_burst)
 {
     struct pair *p = &pairs[0];
 
-    (void)state;
     for (unsigned at = 1; at < BURST - 1; at++) {
         struct mrd_rx_packet packets[BURST];
         struct mrd_rx_plan plan;
@@ -342,7 +338,7 @@ static void mrd_engine_rx__a_packet_left_out_of_a_burst(void **state)
  * The first packet has a cookie, and those behind it nothing but its bytes. Taken by themselves
  * they say nothing that can be understood, so they are no segments.
  */
-static void mrd_engine_rx__no_run_behind_a_cookie(void **state)
+TEST(mrd_engine_rx__no_run_behind_a_cookie)
 {
     enum { PACKETS = 3, AT = MRD_WIRE_BASE_BYTES, COOKIE = MRD_WIRE_COOKIE_BYTES };
     struct mrd_rx_packet packets[PACKETS];
@@ -350,7 +346,6 @@ static void mrd_engine_rx__no_run_behind_a_cookie(void **state)
     struct mrd_wire_head head;
     struct mrd_rx_plan plan;
 
-    (void)state;
     begin_burst(p);
     head = pair_head(&burst[0]);
     memmove(burst[0].data + AT + COOKIE, burst[0].data + AT, burst[0].len - AT);
@@ -387,7 +382,7 @@ static void mrd_engine_rx__no_run_behind_a_cookie(void **state)
  * attacker or a confused peer: with it come more bytes than the message has. That is refused, and
  * no run is taken for what is left of a message of which less than nothing is.
  */
-static void mrd_engine_rx__more_than_the_message(void **state)
+TEST(mrd_engine_rx__more_than_the_message)
 {
     enum { LONG = 8, LONG_BYTES = MESSAGE + 1 - LONG * PAIR_PAYLOAD, LATE = LONG - 1 };
     static struct pair_frame frame[SEGMENTS + 1];
@@ -397,7 +392,6 @@ static void mrd_engine_rx__more_than_the_message(void **state)
     unsigned planned;
     struct mrd_wc wc;
 
-    (void)state;
     begin_pair(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE + 1);
     assert_int_equal(pair_tx(p, 0), SEGMENTS + 1);
@@ -504,9 +498,8 @@ static void compare_senders(void)
     }
 }
 
-static void mrd_rx_ack__a_run_as_one_by_one(void **state)
+TEST(mrd_rx_ack__a_run_as_one_by_one)
 {
-    (void)state;
     for (enum before before = NOTHING; before < NUM_BEFORE; before++) {
         for (unsigned i = 0; i < 2; i++)
             send_and_ack(&pairs[i], before, i == 0);
@@ -528,12 +521,11 @@ static void mrd_rx_ack__a_run_as_one_by_one(void **state)
  * A run is no longer than a part of what a round trip carries, so that a slow fabric is sprayed
  * finely; but a whole burst if all paths are one.
  */
-static void mrd_tx_new_data__whole_bursts_on_one_way(void **state)
+TEST(mrd_tx_new_data__whole_bursts_on_one_way)
 {
     struct mrd_tune tune = mrd_tune_default;
     struct pair *p = &pairs[0];
 
-    (void)state;
     tune.engine.quantum_rtts = 0.05; /* of 125,000 bytes: 5 packets */
     for (unsigned one_way = 0; one_way < 2; one_way++) {
         unsigned runs = 1;
@@ -555,7 +547,7 @@ static void mrd_tx_new_data__whole_bursts_on_one_way(void **state)
 }
 
 /* A burst has as many packets as its bytes allow, whatever they carry to this peer. */
-static void mrd_tx_new_data__bursts_of_so_many_bytes(void **state)
+TEST(mrd_tx_new_data__bursts_of_so_many_bytes)
 {
     static const struct {
         uint32_t bytes, payload, run;
@@ -566,7 +558,6 @@ static void mrd_tx_new_data__bursts_of_so_many_bytes(void **state)
                  {1 << 20, PAIR_PAYLOAD, SEGMENTS}};
     struct pair *p = &pairs[0];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         unsigned n, run = 1;
 
@@ -588,12 +579,11 @@ static void mrd_tx_new_data__bursts_of_so_many_bytes(void **state)
 }
 
 /* The entries of a gather list lie apart, and one ends with a packet, or nearly. */
-static void mrd_tx_new_data__a_run_ends_with_its_entry(void **state)
+TEST(mrd_tx_new_data__a_run_ends_with_its_entry)
 {
     enum { APART = 40 * PAIR_PAYLOAD };
     struct pair *p = &pairs[0];
 
-    (void)state;
     for (uint32_t i = 0; i < 9; i++) {
         const uint32_t first = (i / 3 + 1) * PAIR_PAYLOAD + i % 3 - 1;
         struct pair_end *a = &p->end[0], *b = &p->end[1];
@@ -623,12 +613,11 @@ static void mrd_tx_new_data__a_run_ends_with_its_entry(void **state)
 }
 
 /* A caller whose last packets would split a burst is asked to come again, and says so. */
-static void mrd_engine_tx__cut_short_before_a_burst(void **state)
+TEST(mrd_engine_tx__cut_short_before_a_burst)
 {
     struct mrd_tx_packet packet[SEGMENTS];
     struct pair *p = &pairs[0];
 
-    (void)state;
     pair_config(p);
     p->config.mover.quantum = 5;
     pair_open(p);
@@ -646,11 +635,10 @@ static void mrd_engine_tx__cut_short_before_a_burst(void **state)
 }
 
 /* Segments are acked by their bytes, other packets by their number. */
-static void mrd_engine_rx__acks_by_bytes(void **state)
+TEST(mrd_engine_rx__acks_by_bytes)
 {
     struct pair *p = &pairs[0];
 
-    (void)state;
     pair_config(p);
     p->config.mover.quantum = SEGMENTS;
     p->config.mover.ack_every = 3;
@@ -665,24 +653,4 @@ static void mrd_engine_rx__acks_by_bytes(void **state)
     }
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_rx__a_run_as_one_by_one),
-        cmocka_unit_test(mrd_engine_rx__a_gap_in_a_burst),
-        cmocka_unit_test(mrd_engine_rx__a_gap_without_memory),
-        cmocka_unit_test(mrd_engine_rx__a_packet_left_out_of_a_burst),
-        cmocka_unit_test(mrd_engine_rx__no_run_behind_a_cookie),
-        cmocka_unit_test(mrd_engine_rx__more_than_the_message),
-        cmocka_unit_test(mrd_rx_ack__a_run_as_one_by_one),
-        cmocka_unit_test(mrd_tx_new_data__whole_bursts_on_one_way),
-        cmocka_unit_test(mrd_tx_new_data__bursts_of_so_many_bytes),
-        cmocka_unit_test(mrd_engine_tx__cut_short_before_a_burst),
-        cmocka_unit_test(mrd_engine_rx__acks_by_bytes),
-        cmocka_unit_test(mrd_tx_new_data__a_run_ends_with_its_entry),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,7 +71,7 @@ static void expect_receives(struct pair *p, unsigned first, unsigned num)
 /* ---------------------------------------------------------------------------------------- flows */
 
 /* A flow begins with the oldest message that its sender still owes; numbers are told in 16 bits. */
-static void mrd_rx_open_flow__numbers_in_full(void **state)
+TEST(mrd_rx_open_flow__numbers_in_full)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
@@ -80,7 +80,6 @@ static void mrd_rx_open_flow__numbers_in_full(void **state)
     struct mrd_flow_rx *flow;
     uint32_t msn, rsn;
 
-    (void)state;
     flow = mrd_rx_open_flow(e, t.peer, hand_qp(p, AT), &part, &msn, &rsn);
     assert_non_null(flow);
     assert_int_equal(flow->msn_next, 65535);
@@ -92,14 +91,13 @@ static void mrd_rx_open_flow__numbers_in_full(void **state)
 }
 
 /* The sender owes nothing older: what never came will not, and the receive kept for it is free. */
-static void mrd_rx_open_flow__catches_up_with_its_sender(void **state)
+TEST(mrd_rx_open_flow__catches_up_with_its_sender)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
     struct mrd_wire_part part;
     uint32_t msn, rsn;
 
-    (void)state;
     post_recvs(p, 2);
     assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
     end_bound(&t);
@@ -114,13 +112,12 @@ static void mrd_rx_open_flow__catches_up_with_its_sender(void **state)
 }
 
 /* A peer alone may have max_flows of records; ABORTs go beyond, as far as there are any. */
-static void mrd_rx_open_flow__shares_of_records(void **state)
+TEST(mrd_rx_open_flow__shares_of_records)
 {
     struct pair *p = &pair;
     struct mrd_wire_part part;
     struct bind_test t;
 
-    (void)state;
     pair_config(p);
     p->config.max_flows = 1;
     pair_open(p);
@@ -145,7 +142,7 @@ static void mrd_rx_open_flow__shares_of_records(void **state)
 /* -------------------------------------------------------------------------------------- targets */
 
 /* A send names the queue pair's key; a write a key that covers all of it, if it has any bytes. */
-static void mrd_rx_check_target__keys(void **state)
+TEST(mrd_rx_check_target__keys)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
@@ -153,7 +150,6 @@ static void mrd_rx_check_target__keys(void **state)
     struct mrd_engine *e = p->end[AT].e;
     struct mrd_qp_impl *qp = hand_qp(p, AT);
 
-    (void)state;
     (void)t;
     assert_int_equal(mrd_rx_check_target(e, &send, qp), MRD_RX_TAKEN);
     send.qkey++;
@@ -170,7 +166,7 @@ static void mrd_rx_check_target__keys(void **state)
 }
 
 /* A region that only its owner may write is no target. */
-static void mrd_rx_check_target__access(void **state)
+TEST(mrd_rx_check_target__access)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
@@ -178,7 +174,6 @@ static void mrd_rx_check_target__access(void **state)
     struct mrd_mr *mr;
     int error;
 
-    (void)state;
     (void)t;
     mr = mrd_engine_reg_mr(p->end[AT].e, p->end[AT].pd, p->end[AT].memory, BYTES,
                            MRD_ACCESS_LOCAL_WRITE, &(struct mrd_mover_mr){0}, &error);
@@ -191,13 +186,12 @@ static void mrd_rx_check_target__access(void **state)
 /* -------------------------------------------------------------------------------------- binding */
 
 /* Nobody has the number, or its queue pair is in error. */
-static void mrd_rx_bind__no_queue_pair(void **state)
+TEST(mrd_rx_bind__no_queue_pair)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
     struct mrd_wire_part part = hand_send(p, AT, BYTES);
 
-    (void)state;
     post_recvs(p, 1);
     part.dst_qpn++;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
@@ -209,13 +203,12 @@ static void mrd_rx_bind__no_queue_pair(void **state)
 }
 
 /* The oldest receive, for sends and for immediate data; a write without it takes none. */
-static void mrd_rx_bind__takes_the_oldest_receive(void **state)
+TEST(mrd_rx_bind__takes_the_oldest_receive)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
     struct mrd_wire_part write = hand_write(p, AT, BYTES);
 
-    (void)state;
     post_recvs(p, 2);
     assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
     assert_null(t.b.recv);
@@ -230,13 +223,12 @@ static void mrd_rx_bind__takes_the_oldest_receive(void **state)
 }
 
 /* A wrong key is found before a receive is taken. */
-static void mrd_rx_bind__wrong_key_takes_no_receive(void **state)
+TEST(mrd_rx_bind__wrong_key_takes_no_receive)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
     struct mrd_wire_part part = hand_send(p, AT, BYTES);
 
-    (void)state;
     post_recvs(p, 1);
     part.qkey++;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QKEY);
@@ -245,13 +237,12 @@ static void mrd_rx_bind__wrong_key_takes_no_receive(void **state)
 }
 
 /* The receive of a number comes with those of all lower ones, or not at all. */
-static void mrd_rx_bind__receives_by_number(void **state)
+TEST(mrd_rx_bind__receives_by_number)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
     struct bind_test late;
 
-    (void)state;
     post_recvs(p, 2);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_REFUSE_RNR);
     assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 2);
@@ -270,12 +261,11 @@ static void mrd_rx_bind__receives_by_number(void **state)
 }
 
 /* A message that came before is dropped; one beyond the window is none that its sender may send. */
-static void mrd_rx_bind__order_window(void **state)
+TEST(mrd_rx_bind__order_window)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
 
-    (void)state;
     post_recvs(p, 2);
     assert_int_equal(bind(&t, ordered(&t, 0, 0, 0)), MRD_RX_TAKEN);
     assert_false(t.old);
@@ -290,13 +280,12 @@ static void mrd_rx_bind__order_window(void **state)
 }
 
 /* A message refused for good leaves its place in the order: what waits behind it is delivered. */
-static void mrd_rx_bind__refused_for_good_frees_its_place(void **state)
+TEST(mrd_rx_bind__refused_for_good_frees_its_place)
 {
     struct pair *p = &pair;
     struct bind_test t = begin(p);
     struct mrd_wire_part bad;
 
-    (void)state;
     post_recvs(p, 2);
     assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
     end_bound(&t);
@@ -315,7 +304,7 @@ static void mrd_rx_bind__refused_for_good_frees_its_place(void **state)
  * The last records are for messages that are next in order: all others wait for these. Of the
  * others each peer has its share.
  */
-static void mrd_rx_bind__last_records_are_for_the_next(void **state)
+TEST(mrd_rx_bind__last_records_are_for_the_next)
 {
     static const struct {
         uint32_t left, held;
@@ -328,7 +317,6 @@ static void mrd_rx_bind__last_records_are_for_the_next(void **state)
     struct bind_test t = begin(p);
     struct mrd_pool *pends = &p->end[AT].e->pends;
 
-    (void)state;
     post_recvs(p, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         unsigned n = 0;
@@ -351,24 +339,4 @@ static void mrd_rx_bind__last_records_are_for_the_next(void **state)
     hand_refill(pends, taken);
     expect_receives(p, 0, 2);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_open_flow__numbers_in_full),
-        cmocka_unit_test(mrd_rx_open_flow__catches_up_with_its_sender),
-        cmocka_unit_test(mrd_rx_open_flow__shares_of_records),
-        cmocka_unit_test(mrd_rx_check_target__keys),
-        cmocka_unit_test(mrd_rx_check_target__access),
-        cmocka_unit_test(mrd_rx_bind__no_queue_pair),
-        cmocka_unit_test(mrd_rx_bind__takes_the_oldest_receive),
-        cmocka_unit_test(mrd_rx_bind__wrong_key_takes_no_receive),
-        cmocka_unit_test(mrd_rx_bind__receives_by_number),
-        cmocka_unit_test(mrd_rx_bind__order_window),
-        cmocka_unit_test(mrd_rx_bind__refused_for_good_frees_its_place),
-        cmocka_unit_test(mrd_rx_bind__last_records_are_for_the_next),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,13 +73,12 @@ static void expect_nothing(const struct flow_test *t)
 }
 
 /* Messages complete in the order in which they were posted, each with its own receive. */
-static void mrd_rx_end_in_order__waits_for_earlier_ones(void **state)
+TEST(mrd_rx_end_in_order__waits_for_earlier_ones)
 {
     static const uint16_t arrival[MESSAGES] = {2, 0, 3, 1};
     struct pair *p = &pair;
     struct flow_test t = begin(p);
 
-    (void)state;
     for (unsigned i = 0; i < MESSAGES; i++) {
         bind(&t, arrival[i]);
         end(&t, arrival[i]);
@@ -97,14 +96,13 @@ static void mrd_rx_end_in_order__waits_for_earlier_ones(void **state)
 }
 
 /* A half message that fails has its turn, too: those behind it are not held up. */
-static void mrd_rx_fail_slot__in_its_turn(void **state)
+TEST(mrd_rx_fail_slot__in_its_turn)
 {
     struct pair *p = &pair;
     struct flow_test t = begin(p);
     struct mrd_slot *slot;
     struct mrd_wire_part part = hand_piece(part_of(p, 1), 1, 0, BYTES / 2, BYTES);
 
-    (void)state;
     bind(&t, 2);
     end(&t, 2);
     hand_place(p, AT, t.peer, 0, &part, 1);
@@ -121,14 +119,13 @@ static void mrd_rx_fail_slot__in_its_turn(void **state)
 }
 
 /* Records are counted for the peer that has them; without one there is none to count. */
-static void mrd_rx_take_pend__counts_for_the_peer(void **state)
+TEST(mrd_rx_take_pend__counts_for_the_peer)
 {
     static void *taken[10000];
     struct pair *p = &pair;
     struct flow_test t = begin(p);
     struct mrd_pend *pend = mrd_rx_take_pend(p->end[AT].e, t.peer);
 
-    (void)state;
     assert_non_null(pend);
     assert_int_equal(t.peer->uses.pends, 1);
     hand_exhaust(&p->end[AT].e->pends, taken);
@@ -141,7 +138,7 @@ static void mrd_rx_take_pend__counts_for_the_peer(void **state)
 }
 
 /* A flow is known by the peer, its queue pair and ours. */
-static void mrd_rx_find_flow__by_all_three(void **state)
+TEST(mrd_rx_find_flow__by_all_three)
 {
     struct pair *p = &pair;
     struct flow_test t = begin(p);
@@ -149,7 +146,6 @@ static void mrd_rx_find_flow__by_all_three(void **state)
     struct mrd_peer *other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 102});
     struct mrd_qp *kept;
 
-    (void)state;
     bind(&t, 0);
     end(&t, 0);
     assert_ptr_equal(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN), t.flow);
@@ -165,12 +161,11 @@ static void mrd_rx_find_flow__by_all_three(void **state)
  * What is all here fails with the given status; reserved receives go back in front of the others,
  * in the order in which they were posted.
  */
-static void mrd_rx_free_flow__gives_receives_back_in_order(void **state)
+TEST(mrd_rx_free_flow__gives_receives_back_in_order)
 {
     struct pair *p = &pair;
     struct flow_test t = begin(p);
 
-    (void)state;
     bind(&t, 2);
     end(&t, 2);
     mrd_rx_free_flow(p->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
@@ -189,13 +184,12 @@ static void mrd_rx_free_flow__gives_receives_back_in_order(void **state)
 }
 
 /* A message that failed already keeps its status. */
-static void mrd_rx_free_flow__keeps_errors(void **state)
+TEST(mrd_rx_free_flow__keeps_errors)
 {
     struct pair *p = &pair;
     struct flow_test t = begin(p);
     struct mrd_wc wc;
 
-    (void)state;
     bind(&t, 1);
     wc = mrd_rx_wc(t.peer, MRD_OP_SEND, 0, 0, 0, QPN);
     wc.status = MRD_WC_LOC_LEN_ERR;
@@ -206,13 +200,12 @@ static void mrd_rx_free_flow__keeps_errors(void **state)
 }
 
 /* A flow is closed where its sender is, and only if nothing of it waits here. */
-static void mrd_rx_close_flow__idle_and_of_the_same_number(void **state)
+TEST(mrd_rx_close_flow__idle_and_of_the_same_number)
 {
     struct pair *p = &pair;
     struct flow_test t = begin(p);
     struct mrd_wire_part close = {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .src_qpn = QPN};
 
-    (void)state;
     bind(&t, 1);
     end(&t, 1);
     mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
@@ -229,12 +222,11 @@ static void mrd_rx_close_flow__idle_and_of_the_same_number(void **state)
 }
 
 /* A message that never comes: what waits is delivered, its own receive goes to another. */
-static void mrd_rx_skip_message__frees_its_receive(void **state)
+TEST(mrd_rx_skip_message__frees_its_receive)
 {
     struct pair *p = &pair;
     struct flow_test t = begin(p);
 
-    (void)state;
     bind(&t, 2);
     end(&t, 2);
     mrd_rx_skip_message(p->end[AT].e, t.flow, 1, true, 1);
@@ -246,20 +238,4 @@ static void mrd_rx_skip_message__frees_its_receive(void **state)
     assert_int_equal(t.flow->msn_next, 3);
     assert_int_equal(t.peer->uses.gone + t.peer->uses.pends, 0);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_end_in_order__waits_for_earlier_ones),
-        cmocka_unit_test(mrd_rx_fail_slot__in_its_turn),
-        cmocka_unit_test(mrd_rx_take_pend__counts_for_the_peer),
-        cmocka_unit_test(mrd_rx_find_flow__by_all_three),
-        cmocka_unit_test(mrd_rx_free_flow__gives_receives_back_in_order),
-        cmocka_unit_test(mrd_rx_free_flow__keeps_errors),
-        cmocka_unit_test(mrd_rx_close_flow__idle_and_of_the_same_number),
-        cmocka_unit_test(mrd_rx_skip_message__frees_its_receive),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,12 +53,11 @@ static void rx_encoded(struct pair *p, const struct mrd_wire_part *part, unsigne
 }
 
 /* A segment is alone in its packet. Beside another part it is dropped and counted. */
-static void mrd_rx_place__segment_beside_another_part(void **state)
+TEST(mrd_rx_place__segment_beside_another_part)
 {
     struct pair *p = &pair;
     const struct mrd_stats *s;
 
-    (void)state;
     for (unsigned last = 0; last < 2; last++) {
         struct mrd_wire_part part[2];
 
@@ -81,12 +80,11 @@ static void mrd_rx_place__segment_beside_another_part(void **state)
 }
 
 /* The bytes of the parts are the payload, no more and no less. */
-static void mrd_rx_place__lengths_must_add_up(void **state)
+TEST(mrd_rx_place__lengths_must_add_up)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
 
-    (void)state;
     for (uint32_t len = BYTES - 1; len <= BYTES + 1; len++) {
         struct mrd_rx_packet packet = {.from = p->end[0].addr};
         struct mrd_rx_in in = {.packet = &packet,
@@ -106,14 +104,13 @@ static void mrd_rx_place__lengths_must_add_up(void **state)
 }
 
 /* ABORTs travel among themselves. */
-static void mrd_rx_place__abort_beside_data(void **state)
+TEST(mrd_rx_place__abort_beside_data)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part part[2] = {{.op = MRD_OP_ABORT, .flags = MRD_PART_MULTI, .id = 1},
                                     hand_write(p, AT, BYTES)};
 
-    (void)state;
     assert_int_equal(hand_place(p, AT, peer, 0, part, 2).verdict, MRD_PLACE_MALFORMED);
     assert_true(is_untouched(p));
     part[1] = part[0];
@@ -122,13 +119,12 @@ static void mrd_rx_place__abort_beside_data(void **state)
 }
 
 /* A packet has 64 parts at most. */
-static void mrd_rx_place__too_many_parts(void **state)
+TEST(mrd_rx_place__too_many_parts)
 {
     static struct mrd_wire_part part[MRD_PARTS_MAX + 1];
     struct pair *p = &pair;
     const struct mrd_stats *s;
 
-    (void)state;
     pair_begin(p);
     s = &p->end[AT].e->stats;
     for (unsigned i = 0; i <= MRD_PARTS_MAX; i++)
@@ -143,7 +139,7 @@ static void mrd_rx_place__too_many_parts(void **state)
 /* ------------------------------------------------------------------------------- whole messages */
 
 /* Each part has its own piece of the payload; a part without bytes takes none. */
-static void mrd_rx_place__each_part_its_bytes(void **state)
+TEST(mrd_rx_place__each_part_its_bytes)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -152,7 +148,6 @@ static void mrd_rx_place__each_part_its_bytes(void **state)
     struct hand_placed got;
     struct mrd_wc wc;
 
-    (void)state;
     part[0].addr += 4 * BYTES;
     part[1].rkey = 0; /* of a write of nothing no key is asked */
     pair_post_recv(p, AT, 0, BYTES);
@@ -168,14 +163,13 @@ static void mrd_rx_place__each_part_its_bytes(void **state)
 }
 
 /* A write with immediate data consumes a receive, and none of its memory. */
-static void mrd_rx_place__write_with_immediate(void **state)
+TEST(mrd_rx_place__write_with_immediate)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part part = hand_write(p, AT, BYTES);
     struct mrd_wc wc;
 
-    (void)state;
     part.flags = MRD_PART_IMM;
     part.imm = 0x1234;
     pair_post_recv(p, AT, 4 * BYTES, 0);
@@ -189,13 +183,12 @@ static void mrd_rx_place__write_with_immediate(void **state)
 }
 
 /* A void part only keeps a place: nothing ends, and no queue pair is asked. */
-static void mrd_rx_place__void(void **state)
+TEST(mrd_rx_place__void)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct hand_placed got = place_one(p, peer, (struct mrd_wire_part){.op = MRD_OP_VOID});
 
-    (void)state;
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_NONE);
     pair_end(p);
@@ -204,7 +197,7 @@ static void mrd_rx_place__void(void **state)
 /* ------------------------------------------------------------------------------------- refusals */
 
 /* What is wrong with a part, the code that its sender learns, and the counter. */
-static void mrd_rx_place__codes_and_counters(void **state)
+TEST(mrd_rx_place__codes_and_counters)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -235,7 +228,6 @@ static void mrd_rx_place__codes_and_counters(void **state)
         {hand_piece(write, 3, BYTES + 1, 1, BYTES), MRD_REFUSE_INVALID, &s->rx_refuse_invalid},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         uint64_t before = *rows[i].counter;
         struct hand_placed got = place_one(p, peer, rows[i].part);
@@ -250,13 +242,12 @@ static void mrd_rx_place__codes_and_counters(void **state)
 }
 
 /* Longer than the receive: that completes in error, and the sender learns. */
-static void mrd_rx_place__longer_than_the_receive(void **state)
+TEST(mrd_rx_place__longer_than_the_receive)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wc wc;
 
-    (void)state;
     pair_post_recv(p, AT, 0, BYTES - 1);
     assert_int_equal(place_one(p, peer, hand_send(p, AT, BYTES)).code, MRD_REFUSE_TOO_LONG);
     assert_int_equal(p->end[AT].e->stats.rx_refuse_too_long, 1);
@@ -267,7 +258,7 @@ static void mrd_rx_place__longer_than_the_receive(void **state)
 }
 
 /* Only the refused parts are named, by their index; those around them are placed. */
-static void mrd_rx_place__parts_beside_a_refused_one(void **state)
+TEST(mrd_rx_place__parts_beside_a_refused_one)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -275,7 +266,6 @@ static void mrd_rx_place__parts_beside_a_refused_one(void **state)
                                     hand_write(p, AT, BYTES)};
     struct hand_placed got;
 
-    (void)state;
     part[2].addr += BYTES;
     got = hand_place(p, AT, peer, 0, part, 3);
     assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
@@ -287,7 +277,7 @@ static void mrd_rx_place__parts_beside_a_refused_one(void **state)
 }
 
 /* For want of a receive: when to try again, the longest of all parts; and who is to be told. */
-static void mrd_rx_place__not_ready_says_when(void **state)
+TEST(mrd_rx_place__not_ready_says_when)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -295,7 +285,6 @@ static void mrd_rx_place__not_ready_says_when(void **state)
     struct mrd_wire_part part[2] = {hand_send(p, AT, BYTES), hand_send(p, AT, BYTES)};
     struct hand_placed got;
 
-    (void)state;
     part[1].dst_qpn = kept->qp_num;
     hand_qp(p, AT)->rnr_timer_ns = 700 * MRD_USEC;
     got = hand_place(p, AT, peer, 0, part, 2);
@@ -321,13 +310,12 @@ static struct hand_placed place_without_room(struct pair *p, struct mrd_peer *pe
 }
 
 /* If no refusal can be kept, a packet that may need one does nothing at all. */
-static void mrd_rx_place__no_room_does_nothing(void **state)
+TEST(mrd_rx_place__no_room_does_nothing)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part part[2] = {hand_send(p, AT, BYTES), hand_send(p, AT, BYTES)};
 
-    (void)state;
     pair_post_recv(p, AT, 0, BYTES);
     assert_int_equal(place_without_room(p, peer, part, 2).verdict, MRD_PLACE_NO_ROOM);
     assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
@@ -339,7 +327,7 @@ static void mrd_rx_place__no_room_does_nothing(void **state)
 }
 
 /* What can be told to be taken for sure goes on without room for a refusal. */
-static void mrd_rx_place__no_room_is_needed(void **state)
+TEST(mrd_rx_place__no_room_is_needed)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -363,7 +351,6 @@ static void mrd_rx_place__no_room_is_needed(void **state)
         {hand_piece(write, 2, BYTES, 1, BYTES), MRD_PLACE_NO_ROOM},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_int_equal(place_without_room(p, peer, &rows[i].part, 1).verdict, rows[i].verdict);
     bad.rkey ^= 1;
@@ -377,7 +364,7 @@ static void mrd_rx_place__no_room_is_needed(void **state)
 /* -------------------------------------------------------------------------------------- control */
 
 /* A refusal of a space that is over tells nothing of the one that follows it. */
-static void mrd_rx_place__refusal_of_another_epoch(void **state)
+TEST(mrd_rx_place__refusal_of_another_epoch)
 {
     struct mrd_wire_refusal_entry entry = {.code = MRD_REFUSE_ACCESS};
     struct mrd_wire_part part = {.op = MRD_OP_REFUSAL, .num_entries = 1};
@@ -385,7 +372,6 @@ static void mrd_rx_place__refusal_of_another_epoch(void **state)
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(p, AT);
@@ -402,7 +388,7 @@ static void mrd_rx_place__refusal_of_another_epoch(void **state)
 }
 
 /* READY with nothing to send to the peer, CLOSE of a flow that is not known: nothing to do. */
-static void mrd_rx_place__control_about_nothing(void **state)
+TEST(mrd_rx_place__control_about_nothing)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -413,32 +399,8 @@ static void mrd_rx_place__control_about_nothing(void **state)
         {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .dst_qpn = 1}};
     struct hand_placed got = hand_place(p, AT, peer, 0, part, 3);
 
-    (void)state;
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_NONE);
     assert_null(peer->tx);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_place__segment_beside_another_part),
-        cmocka_unit_test(mrd_rx_place__lengths_must_add_up),
-        cmocka_unit_test(mrd_rx_place__abort_beside_data),
-        cmocka_unit_test(mrd_rx_place__too_many_parts),
-        cmocka_unit_test(mrd_rx_place__each_part_its_bytes),
-        cmocka_unit_test(mrd_rx_place__write_with_immediate),
-        cmocka_unit_test(mrd_rx_place__void),
-        cmocka_unit_test(mrd_rx_place__codes_and_counters),
-        cmocka_unit_test(mrd_rx_place__longer_than_the_receive),
-        cmocka_unit_test(mrd_rx_place__parts_beside_a_refused_one),
-        cmocka_unit_test(mrd_rx_place__not_ready_says_when),
-        cmocka_unit_test(mrd_rx_place__no_room_does_nothing),
-        cmocka_unit_test(mrd_rx_place__no_room_is_needed),
-        cmocka_unit_test(mrd_rx_place__refusal_of_another_epoch),
-        cmocka_unit_test(mrd_rx_place__control_about_nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

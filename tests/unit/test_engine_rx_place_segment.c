@@ -48,14 +48,13 @@ static void expect_nothing(struct pair *p)
 /*
  * A receive of several pieces of memory is filled in any order, and completes with the last byte.
  */
-static void mrd_rx_place__segments_in_any_order(void **state)
+TEST(mrd_rx_place__segments_in_any_order)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part send = hand_send(p, AT, 0);
     struct hand_placed got;
 
-    (void)state;
     pair_post_recv(p, AT, 0, 3 * BYTES);
     assert_int_equal(piece(p, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
     assert_int_equal(piece(p, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
@@ -72,13 +71,12 @@ static void mrd_rx_place__segments_in_any_order(void **state)
 }
 
 /* From 256 KiB on the end of a message is worth one more ack. */
-static void mrd_rx_place__end_of_a_very_long_message(void **state)
+TEST(mrd_rx_place__end_of_a_very_long_message)
 {
     static uint8_t memory[VERY_LONG];
     struct pair *p = &pair;
     int error;
 
-    (void)state;
     for (uint32_t total = VERY_LONG - 1; total <= VERY_LONG; total++) {
         struct mrd_peer *peer = begin(p);
         struct mrd_wire_part write = hand_write(p, AT, 0);
@@ -104,14 +102,13 @@ static void mrd_rx_place__end_of_a_very_long_message(void **state)
 }
 
 /* What still comes of a message that is over is taken and placed nowhere. */
-static void mrd_rx_place__segment_of_a_message_that_is_over(void **state)
+TEST(mrd_rx_place__segment_of_a_message_that_is_over)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part write = hand_write(p, AT, 0);
     struct hand_placed got;
 
-    (void)state;
     for (uint32_t i = 0; i < 3; i++)
         piece(p, peer, write, ID, i);
     memset(p->end[AT].memory, 0x55, PAIR_MEMORY);
@@ -123,13 +120,12 @@ static void mrd_rx_place__segment_of_a_message_that_is_over(void **state)
 }
 
 /* A higher id in the same slot: the sender gave the open message up. */
-static void mrd_rx_place__next_message_in_the_slot(void **state)
+TEST(mrd_rx_place__next_message_in_the_slot)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part send = hand_send(p, AT, 0);
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         pair_post_recv(p, AT, 0, 3 * BYTES);
     piece(p, peer, send, ID, 0);
@@ -144,13 +140,12 @@ static void mrd_rx_place__next_message_in_the_slot(void **state)
 }
 
 /* A piece that contradicts the first one ends the message. */
-static void mrd_rx_place__pieces_must_agree(void **state)
+TEST(mrd_rx_place__pieces_must_agree)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part send = hand_send(p, AT, 0), other = send;
 
-    (void)state;
     pair_post_recv(p, AT, 0, 3 * BYTES);
     piece(p, peer, send, ID, 0);
     other.src_qpn++;
@@ -162,11 +157,10 @@ static void mrd_rx_place__pieces_must_agree(void **state)
 }
 
 /* Memory that is deregistered in the middle of a message is not written any more. */
-static void mrd_rx_place__memory_gone_in_the_middle(void **state)
+TEST(mrd_rx_place__memory_gone_in_the_middle)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned write = 0; write < 2; write++) {
         struct mrd_peer *peer = begin(p);
         struct pair_end *end = &p->end[AT];
@@ -186,7 +180,7 @@ static void mrd_rx_place__memory_gone_in_the_middle(void **state)
 }
 
 /* Without a record for another open message its first piece is refused, and its id is over. */
-static void mrd_rx_place__no_record_for_a_message(void **state)
+TEST(mrd_rx_place__no_record_for_a_message)
 {
     static void *taken[POOL_MAX];
     struct pair *p = &pair;
@@ -194,7 +188,6 @@ static void mrd_rx_place__no_record_for_a_message(void **state)
     struct mrd_wire_part write = hand_write(p, AT, 0);
     struct hand_placed got;
 
-    (void)state;
     hand_exhaust(&p->end[AT].e->peers.slots, taken);
     got = piece(p, peer, write, ID, 0);
     hand_refill(&p->end[AT].e->peers.slots, taken);
@@ -208,13 +201,12 @@ static void mrd_rx_place__no_record_for_a_message(void **state)
 }
 
 /* A message that was refused is over: its record is free, and its other pieces are dropped. */
-static void mrd_rx_place__first_piece_refused(void **state)
+TEST(mrd_rx_place__first_piece_refused)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part send = hand_send(p, AT, 0);
 
-    (void)state;
     assert_int_equal(piece(p, peer, send, ID, 0).code, MRD_REFUSE_RNR);
     assert_int_equal(peer->rx->slots.num_open, 0);
     pair_post_recv(p, AT, 0, 3 * BYTES);
@@ -233,13 +225,12 @@ static struct hand_placed abort_id(struct pair *p, struct mrd_peer *peer, uint32
 }
 
 /* An open message fails; one that never came may not begin any more; one that is over stays so. */
-static void mrd_rx_place__abort_of_an_id(void **state)
+TEST(mrd_rx_place__abort_of_an_id)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part send = hand_send(p, AT, 0);
 
-    (void)state;
     pair_post_recv(p, AT, 0, 3 * BYTES);
     piece(p, peer, send, ID, 0);
     assert_int_equal(abort_id(p, peer, ID).verdict, MRD_PLACED);
@@ -255,13 +246,12 @@ static void mrd_rx_place__abort_of_an_id(void **state)
 }
 
 /* An ABORT that is late does nothing to the message that has its slot by now. */
-static void mrd_rx_place__late_abort(void **state)
+TEST(mrd_rx_place__late_abort)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part write = hand_write(p, AT, 0);
 
-    (void)state;
     piece(p, peer, write, ID + MRD_MSG_SLOTS, 0);
     abort_id(p, peer, ID);
     assert_int_equal(peer->rx->slots.num_open, 1);
@@ -271,7 +261,7 @@ static void mrd_rx_place__late_abort(void **state)
 }
 
 /* Of an ordered message: what waits behind it is delivered, unless its queue pair is gone. */
-static void mrd_rx_place__abort_in_order(void **state)
+TEST(mrd_rx_place__abort_in_order)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -282,7 +272,6 @@ static void mrd_rx_place__abort_in_order(void **state)
                                   .dst_qpn = late.dst_qpn,
                                   .src_qpn = late.src_qpn};
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         pair_post_recv(p, AT, FAR, BYTES);
     late.flags = MRD_PART_ORDERED;
@@ -301,7 +290,7 @@ static void mrd_rx_place__abort_in_order(void **state)
 /* -------------------------------------------------------------------------------- straight, end */
 
 /* Where bytes belong: a write's in one place, a receive's along its list. */
-static void mrd_rx_place_at__pieces(void **state)
+TEST(mrd_rx_place_at__pieces)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
@@ -311,7 +300,6 @@ static void mrd_rx_place_at__pieces(void **state)
     struct mrd_slot *slot;
     uint8_t *place;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         sge[i] = (struct mrd_sge){.addr = (uint64_t)(uintptr_t)end->memory + i * FAR,
                                   .length = 3 * BYTES / 2,
@@ -340,14 +328,13 @@ static void mrd_rx_place_at__pieces(void **state)
  * A queue pair's half messages fail, and no other's. What still comes of them begins anew, so that
  * the sender is refused.
  */
-static void mrd_rx_flush_qp__half_messages(void **state)
+TEST(mrd_rx_flush_qp__half_messages)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part kept_send = hand_send(p, AT, 0), send;
     struct mrd_qp *kept = p->end[AT].qp;
 
-    (void)state;
     pair_post_recv(p, AT, 0, 3 * BYTES);
     hand_swap_qp(p, AT, MRD_ORDER_NONE);
     pair_post_recv(p, AT, 0, 3 * BYTES);
@@ -366,14 +353,13 @@ static void mrd_rx_flush_qp__half_messages(void **state)
 }
 
 /* Ordered: what waits for its turn fails, and what was reserved for others goes back. */
-static void mrd_rx_flush_qp__what_waits_for_its_turn(void **state)
+TEST(mrd_rx_flush_qp__what_waits_for_its_turn)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer = begin(p);
     struct mrd_wire_part late = hand_send(p, AT, BYTES);
     struct mrd_wc wc;
 
-    (void)state;
     pair_post_recv(p, AT, 0, BYTES);
     pair_post_recv(p, AT, FAR, BYTES);
     late.flags = MRD_PART_ORDERED;
@@ -386,26 +372,4 @@ static void mrd_rx_flush_qp__what_waits_for_its_turn(void **state)
     assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
     assert_int_equal(peer->uses.pends + peer->uses.flows, 0);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_place__segments_in_any_order),
-        cmocka_unit_test(mrd_rx_place__end_of_a_very_long_message),
-        cmocka_unit_test(mrd_rx_place__segment_of_a_message_that_is_over),
-        cmocka_unit_test(mrd_rx_place__next_message_in_the_slot),
-        cmocka_unit_test(mrd_rx_place__pieces_must_agree),
-        cmocka_unit_test(mrd_rx_place__memory_gone_in_the_middle),
-        cmocka_unit_test(mrd_rx_place__no_record_for_a_message),
-        cmocka_unit_test(mrd_rx_place__first_piece_refused),
-        cmocka_unit_test(mrd_rx_place__abort_of_an_id),
-        cmocka_unit_test(mrd_rx_place__late_abort),
-        cmocka_unit_test(mrd_rx_place__abort_in_order),
-        cmocka_unit_test(mrd_rx_place_at__pieces),
-        cmocka_unit_test(mrd_rx_flush_qp__half_messages),
-        cmocka_unit_test(mrd_rx_flush_qp__what_waits_for_its_turn),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,12 +55,11 @@ static void arrive(struct pair *p, const struct pair_frame *late, uint64_t after
 }
 
 /* An ack that comes sooner than an answer to the last copy could is of an earlier one. */
-static void undo_retransmission__sooner_than_an_answer(void **state)
+TEST(undo_retransmission__sooner_than_an_answer)
 {
     struct pair *p = &pair;
     struct pair_frame late;
 
-    (void)state;
     begin(p, &late);
     arrive(p, &late, PAIR_HOP_NS / 2);
     assert_int_equal(p->end[AT].e->stats.retx_spurious, 1);
@@ -70,12 +69,11 @@ static void undo_retransmission__sooner_than_an_answer(void **state)
 }
 
 /* After that time either copy may have come. */
-static void undo_retransmission__not_when_in_doubt(void **state)
+TEST(undo_retransmission__not_when_in_doubt)
 {
     struct pair *p = &pair;
     struct pair_frame late;
 
-    (void)state;
     begin(p, &late);
     arrive(p, &late, 20 * PAIR_HOP_NS);
     assert_int_equal(p->end[AT].e->stats.retx_spurious, 0);
@@ -84,13 +82,12 @@ static void undo_retransmission__not_when_in_doubt(void **state)
 }
 
 /* An ack that was overtaken still tells of a packet that came twice. */
-static void undo_retransmission__by_an_ack_that_was_overtaken(void **state)
+TEST(undo_retransmission__by_an_ack_that_was_overtaken)
 {
     struct pair *p = &pair;
     struct pair_frame late, copy, overtaken;
     struct pair_end *to = &p->end[TO];
 
-    (void)state;
     begin(p, &late);
     copy = to->inbox[0];
     assert_int_equal(pair_head(&copy).psn, pair_head(&late).psn);
@@ -110,15 +107,4 @@ static void undo_retransmission__by_an_ack_that_was_overtaken(void **state)
     }
     pair_settle(p, p->now + MRD_MSEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(undo_retransmission__sooner_than_an_answer),
-        cmocka_unit_test(undo_retransmission__not_when_in_doubt),
-        cmocka_unit_test(undo_retransmission__by_an_ack_that_was_overtaken),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

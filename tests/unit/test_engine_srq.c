@@ -7,12 +7,11 @@
 #include "tests/unit/engine_srq.h"
 
 /* Each message takes the oldest receive, whichever queue pair it is for. */
-static void srq__oldest_receive_first(void **state)
+TEST(srq__oldest_receive_first)
 {
     static const unsigned order[] = {0, 1, 1, 0};
     struct shared s;
 
-    (void)state;
     begin(&s);
     for (uint64_t id = 0; id < 4; id++)
         post_recv(&s, id);
@@ -28,13 +27,12 @@ static void srq__oldest_receive_first(void **state)
 }
 
 /* Its own queue pairs have no receives: their caps say so, and a post to them is refused. */
-static void srq__queue_pairs_have_no_receives(void **state)
+TEST(srq__queue_pairs_have_no_receives)
 {
     struct mrd_recv_wr wr = {.wr_id = 1}, *bad = NULL;
     struct mrd_qp_init_attr attr;
     struct shared s;
 
-    (void)state;
     begin(&s);
     assert_int_equal(mrd_engine_post_recv(s.e, s.qp[0], &wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr);
@@ -45,7 +43,7 @@ static void srq__queue_pairs_have_no_receives(void **state)
     end(&s);
 }
 
-static void srq__post_is_checked(void **state)
+TEST(srq__post_is_checked)
 {
     struct mrd_sge sge[3];
     struct mrd_recv_wr wr[2] = {{.wr_id = 1, .sg_list = sge, .num_sge = 1, .next = &wr[1]},
@@ -53,7 +51,6 @@ static void srq__post_is_checked(void **state)
                        *bad = NULL;
     struct shared s;
 
-    (void)state;
     begin(&s);
     for (unsigned i = 0; i < 3; i++)
         sge[i] = (struct mrd_sge){(uintptr_t)s.p->end[TO].memory, SHORT, s.mr->lkey};
@@ -72,7 +69,7 @@ static void srq__post_is_checked(void **state)
     end(&s);
 }
 
-static void srq__attributes_are_checked(void **state)
+TEST(srq__attributes_are_checked)
 {
     static const struct mrd_srq_attr bad[] = {
         {.max_wr = 0}, {.max_wr = (1 << 20) + 1}, {.max_wr = 1, .max_sge = MRD_SGE_MAX + 1}};
@@ -80,7 +77,6 @@ static void srq__attributes_are_checked(void **state)
     struct shared s;
     int error;
 
-    (void)state;
     begin(&s);
     for (unsigned i = 0; i < 3; i++) {
         assert_null(
@@ -96,12 +92,11 @@ static void srq__attributes_are_checked(void **state)
 }
 
 /* Without a receive messages to all its queue pairs wait, and one receive brings one of them. */
-static void srq__those_refused_are_told(void **state)
+TEST(srq__those_refused_are_told)
 {
     struct shared s;
     struct mrd_wc wc;
 
-    (void)state;
     begin(&s);
     for (unsigned i = 0; i < QPS; i++)
         send(&s, i, SHORT);
@@ -137,11 +132,10 @@ static void begin_full(struct shared *s)
  * A full completion queue keeps messages out, as if there were no receive, and nobody else's. They
  * are told when it is polled.
  */
-static void srq__waits_for_room_in_the_completion_queue(void **state)
+TEST(srq__waits_for_room_in_the_completion_queue)
 {
     struct shared s;
 
-    (void)state;
     begin_full(&s);
     send(&s, 1, SHORT);
     settle(&s);
@@ -157,12 +151,11 @@ static void srq__waits_for_room_in_the_completion_queue(void **state)
 }
 
 /* Room that a queue is given later is as good as that of a poll. */
-static void mrd_engine_resize_cq__room_is_told(void **state)
+TEST(mrd_engine_resize_cq__room_is_told)
 {
     struct mrd_want *want;
     struct shared s;
 
-    (void)state;
     begin_full(&s);
     assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM), 0);
     assert_false(mrd_engine_says_ready(s.e));
@@ -183,7 +176,7 @@ static void mrd_engine_resize_cq__room_is_told(void **state)
 }
 
 /* Room comes back with an unsignaled send, too: the queue pair's sends complete in the same queue. */
-static void srq__room_of_unsignaled_sends(void **state)
+TEST(srq__room_of_unsignaled_sends)
 {
     struct mrd_qp_init_attr attr = {.qkey = PAIR_QKEY, .cap = {.max_send_wr = ROOM}};
     struct mrd_qp *other;
@@ -192,7 +185,6 @@ static void srq__room_of_unsignaled_sends(void **state)
     struct mrd_send_wr *bad;
     int error;
 
-    (void)state;
     begin(&s);
     attr.send_cq = attr.recv_cq = s.cq[0];
     other = mrd_engine_create_qp(s.e, s.p->end[TO].pd, &attr, &error);
@@ -232,13 +224,12 @@ static void begin_half(struct shared *s)
  * Half a message has its receive until its sender, which fell silent, is given up. Others find none
  * meanwhile.
  */
-static void srq__half_a_message_holds_its_receive(void **state)
+TEST(srq__half_a_message_holds_its_receive)
 {
     struct mrd_wc wc = {0};
     struct shared s;
     uint64_t silent_ns;
 
-    (void)state;
     begin_half(&s);
     send(&s, 1, SHORT);
     pair_turn(s.p, FROM);
@@ -260,11 +251,10 @@ static void srq__half_a_message_holds_its_receive(void **state)
 }
 
 /* A queue pair in error tells what became of the receives that it took; others stay shared. */
-static void srq__error_ends_what_was_taken(void **state)
+TEST(srq__error_ends_what_was_taken)
 {
     struct shared s;
 
-    (void)state;
     begin_half(&s);
     post_recv(&s, 3);
     assert_int_equal(mrd_engine_modify_qp(s.e, s.qp[0],
@@ -282,11 +272,10 @@ static void srq__error_ends_what_was_taken(void **state)
 }
 
 /* Nobody would hear of what a destroyed one took: it goes back, and who waits for it is told. */
-static void srq__destroyed_queue_pair_gives_back(void **state)
+TEST(srq__destroyed_queue_pair_gives_back)
 {
     struct shared s;
 
-    (void)state;
     begin_half(&s);
     send(&s, 1, SHORT);
     pair_turn(s.p, FROM);
@@ -304,13 +293,12 @@ static void srq__destroyed_queue_pair_gives_back(void **state)
 }
 
 /* Who waited for a queue pair that is gone is forgotten, and nobody else. */
-static void srq__destroyed_queue_pair_is_waited_for_no_more(void **state)
+TEST(srq__destroyed_queue_pair_is_waited_for_no_more)
 {
     struct shared s;
     struct mrd_peer *peer;
     struct mrd_want *want;
 
-    (void)state;
     begin(&s);
     peer = hand_rx_peer(s.p, TO);
     mrd_want_add(s.e, peer, mrd_qp_impl(s.qp[0]));
@@ -369,11 +357,10 @@ static void expect_no_event(struct shared *s)
 }
 
 /* Once, when there are fewer than the limit; then it is set anew. */
-static void srq_limit__raises_one_event(void **state)
+TEST(srq_limit__raises_one_event)
 {
     struct shared s;
 
-    (void)state;
     begin(&s);
     for (uint64_t id = 0; id < 4; id++)
         post_recv(&s, id);
@@ -397,7 +384,7 @@ static void srq_limit__raises_one_event(void **state)
 }
 
 /* What nobody took is not told any more; what was taken keeps the queue in being. */
-static void srq_limit__destroyed_before_it_is_told(void **state)
+TEST(srq_limit__destroyed_before_it_is_told)
 {
     struct mrd_srq_init_attr attr = {.attr = {.max_wr = 1, .srq_limit = 1}};
     struct mrd_engine_event event;
@@ -405,7 +392,6 @@ static void srq_limit__destroyed_before_it_is_told(void **state)
     struct shared s;
     int error;
 
-    (void)state;
     begin(&s);
     for (unsigned taken = 0; taken < 2; taken++) {
         srq = mrd_engine_create_srq(s.e, s.pd, &attr, &error);
@@ -423,26 +409,4 @@ static void srq_limit__destroyed_before_it_is_told(void **state)
         expect_no_event(&s);
     }
     end(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(srq__oldest_receive_first),
-        cmocka_unit_test(srq__queue_pairs_have_no_receives),
-        cmocka_unit_test(srq__post_is_checked),
-        cmocka_unit_test(srq__attributes_are_checked),
-        cmocka_unit_test(srq__those_refused_are_told),
-        cmocka_unit_test(srq__waits_for_room_in_the_completion_queue),
-        cmocka_unit_test(mrd_engine_resize_cq__room_is_told),
-        cmocka_unit_test(srq__room_of_unsignaled_sends),
-        cmocka_unit_test(srq__half_a_message_holds_its_receive),
-        cmocka_unit_test(srq__error_ends_what_was_taken),
-        cmocka_unit_test(srq__destroyed_queue_pair_gives_back),
-        cmocka_unit_test(srq__destroyed_queue_pair_is_waited_for_no_more),
-        cmocka_unit_test(srq_limit__raises_one_event),
-        cmocka_unit_test(srq_limit__destroyed_before_it_is_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

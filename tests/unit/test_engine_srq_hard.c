@@ -37,11 +37,10 @@ static unsigned take_limits(struct shared *s, uint64_t ns)
 }
 
 /* The last receive is taken while the ring is full: the event comes when there is room. */
-static void srq__limit_event_of_the_last_receive(void **state)
+TEST(srq__limit_event_of_the_last_receive)
 {
     struct shared s;
 
-    (void)state;
     begin(&s);
     post_recv(&s, 0);
     post_recv(&s, 1);
@@ -62,11 +61,10 @@ static void srq__limit_event_of_the_last_receive(void **state)
 }
 
 /* The limit is set while the ring is full: the event comes when there is room. */
-static void srq__limit_event_of_a_modify(void **state)
+TEST(srq__limit_event_of_a_modify)
 {
     struct shared s;
 
-    (void)state;
     begin(&s);
     post_recv(&s, 0);
     send(&s, 0, SHORT);
@@ -78,7 +76,7 @@ static void srq__limit_event_of_a_modify(void **state)
 }
 
 /* All queue pairs go to the error state, with an event each. */
-static void srq__more_queue_pairs_than_events(void **state)
+TEST(srq__more_queue_pairs_than_events)
 {
     enum { MANY = 300 };
     static struct mrd_qp *qp[MANY];
@@ -86,7 +84,6 @@ static void srq__more_queue_pairs_than_events(void **state)
     struct shared s;
     unsigned told = 0;
 
-    (void)state;
     begin(&s);
     for (unsigned i = 0; i < MANY; i++)
         qp[i] = make_qp(&s, 0);
@@ -100,13 +97,12 @@ static void srq__more_queue_pairs_than_events(void **state)
 }
 
 /* max_recv_wr and max_recv_sge do not matter. */
-static void srq__caps_of_receives_do_not_matter(void **state)
+TEST(srq__caps_of_receives_do_not_matter)
 {
     struct shared s;
     struct mrd_qp *qp;
     int error;
 
-    (void)state;
     begin(&s);
     struct mrd_qp_init_attr attr = {.send_cq = s.p->end[TO].cq,
                                     .recv_cq = s.cq[0],
@@ -119,13 +115,12 @@ static void srq__caps_of_receives_do_not_matter(void **state)
 }
 
 /* Two half messages; the queue pair is destroyed; the oldest receive is first again. */
-static void srq__returned_receives_keep_their_order(void **state)
+TEST(srq__returned_receives_keep_their_order)
 {
     struct shared s;
     struct mrd_node *n;
     uint64_t next = 1;
 
-    (void)state;
     begin(&s);
     post_recv(&s, 1);
     post_recv(&s, 2);
@@ -180,27 +175,24 @@ static void nobody_starves(bool backwards)
     end(&s);
 }
 
-static void srq__nobody_starves(void **state)
+TEST(srq__nobody_starves)
 {
-    (void)state;
     nobody_starves(false);
 }
 
-static void srq__nobody_starves_other_order(void **state)
+TEST(srq__nobody_starves_other_order)
 {
-    (void)state;
     nobody_starves(true);
 }
 
 /* Forgotten events take places that others need. */
-static void srq__forgotten_events_take_no_place(void **state)
+TEST(srq__forgotten_events_take_no_place)
 {
     struct mrd_srq_init_attr attr = {.attr = {.max_wr = 1, .srq_limit = 1}};
     struct mrd_engine_event event;
     struct shared s;
     int error;
 
-    (void)state;
     begin(&s);
     for (unsigned i = 0; i < MRD_EVENTS_MAX; i++) {
         struct mrd_srq *srq = mrd_engine_create_srq(s.e, s.pd, &attr, &error);
@@ -214,14 +206,13 @@ static void srq__forgotten_events_take_no_place(void **state)
 }
 
 /* The limit of creation: there are fewer receives, and a message that is refused tells. */
-static void srq__limit_of_creation(void **state)
+TEST(srq__limit_of_creation)
 {
     struct mrd_srq_init_attr attr = {.attr = {.max_wr = RECEIVES, .srq_limit = 2}};
     struct mrd_engine_event event;
     struct shared s;
     int error;
 
-    (void)state;
     begin(&s);
     for (unsigned i = 0; i < QPS; i++)
         assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[i], s.p->now), 0);
@@ -404,11 +395,10 @@ static void end_course(struct course *c)
 }
 
 /* Random work, losses, polls, queue pairs that fail or go; then all comes to an end. */
-static void srq__random(void **state)
+TEST(srq__random)
 {
     unsigned sent = 0, went = 0, resized = 0;
 
-    (void)state;
     for (unsigned seed = 1; seed <= COURSES; seed++) {
         struct course c = {0};
 
@@ -422,22 +412,4 @@ static void srq__random(void **state)
         resized += c.resized;
     }
     assert_true(sent > 10 * COURSES && went > COURSES && resized > COURSES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(srq__limit_event_of_the_last_receive),
-        cmocka_unit_test(srq__limit_event_of_a_modify),
-        cmocka_unit_test(srq__more_queue_pairs_than_events),
-        cmocka_unit_test(srq__caps_of_receives_do_not_matter),
-        cmocka_unit_test(srq__returned_receives_keep_their_order),
-        cmocka_unit_test(srq__nobody_starves),
-        cmocka_unit_test(srq__nobody_starves_other_order),
-        cmocka_unit_test(srq__limit_of_creation),
-        cmocka_unit_test(srq__random),
-        cmocka_unit_test(srq__forgotten_events_take_no_place),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

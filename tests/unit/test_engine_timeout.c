@@ -55,13 +55,12 @@ static void arrives(struct pair *p, unsigned packet)
  * The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the
  * window is as before.
  */
-static void mrd_rx_ack__needless_timeout_is_undone(void **state)
+TEST(mrd_rx_ack__needless_timeout_is_undone)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
     double before;
 
-    (void)state;
     time_out(p);
     tx = pair_peer(p, 0)->tx;
     before = tx->probes.timeout_cwnd;
@@ -73,13 +72,12 @@ static void mrd_rx_ack__needless_timeout_is_undone(void **state)
 }
 
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
-static void mrd_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
+TEST(mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
     double before;
 
-    (void)state;
     time_out(p);
     tx = pair_peer(p, 0)->tx;
     before = tx->probes.timeout_cwnd;
@@ -92,13 +90,12 @@ static void mrd_rx_ack__timeout_of_a_repeated_packet_waits(void **state)
 }
 
 /* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
-static void mrd_rx_ack__timeout_that_was_needed_stays(void **state)
+TEST(mrd_rx_ack__timeout_that_was_needed_stays)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
     double before, cut;
 
-    (void)state;
     time_out(p);
     tx = pair_peer(p, 0)->tx;
     before = tx->probes.timeout_cwnd;
@@ -120,14 +117,13 @@ static void mrd_rx_ack__timeout_that_was_needed_stays(void **state)
  * The RTO doubled often while acks came that told nothing new, and now nothing comes any more: the
  * peer is given up when its timeout is over, not when five of the longest RTOs are.
  */
-static void mrd_engine_expire__long_rtos_fit_into_the_timeout(void **state)
+TEST(mrd_engine_expire__long_rtos_fit_into_the_timeout)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
     uint64_t start_ns;
     struct mrd_wc wc;
 
-    (void)state;
     pair_config(p);
     p->config.peer_timeout_ns = 300 * MRD_MSEC;
     p->config.mover.rto_floor_ns = 10 * MRD_MSEC;
@@ -153,12 +149,11 @@ static void mrd_engine_expire__long_rtos_fit_into_the_timeout(void **state)
 }
 
 /* Nothing else tells of a path that swallows all: the one of the last try is out. */
-static void mrd_engine_expire__timeout_suspects_the_path(void **state)
+TEST(mrd_engine_expire__timeout_suspects_the_path)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
 
-    (void)state;
     time_out(p);
     tx = pair_peer(p, 0)->tx;
     assert_true(tx->paths.num_out > 0);
@@ -181,11 +176,10 @@ static void end_unreachable(struct pair *p)
 }
 
 /* However short the timeout: only five unanswered probes tell that nobody is there. */
-static void mrd_engine_expire__five_probes_before_giving_up(void **state)
+TEST(mrd_engine_expire__five_probes_before_giving_up)
 {
     struct pair *p = &pair;
 
-    (void)state;
     pair_config(p);
     p->config.peer_timeout_ns = MRD_USEC;
     pair_open(p);
@@ -203,13 +197,12 @@ static void mrd_engine_expire__five_probes_before_giving_up(void **state)
 /*
  * After a long stall of our own the five are counted anew: answers to those before it may be lost.
  */
-static void mrd_engine_expire__five_probes_after_a_stall(void **state)
+TEST(mrd_engine_expire__five_probes_after_a_stall)
 {
     struct pair *p = &pair;
     uint64_t before, end_ns, gap_ns = 0;
     struct mrd_wc wc;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_settle(p, p->now + MRD_SEC);
@@ -230,19 +223,4 @@ static void mrd_engine_expire__five_probes_after_a_stall(void **state)
     assert_true(probes(p) >= before + MRD_PROBES_MIN);
     p->end[1].num_inbox = 0;
     end_unreachable(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rx_ack__needless_timeout_is_undone),
-        cmocka_unit_test(mrd_rx_ack__timeout_of_a_repeated_packet_waits),
-        cmocka_unit_test(mrd_rx_ack__timeout_that_was_needed_stays),
-        cmocka_unit_test(mrd_engine_expire__timeout_suspects_the_path),
-        cmocka_unit_test(mrd_engine_expire__long_rtos_fit_into_the_timeout),
-        cmocka_unit_test(mrd_engine_expire__five_probes_before_giving_up),
-        cmocka_unit_test(mrd_engine_expire__five_probes_after_a_stall),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,13 +41,12 @@ static void take_turn(struct mrd_peer *peer)
 /* ------------------------------------------------------------------------------------- the heap */
 
 /* Touched twice is once, and settled as of the last time; no deadline lies in the past. */
-static void mrd_timer_settle__as_of_the_touch(void **state)
+TEST(mrd_timer_settle__as_of_the_touch)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
     struct mrd_engine *e;
 
-    (void)state;
     pair_begin(p);
     e = p->end[AT].e;
     peer = hand_rx_peer(p, AT);
@@ -64,12 +63,11 @@ static void mrd_timer_settle__as_of_the_touch(void **state)
 /*
  * A peer that nothing is expected of has no timer; else the earliest of its deadlines is its own.
  */
-static void mrd_timer_next_ns__earliest(void **state)
+TEST(mrd_timer_next_ns__earliest)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     hand_tx_peer(p, AT);
@@ -88,12 +86,11 @@ static void mrd_timer_next_ns__earliest(void **state)
 /* ---------------------------------------------------------------------------------- what is due */
 
 /* An ack that was held back long enough. */
-static void mrd_timer_fire_due__ack(void **state)
+TEST(mrd_timer_fire_due__ack)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     peer->rx->rcv.due_ns = p->now + 1000;
@@ -106,13 +103,12 @@ static void mrd_timer_fire_due__ack(void **state)
 }
 
 /* A window below one packet: the next one may go in its time. */
-static void mrd_timer_fire_due__paced(void **state)
+TEST(mrd_timer_fire_due__paced)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
     struct mrd_tx_half *tx;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_tx_peer(p, AT);
@@ -131,7 +127,7 @@ static void mrd_timer_fire_due__paced(void **state)
  * Work, and nothing in flight whose ack would wake it: it is tried again after 100 us, later after
  * an eighth of what it has waited, at most 10 ms.
  */
-static void mrd_timer_fire_due__starved(void **state)
+TEST(mrd_timer_fire_due__starved)
 {
     static const struct {
         uint64_t waited_ns, pause_ns;
@@ -142,7 +138,6 @@ static void mrd_timer_fire_due__starved(void **state)
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         pair_begin(p);
         pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -157,12 +152,11 @@ static void mrd_timer_fire_due__starved(void **state)
 }
 
 /* Without a grant an empty packet asks, each 10 ms. */
-static void mrd_timer_fire_due__without_a_grant(void **state)
+TEST(mrd_timer_fire_due__without_a_grant)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_tx_peer(p, AT);
@@ -180,13 +174,12 @@ static void mrd_timer_fire_due__without_a_grant(void **state)
 }
 
 /* A packet's time has come, but there is no grant: the next turn is due when it may ask. */
-static void mrd_timer_fire_due__paced_without_a_grant(void **state)
+TEST(mrd_timer_fire_due__paced_without_a_grant)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
     struct mrd_tx_half *tx;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_tx_peer(p, AT);
@@ -220,13 +213,12 @@ static struct mrd_msg *wait_for_receive(struct pair *p, uint32_t rnr_usec)
 }
 
 /* Where messages only wait for receives, the peer is asked before it forgets the space. */
-static void mrd_timer_fire_due__waiting_for_receives(void **state)
+TEST(mrd_timer_fire_due__waiting_for_receives)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg = wait_for_receive(p, UINT32_MAX);
     struct mrd_peer *peer = msg->peer;
 
-    (void)state;
     mrd_txq_rest(p->end[AT].e, msg->txq);
     take_turn(peer);
     mrd_timer_touch(p->end[AT].e, peer);
@@ -240,12 +232,11 @@ static void mrd_timer_fire_due__waiting_for_receives(void **state)
 }
 
 /* The delay of a queue of such messages is over: one is tried. */
-static void mrd_timer_fire_due__attempt(void **state)
+TEST(mrd_timer_fire_due__attempt)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg = wait_for_receive(p, 80);
 
-    (void)state;
     fire_at(p, msg->peer->tx->rnr.next_ns - 1);
     assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
     fire_at(p, p->now + 1);
@@ -254,12 +245,11 @@ static void mrd_timer_fire_due__attempt(void **state)
 }
 
 /* An ordered flow that was idle for a second is closed. */
-static void mrd_timer_fire_due__idle_flow(void **state)
+TEST(mrd_timer_fire_due__idle_flow)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_tx_peer(p, AT);
     mrd_tx_flow_rest(p->end[AT].e, mrd_tx_flow_open(p->end[AT].e, peer, hand_qp(p, AT), 500));
@@ -274,13 +264,12 @@ static void mrd_timer_fire_due__idle_flow(void **state)
 /*
  * Whoever owes us is asked after a silence, which doubles up to a second, and hears our ack twice.
  */
-static void mrd_timer_fire_due__silence(void **state)
+TEST(mrd_timer_fire_due__silence)
 {
     struct pair *p = &pair;
     uint64_t silence_ns = MRD_SILENCE_MIN_NS;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     mrd_rcv_add(&peer->rx->rcv, 0, true); /* a refused PSN */
@@ -305,12 +294,11 @@ static void mrd_timer_fire_due__silence(void **state)
 }
 
 /* On a long way the silence is of at least eight round trips. */
-static void mrd_timer_fire_due__silence_on_a_long_way(void **state)
+TEST(mrd_timer_fire_due__silence_on_a_long_way)
 {
     struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    (void)state;
     pair_begin(p);
     peer = hand_rx_peer(p, AT);
     hand_tx_peer(p, AT)->tx->loss.srtt_ns = 20 * MRD_MSEC;
@@ -320,24 +308,4 @@ static void mrd_timer_fire_due__silence_on_a_long_way(void **state)
     fire_at(p, p->now + 1);
     assert_int_equal(peer->rx->probe_at_ns, p->now + 160 * MRD_MSEC);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_timer_settle__as_of_the_touch),
-        cmocka_unit_test(mrd_timer_next_ns__earliest),
-        cmocka_unit_test(mrd_timer_fire_due__ack),
-        cmocka_unit_test(mrd_timer_fire_due__paced),
-        cmocka_unit_test(mrd_timer_fire_due__starved),
-        cmocka_unit_test(mrd_timer_fire_due__without_a_grant),
-        cmocka_unit_test(mrd_timer_fire_due__paced_without_a_grant),
-        cmocka_unit_test(mrd_timer_fire_due__waiting_for_receives),
-        cmocka_unit_test(mrd_timer_fire_due__attempt),
-        cmocka_unit_test(mrd_timer_fire_due__idle_flow),
-        cmocka_unit_test(mrd_timer_fire_due__silence),
-        cmocka_unit_test(mrd_timer_fire_due__silence_on_a_long_way),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,13 +38,12 @@ static void end(struct pair *p, uint32_t flows)
 }
 
 /* One for each pair of queue pairs; none when the table is full. */
-static void mrd_tx_flow_open__by_both_queue_pairs(void **state)
+TEST(mrd_tx_flow_open__by_both_queue_pairs)
 {
     struct pair *p = &pair;
     struct mrd_flow_tx *flow;
     struct mrd_qp *kept;
 
-    (void)state;
     pair_config(p);
     p->config.max_flows = 3;
     pair_open(p);
@@ -59,14 +58,13 @@ static void mrd_tx_flow_open__by_both_queue_pairs(void **state)
 }
 
 /* Without messages it is idle from now on; with messages, or with a CLOSE under way, not. */
-static void mrd_tx_flow_rest__idle_without_messages(void **state)
+TEST(mrd_tx_flow_rest__idle_without_messages)
 {
     struct pair *p = &pair;
     struct mrd_flow_tx *flow;
     struct mrd_node msg;
     struct mrd_tx_half *tx;
 
-    (void)state;
     pair_begin(p);
     flow = open_flow(p, REMOTE);
     tx = flow->peer->tx;
@@ -85,12 +83,11 @@ static void mrd_tx_flow_rest__idle_without_messages(void **state)
 }
 
 /* Of a destroyed queue pair nothing will be posted: it is closed at once. */
-static void mrd_tx_flow_rest__queue_pair_gone(void **state)
+TEST(mrd_tx_flow_rest__queue_pair_gone)
 {
     struct pair *p = &pair;
     struct mrd_flow_tx *flow = begin_idle(p);
 
-    (void)state;
     flow->qp_gone = true;
     mrd_tx_flow_rest(p->end[AT].e, flow);
     assert_true(mrd_list_empty(&flow->peer->tx->idle));
@@ -99,14 +96,13 @@ static void mrd_tx_flow_rest__queue_pair_gone(void **state)
 }
 
 /* The record goes with the ack of its CLOSE, unless something was posted meanwhile. */
-static void mrd_tx_flow_close_acked__unless_used_meanwhile(void **state)
+TEST(mrd_tx_flow_close_acked__unless_used_meanwhile)
 {
     struct pair *p = &pair;
     struct mrd_flow_tx *flow = begin_idle(p);
     struct mrd_tx_half *tx = flow->peer->tx;
     struct mrd_node msg;
 
-    (void)state;
     send_close(flow);
     flow->msn_next++; /* posted, and ended already */
     mrd_tx_flow_close_acked(p->end[AT].e, flow);
@@ -126,13 +122,12 @@ static void mrd_tx_flow_close_acked__unless_used_meanwhile(void **state)
 }
 
 /* Those that were idle for so long, the longest first; the others stay. */
-static void mrd_tx_flow_close_idle__longest_idle_first(void **state)
+TEST(mrd_tx_flow_close_idle__longest_idle_first)
 {
     struct pair *p = &pair;
     struct mrd_flow_tx *flow[3];
     struct mrd_tx_half *tx;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 3; i++) {
         flow[i] = open_flow(p, REMOTE + i);
@@ -147,17 +142,4 @@ static void mrd_tx_flow_close_idle__longest_idle_first(void **state)
     mrd_tx_flow_close_idle(p->end[AT].e, flow[0]->peer, 0);
     assert_int_equal(hand_length(&tx->closes), 3);
     end(p, 3);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tx_flow_open__by_both_queue_pairs),
-        cmocka_unit_test(mrd_tx_flow_rest__idle_without_messages),
-        cmocka_unit_test(mrd_tx_flow_rest__queue_pair_gone),
-        cmocka_unit_test(mrd_tx_flow_close_acked__unless_used_meanwhile),
-        cmocka_unit_test(mrd_tx_flow_close_idle__longest_idle_first),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,12 +48,11 @@ static void end(struct pair *p, struct gate_test *t)
 /* -------------------------------------------------------------------------------------- windows */
 
 /* Open as long as less is in flight than the window holds. */
-static void mrd_tx_window_open__below_the_window(void **state)
+TEST(mrd_tx_window_open__below_the_window)
 {
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     t.tx->cc.cwnd_bytes = 3 * t.packet;
     set_inflight(&t, 3, 2.9);
     assert_true(mrd_tx_window_open(t.e, t.tx));
@@ -66,14 +65,13 @@ static void mrd_tx_window_open__below_the_window(void **state)
  * Where a queue dropped packets they leave evenly over the SRTT, large ones after more time than small ones. A
  * host that is late makes up for little of that.
  */
-static void mrd_tx_window_open__paced(void **state)
+TEST(mrd_tx_window_open__paced)
 {
     enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
     uint64_t now_ns;
 
-    (void)state;
     p->now += 1000 * SRTT_NS;
     now_ns = t.e->clock.now_ns = p->now;
     t.tx->cc.cwnd_bytes = 16 * t.packet;
@@ -113,13 +111,12 @@ static void mrd_tx_window_open__paced(void **state)
 }
 
 /* What a full window held back, not the host, goes no sooner than in its time: a quarter of an SRTT is left. */
-static void mrd_tx_left__after_a_full_window(void **state)
+TEST(mrd_tx_left__after_a_full_window)
 {
     enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     p->now += 1000 * SRTT_NS;
     for (unsigned full = 0; full <= 1; full++) {
         unsigned n = 0;
@@ -138,7 +135,7 @@ static void mrd_tx_left__after_a_full_window(void **state)
 }
 
 /* A run of paced packets is 1/64 of the window, 1/8 where the network marks, and a packet at least. */
-static void mrd_tx_paced_run__of_the_window(void **state)
+TEST(mrd_tx_paced_run__of_the_window)
 {
     static const struct {
         double window;
@@ -147,7 +144,6 @@ static void mrd_tx_paced_run__of_the_window(void **state)
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         t.tx->cc.cwnd_bytes = table[i].window * t.packet;
         t.tx->cc.ce_seen = false;
@@ -159,12 +155,11 @@ static void mrd_tx_paced_run__of_the_window(void **state)
 }
 
 /* Below one packet it is a rate: the next packet goes alone, and in its time. */
-static void mrd_tx_window_open__below_one_packet(void **state)
+TEST(mrd_tx_window_open__below_one_packet)
 {
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     t.tx->cc.cwnd_bytes = t.packet / 4;
     t.tx->loss.srtt_ns = 1000;
     t.tx->sent_ns = p->now - 4000;
@@ -178,12 +173,11 @@ static void mrd_tx_window_open__below_one_packet(void **state)
 }
 
 /* An estimate far above the latest sample is one of the past. */
-static void mrd_tx_pace_ns__after_stalls(void **state)
+TEST(mrd_tx_pace_ns__after_stalls)
 {
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     t.tx->cc.cwnd_bytes = t.packet / 10;
     t.tx->sent_ns = p->now;
     t.tx->loss.srtt_ns = 200000000;
@@ -197,7 +191,7 @@ static void mrd_tx_pace_ns__after_stalls(void **state)
 }
 
 /* Each share of the tracker has its bound, wherever the PSNs are. */
-static void mrd_tx_psn_room__shares(void **state)
+TEST(mrd_tx_psn_room__shares)
 {
     static const struct {
         uint32_t sixteenths, room;
@@ -205,7 +199,6 @@ static void mrd_tx_psn_room__shares(void **state)
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     for (uint32_t times = 1; times <= 64; times *= 8) { /* the peer's may grow */
         t.tx->told.tracker = times * TRACKER;
         for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -220,13 +213,12 @@ static void mrd_tx_psn_room__shares(void **state)
 }
 
 /* The number of packets that may leave is where stepping through the checks ends. */
-static void mrd_tx_room__where_the_checks_say_no(void **state)
+TEST(mrd_tx_room__where_the_checks_say_no)
 {
     struct pair *p = &pair;
     struct gate_test t = begin(p, 4);
     struct mrd_rng rng;
 
-    (void)state;
     mrd_rng_init(&rng, 1);
     for (unsigned i = 0; i < 3000; i++) {
         uint32_t una = 0u - mrd_rng_below(&rng, 3), inflight = mrd_rng_below(&rng, 100);
@@ -251,14 +243,13 @@ static void mrd_tx_room__where_the_checks_say_no(void **state)
 }
 
 /* A control packet needs a PSN of its share and memory for its record. */
-static void mrd_tx_add_control__room_and_memory(void **state)
+TEST(mrd_tx_add_control__room_and_memory)
 {
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
     struct mrd_sent *rec = NULL;
     uint32_t added = 0;
 
-    (void)state;
     while (mrd_tx_add_control(t.peer, MRD_SENT_EMPTY, 1, &rec)) {
         assert_int_equal(rec->kind, MRD_SENT_EMPTY);
         assert_ptr_equal(mrd_sent_get(&t.tx->sent, added++), rec);
@@ -274,7 +265,7 @@ static void mrd_tx_add_control__room_and_memory(void **state)
 }
 
 /* A path that is out is probed when its time has come, by one empty packet. */
-static void mrd_tx_probe_path__when_its_time_has_come(void **state)
+TEST(mrd_tx_probe_path__when_its_time_has_come)
 {
     enum { OUT = 3 };
     struct pair *p = &pair;
@@ -283,7 +274,6 @@ static void mrd_tx_probe_path__when_its_time_has_come(void **state)
     struct mrd_tx_out o = {.packets = &packet, .max = 1};
     const struct mrd_path *path = &t.tx->paths.path[OUT];
 
-    (void)state;
     assert_false(mrd_tx_probe_path(t.e, t.peer, &o));
     mrd_path_sent(&t.tx->paths, OUT);
     mrd_path_lost(&t.tx->paths, OUT, 10000, p->now);
@@ -310,7 +300,7 @@ static void mrd_tx_probe_path__when_its_time_has_come(void **state)
  */
 
 /* A segment waits for the room of a burst: a part of the window, of what is left, of a quantum. */
-static void mrd_tx_waits_for_burst__room(void **state)
+TEST(mrd_tx_waits_for_burst__room)
 {
     static const struct {
         double window, inflight, rest; /* packets */
@@ -326,7 +316,6 @@ static void mrd_tx_waits_for_burst__room(void **state)
     struct gate_test t = begin(p, QUANTUM);
     struct mrd_msg msg = {.multi = true};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         t.tx->cc.cwnd_bytes = rows[i].window * t.packet;
         set_inflight(&t, 1, rows[i].inflight);
@@ -338,11 +327,10 @@ static void mrd_tx_waits_for_burst__room(void **state)
 }
 
 /* Not where nothing is in flight, for short messages, within a burst, or for movers without any. */
-static void mrd_tx_waits_for_burst__never(void **state)
+TEST(mrd_tx_waits_for_burst__never)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned i = 0; i < 6; i++) {
         struct gate_test t = begin(p, i == 1 ? 1 : QUANTUM);
         struct mrd_msg msg = {.multi = i != 2, .wr.length = 1 << 20};
@@ -357,11 +345,10 @@ static void mrd_tx_waits_for_burst__never(void **state)
 }
 
 /* A packet that is not full waits within a post, while more is in flight than waits. */
-static void mrd_tx_waits_for_company__all_of_it(void **state)
+TEST(mrd_tx_waits_for_company__all_of_it)
 {
     struct pair *p = &pair;
 
-    (void)state;
     for (unsigned missing = 0; missing <= 5; missing++) {
         struct gate_test t = begin(p, 1);
         struct mrd_node queue;
@@ -381,7 +368,7 @@ static void mrd_tx_waits_for_company__all_of_it(void **state)
 }
 
 /* Data fills half of a grant, also of one that shrank to less than what is in flight. */
-static void mrd_tx_is_granted__half(void **state)
+TEST(mrd_tx_is_granted__half)
 {
     static const struct {
         int32_t limit, sent; /* from the oldest packet in flight */
@@ -390,7 +377,6 @@ static void mrd_tx_is_granted__half(void **state)
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         t.tx->sent.una = UINT32_MAX - 3;
         t.tx->sent.next = t.tx->sent.una + (uint32_t)rows[i].sent;
@@ -401,13 +387,12 @@ static void mrd_tx_is_granted__half(void **state)
 }
 
 /* Half of what the link holds, or more. */
-static void mrd_tx_full_window__half_a_bdp(void **state)
+TEST(mrd_tx_full_window__half_a_bdp)
 {
     struct pair *p = &pair;
     struct gate_test t = begin(p, 1);
     double half = mrd_cc_bdp_bytes(&t.tx->cc, mrd_loss_rtt_min_ns(&t.tx->loss)) / 2;
 
-    (void)state;
     assert_true(half > t.packet);
     t.tx->cc.cwnd_bytes = half;
     assert_true(mrd_tx_full_window(t.tx));
@@ -419,7 +404,7 @@ static void mrd_tx_full_window__half_a_bdp(void **state)
 /* --------------------------------------------------------------------------------- more paths */
 
 /* Twice as many paths as packets in flight: a peer of few messages needs few, and little memory. */
-static void mrd_tx_pick_path__paths_follow_the_packets(void **state)
+TEST(mrd_tx_pick_path__paths_follow_the_packets)
 {
     static const struct {
         const char *spray;
@@ -428,7 +413,6 @@ static void mrd_tx_pick_path__paths_follow_the_packets(void **state)
                  {"random", 1000, 64}, {"reps", 64, 64},    {"single", 1000, 8}};
     struct pair *p = &pair;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct gate_test t;
 
@@ -447,28 +431,4 @@ static void mrd_tx_pick_path__paths_follow_the_packets(void **state)
         assert_int_equal(t.tx->paths.num, table[i].paths);
         end(p, &t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tx_window_open__below_the_window),
-        cmocka_unit_test(mrd_tx_window_open__below_one_packet),
-        cmocka_unit_test(mrd_tx_window_open__paced),
-        cmocka_unit_test(mrd_tx_left__after_a_full_window),
-        cmocka_unit_test(mrd_tx_paced_run__of_the_window),
-        cmocka_unit_test(mrd_tx_pace_ns__after_stalls),
-        cmocka_unit_test(mrd_tx_psn_room__shares),
-        cmocka_unit_test(mrd_tx_room__where_the_checks_say_no),
-        cmocka_unit_test(mrd_tx_add_control__room_and_memory),
-        cmocka_unit_test(mrd_tx_probe_path__when_its_time_has_come),
-        cmocka_unit_test(mrd_tx_waits_for_burst__room),
-        cmocka_unit_test(mrd_tx_waits_for_burst__never),
-        cmocka_unit_test(mrd_tx_waits_for_company__all_of_it),
-        cmocka_unit_test(mrd_tx_is_granted__half),
-        cmocka_unit_test(mrd_tx_full_window__half_a_bdp),
-        cmocka_unit_test(mrd_tx_pick_path__paths_follow_the_packets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,14 +55,13 @@ static void set_time(struct pair *p, uint64_t now_ns)
 /* --------------------------------------------------------------------------------------- queues */
 
 /* One for each pair of queue pairs; none when the table is full. */
-static void mrd_txq_open__by_both_queue_pairs(void **state)
+TEST(mrd_txq_open__by_both_queue_pairs)
 {
     struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *peer;
     struct mrd_txq *q;
 
-    (void)state;
     pair_config(p);
     p->config.max_flows = 3;
     pair_open(p);
@@ -79,13 +78,12 @@ static void mrd_txq_open__by_both_queue_pairs(void **state)
 }
 
 /* What has begun goes on; then what was refused once goes before what was not. */
-static void mrd_txq_first__order(void **state)
+TEST(mrd_txq_first__order)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg[3];
     struct mrd_txq *q;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 3; i++)
         msg[i] = post(p, i, MRD_WR_SEND, REMOTE);
@@ -101,12 +99,11 @@ static void mrd_txq_first__order(void **state)
 }
 
 /* A queue with nothing to send leaves its peer's list; it stays while messages wait on it. */
-static void mrd_txq_rest__while_messages_wait(void **state)
+TEST(mrd_txq_rest__while_messages_wait)
 {
     struct pair *p = &pair;
     struct mrd_txq *q = begin_waiting(p, 1);
 
-    (void)state;
     mrd_txq_rest(p->end[AT].e, q);
     assert_true(mrd_list_empty(&q->peer_node));
     assert_ptr_equal(queue_to(p, REMOTE), q);
@@ -117,14 +114,13 @@ static void mrd_txq_rest__while_messages_wait(void **state)
 }
 
 /* New sends stand behind those that wait for receives; writes need none and pass. */
-static void mrd_txq_enqueue__behind_those_that_wait(void **state)
+TEST(mrd_txq_enqueue__behind_those_that_wait)
 {
     struct pair *p = &pair;
     struct mrd_txq *q = begin_waiting(p, 1);
     const struct mrd_msg *send = post(p, 1, MRD_WR_SEND, REMOTE);
     const struct mrd_msg *write = post(p, 2, MRD_WR_RDMA_WRITE, REMOTE);
 
-    (void)state;
     assert_int_equal(send->state, MRD_MSG_RNR_WAIT);
     assert_ptr_equal(q->waiting.prev, &send->node);
     assert_int_equal(write->state, MRD_MSG_QUEUED);
@@ -133,13 +129,12 @@ static void mrd_txq_enqueue__behind_those_that_wait(void **state)
 }
 
 /* The bytes that wait count in the half's sum, until they are taken off. */
-static void mrd_txq_dequeue__bytes(void **state)
+TEST(mrd_txq_dequeue__bytes)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg[2];
     uint64_t each;
 
-    (void)state;
     pair_begin(p);
     msg[0] = post(p, 0, MRD_WR_SEND, REMOTE);
     each = msg[0]->peer->tx->queued_bytes;
@@ -158,14 +153,13 @@ static void mrd_txq_dequeue__bytes(void **state)
 /* ------------------------------------------------------------------------ for want of a receive */
 
 /* They wait in the order in which they were posted, and the first attempt has its time. */
-static void mrd_txq_wait__in_the_order_posted(void **state)
+TEST(mrd_txq_wait__in_the_order_posted)
 {
     enum { NUM = 7, STEP = 5 }; /* near the front, near the end, and between */
     struct pair *p = &pair;
     struct mrd_txq *q;
     const struct mrd_node *n;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < NUM; i++)
         post(p, i, MRD_WR_SEND, REMOTE);
@@ -182,12 +176,11 @@ static void mrd_txq_wait__in_the_order_posted(void **state)
 }
 
 /* Receives were announced while the refusal was on its way: it goes at once, but only one. */
-static void mrd_txq_wait__announced_meanwhile(void **state)
+TEST(mrd_txq_wait__announced_meanwhile)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg[3];
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 3; i++)
         msg[i] = post(p, i, MRD_WR_SEND, i < 2 ? REMOTE : REMOTE + 1);
@@ -204,12 +197,11 @@ static void mrd_txq_wait__announced_meanwhile(void **state)
 }
 
 /* An announcement older than the refusal by more than a round trip was in vain. */
-static void mrd_txq_wait__announced_long_ago(void **state)
+TEST(mrd_txq_wait__announced_long_ago)
 {
     struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    (void)state;
     for (uint64_t late_ns = 0; late_ns < 2; late_ns++) {
         pair_begin(p);
         msg = post(p, 0, MRD_WR_SEND, REMOTE);
@@ -223,13 +215,12 @@ static void mrd_txq_wait__announced_long_ago(void **state)
 }
 
 /* Where the table of queues is full they wait on the half's common one, and four are tried. */
-static void mrd_txq_wait__without_a_queue(void **state)
+TEST(mrd_txq_wait__without_a_queue)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
     struct mrd_txq *other;
 
-    (void)state;
     pair_config(p);
     p->config.max_flows = 1;
     pair_open(p);
@@ -255,13 +246,12 @@ static void mrd_txq_wait__without_a_queue(void **state)
 }
 
 /* One message of each queue whose time has come; the next delay is twice as long, up to a bound. */
-static void mrd_txq_retry__delay_doubles(void **state)
+TEST(mrd_txq_retry__delay_doubles)
 {
     struct pair *p = &pair;
     struct mrd_txq *q = begin_waiting(p, MRD_RNR_DOUBLINGS + 3);
     struct mrd_engine *e = p->end[AT].e;
 
-    (void)state;
     set_time(p, q->rnr_at_ns - 1);
     mrd_txq_retry(e, q->peer);
     assert_true(mrd_list_empty(&q->retries));
@@ -283,12 +273,11 @@ static void mrd_txq_retry__delay_doubles(void **state)
 }
 
 /* Writes that were refused for want of room do not stand in line: all of them are tried. */
-static void mrd_txq_retry__writes_and_one_send(void **state)
+TEST(mrd_txq_retry__writes_and_one_send)
 {
     struct pair *p = &pair;
     struct mrd_txq *q;
 
-    (void)state;
     pair_begin(p);
     for (unsigned i = 0; i < 5; i++)
         post(p, i, i % 2 ? MRD_WR_RDMA_WRITE : MRD_WR_SEND, REMOTE);
@@ -305,12 +294,11 @@ static void mrd_txq_retry__writes_and_one_send(void **state)
 }
 
 /* So many of those that wait for that queue pair go, oldest first, and delays begin anew. */
-static void mrd_txq_apply_ready__as_many_as_there_are_receives(void **state)
+TEST(mrd_txq_apply_ready__as_many_as_there_are_receives)
 {
     struct pair *p = &pair;
     struct mrd_txq *q = begin_waiting(p, 4);
 
-    (void)state;
     set_time(p, q->rnr_at_ns);
     mrd_txq_retry(p->end[AT].e, q->peer);
     assert_int_equal(q->rnr_doublings, 1);
@@ -325,13 +313,12 @@ static void mrd_txq_apply_ready__as_many_as_there_are_receives(void **state)
 }
 
 /* One ended without a receive: the others go, and are not tried again, unless for ever. */
-static void mrd_txq_end_wait__all_go(void **state)
+TEST(mrd_txq_end_wait__all_go)
 {
     struct pair *p = &pair;
     struct mrd_txq *q = begin_waiting(p, 3);
     struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
 
-    (void)state;
     msgs[1].rnr.left = 3;
     msgs[2].rnr.left = MRD_RNR_RETRY_FOREVER;
     mrd_list_remove(&msgs[0].node); /* it is given up */
@@ -345,14 +332,13 @@ static void mrd_txq_end_wait__all_go(void **state)
 }
 
 /* Each message that found a receive lets two others go; a write says nothing about receives. */
-static void mrd_txq_found_receive__lets_two_others_go(void **state)
+TEST(mrd_txq_found_receive__lets_two_others_go)
 {
     struct pair *p = &pair;
     struct mrd_txq *q = begin_waiting(p, 4);
     struct mrd_msg *write = post(p, 4, MRD_WR_RDMA_WRITE, REMOTE);
     struct mrd_msg *other = post(p, 5, MRD_WR_SEND, REMOTE + 1);
 
-    (void)state;
     mrd_txq_found_receive(p->end[AT].e, write);
     mrd_txq_found_receive(p->end[AT].e, other);
     assert_int_equal(hand_length(&q->waiting), 4);
@@ -360,26 +346,4 @@ static void mrd_txq_found_receive__lets_two_others_go(void **state)
     assert_int_equal(hand_length(&q->waiting), 2);
     assert_true(hand_qp(p, AT)->msgs[1].rnr.hinted);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_txq_open__by_both_queue_pairs),
-        cmocka_unit_test(mrd_txq_first__order),
-        cmocka_unit_test(mrd_txq_rest__while_messages_wait),
-        cmocka_unit_test(mrd_txq_enqueue__behind_those_that_wait),
-        cmocka_unit_test(mrd_txq_dequeue__bytes),
-        cmocka_unit_test(mrd_txq_wait__in_the_order_posted),
-        cmocka_unit_test(mrd_txq_wait__announced_meanwhile),
-        cmocka_unit_test(mrd_txq_wait__announced_long_ago),
-        cmocka_unit_test(mrd_txq_wait__without_a_queue),
-        cmocka_unit_test(mrd_txq_retry__delay_doubles),
-        cmocka_unit_test(mrd_txq_retry__writes_and_one_send),
-        cmocka_unit_test(mrd_txq_apply_ready__as_many_as_there_are_receives),
-        cmocka_unit_test(mrd_txq_end_wait__all_go),
-        cmocka_unit_test(mrd_txq_found_receive__lets_two_others_go),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

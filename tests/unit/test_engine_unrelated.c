@@ -127,39 +127,23 @@ static void run(bool moved, bool full, bool fails)
     pair_end(p);
 }
 
-static void wait__nobody_fails(void **state)
+TEST(wait__nobody_fails)
 {
-    (void)state;
     run(true, false, false);
     run(false, true, false);
 }
 
-static void wait__usual(void **state)
+TEST(wait__usual)
 {
-    (void)state;
     run(false, false, true);
 }
 
-static void wait__moved(void **state)
+TEST(wait__moved)
 {
-    (void)state;
     run(true, false, true);
 }
 
-static void wait__full(void **state)
+TEST(wait__full)
 {
-    (void)state;
     run(false, true, true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wait__nobody_fails),
-        cmocka_unit_test(wait__usual),
-        cmocka_unit_test(wait__moved),
-        cmocka_unit_test(wait__full),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

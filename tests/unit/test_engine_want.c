@@ -47,13 +47,12 @@ static struct mrd_want *only_want(struct mrd_node *list)
 }
 
 /* Refused twice, a peer is told once; by another queue pair is another matter. */
-static void mrd_want_add__once_for_each_queue_pair(void **state)
+TEST(mrd_want_add__once_for_each_queue_pair)
 {
     struct pair *p = &pair;
     struct want_test t = begin(p);
     struct mrd_qp *kept;
 
-    (void)state;
     mrd_want_add(t.e, t.peer[0], t.qp);
     assert_int_equal(t.e->wants.pool.used, PEERS);
     kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
@@ -66,14 +65,13 @@ static void mrd_want_add__once_for_each_queue_pair(void **state)
 }
 
 /* It is a hint: without a record the peer tries again by itself. */
-static void mrd_want_add__without_a_record(void **state)
+TEST(mrd_want_add__without_a_record)
 {
     static void *taken[10000];
     struct pair *p = &pair;
     struct want_test t = begin(p);
     struct mrd_peer *peer = mrd_half_open_peer(t.e, &(struct mrd_addr){.port = 2000});
 
-    (void)state;
     hand_exhaust(&t.e->wants.pool, taken);
     mrd_want_add(t.e, peer, t.qp);
     hand_refill(&t.e->wants.pool, taken);
@@ -88,12 +86,11 @@ static uint32_t told(struct mrd_peer *peer)
 }
 
 /* Each receive is told to one peer, in turn; who is not told costs nobody a message. */
-static void mrd_want_meet__in_turn(void **state)
+TEST(mrd_want_meet__in_turn)
 {
     struct pair *p = &pair;
     struct want_test t = begin(p);
 
-    (void)state;
     for (unsigned i = 0; i < 2 * PEERS + 1; i++) {
         for (unsigned k = 0; k < PEERS; k++)
             assert_int_equal(told(t.peer[k]), (i + PEERS - 1 - k) / PEERS);
@@ -111,12 +108,11 @@ static void mrd_want_meet__in_turn(void **state)
 }
 
 /* The receives were used up before a peer was told: it is the first to be told of the next. */
-static void mrd_want_postpone__waits_for_the_next(void **state)
+TEST(mrd_want_postpone__waits_for_the_next)
 {
     struct pair *p = &pair;
     struct want_test t = begin(p);
 
-    (void)state;
     mrd_want_meet(t.e, &t.qp->recvq->wants, 2);
     mrd_want_postpone(only_want(&t.peer[1]->readies));
     assert_int_equal(told(t.peer[1]), 0);
@@ -127,12 +123,11 @@ static void mrd_want_postpone__waits_for_the_next(void **state)
 }
 
 /* The peer that was told had no message left: the next one hears of what it left. */
-static void mrd_want_told__passes_on(void **state)
+TEST(mrd_want_told__passes_on)
 {
     struct pair *p = &pair;
     struct want_test t = begin(p);
 
-    (void)state;
     mrd_want_told(t.e, t.qp->pub.qp_num); /* nothing is left */
     mrd_want_told(t.e, 12345);            /* it is gone */
     assert_int_equal(told(t.peer[0]), 0);
@@ -142,17 +137,4 @@ static void mrd_want_told__passes_on(void **state)
     mrd_want_told(t.e, t.qp->pub.qp_num);
     assert_int_equal(told(t.peer[1]), 1);
     end(p, &t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_want_add__once_for_each_queue_pair),
-        cmocka_unit_test(mrd_want_add__without_a_record),
-        cmocka_unit_test(mrd_want_meet__in_turn),
-        cmocka_unit_test(mrd_want_postpone__waits_for_the_next),
-        cmocka_unit_test(mrd_want_told__passes_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

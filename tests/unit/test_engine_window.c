@@ -21,7 +21,7 @@ static void lose_all(struct pair *p, struct mrd_peer *peer)
 }
 
 /* A row of packets is lost: no more of them are sent again than the window holds. */
-static void mrd_engine_tx__retransmissions_wait_for_the_window(void **state)
+TEST(mrd_engine_tx__retransmissions_wait_for_the_window)
 {
     struct pair *p = &pair;
     struct mrd_tx_half *tx;
@@ -29,7 +29,6 @@ static void mrd_engine_tx__retransmissions_wait_for_the_window(void **state)
     struct mrd_wc wc;
     unsigned sent;
 
-    (void)state;
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_settle(p, p->now + MRD_SEC);
@@ -51,13 +50,4 @@ static void mrd_engine_tx__retransmissions_wait_for_the_window(void **state)
     assert_int_equal(pair_poll(p, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     pair_end(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_engine_tx__retransmissions_wait_for_the_window),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

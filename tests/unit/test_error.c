@@ -1,36 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <string.h>
 #include <wchar.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 #include "transport/backend.h"
 #include "transport/error.h"
 
 /* A caller sets the sentence first and returns -errno then: formatting must not change errno. */
-static void mrd_error_set__leaves_errno(void **state)
+TEST(mrd_error_set__leaves_errno)
 {
     const wchar_t no_such_character[] = {0xd800, 0}; /* it cannot be converted: EILSEQ */
 
-    (void)state;
     errno = ENOSPC;
     mrd_error_set("%ls", no_such_character);
     assert_int_equal(errno, ENOSPC);
 }
 
 /* Without a sentence, that of the error itself; a long one is cut, not refused. */
-static void mrd_error_copy__any_sentence(void **state)
+TEST(mrd_error_copy__any_sentence)
 {
     char wide[2000];
 
-    (void)state;
     mrd_error_copy(NULL, -ENOSPC);
     assert_string_equal(mrd_last_error(), strerror(ENOSPC));
     mrd_error_copy("", -ENOMEM);
@@ -42,14 +34,4 @@ static void mrd_error_copy__any_sentence(void **state)
     mrd_error_copy(wide, -EINVAL);
     assert_in_range(strlen(mrd_last_error()), 100, sizeof(wide) - 2);
     assert_memory_equal(mrd_last_error(), wide, strlen(mrd_last_error()));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_error_set__leaves_errno),
-        cmocka_unit_test(mrd_error_copy__any_sentence),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

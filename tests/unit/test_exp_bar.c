@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The progress bar: its line, and when it is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <math.h>
@@ -16,12 +10,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tools/sim/bar.h"
 
 #define MSEC_NS 1000000ULL
 #define SEC_NS  (1000 * MSEC_NS)
 
-static void simx_bar_format__table(void **state)
+TEST(simx_bar_format__table)
 {
     static const struct {
         double seconds, share;
@@ -44,7 +39,6 @@ static void simx_bar_format__table(void **state)
          "incast [######..................]  25%  0:30, 1:30 left  \xc2\xb5"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct simx_bar bar;
         char line[256];
@@ -90,13 +84,12 @@ static const char *written(int fd)
     return text;
 }
 
-static void simx_bar_update__terminal(void **state)
+TEST(simx_bar_update__terminal)
 {
     struct winsize size = {.ws_row = 24, .ws_col = 42};
     struct simx_bar bar;
     char texts[6][256];
 
-    (void)state;
     int master = posix_openpt(O_RDWR | O_NOCTTY);
     if (master < 0 || grantpt(master) || unlockpt(master)) {
         print_message("skipped: no pseudo-terminals\n");
@@ -131,12 +124,11 @@ static void simx_bar_update__terminal(void **state)
     assert_string_equal(texts[5], "");
 }
 
-static void simx_bar_update__no_terminal(void **state)
+TEST(simx_bar_update__no_terminal)
 {
     struct simx_bar bar;
     int fds[2];
 
-    (void)state;
     assert_int_equal(pipe(fds), 0);
     int before = stderr_to(fds[1]);
     simx_bar_init(&bar, "a", 0);
@@ -146,15 +138,4 @@ static void simx_bar_update__no_terminal(void **state)
     assert_string_equal(written(fds[0]), "");
     close(fds[0]);
     close(fds[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_bar_format__table),
-        cmocka_unit_test(simx_bar_update__terminal),
-        cmocka_unit_test(simx_bar_update__no_terminal),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,9 +35,8 @@ static double lone_us(unsigned links, unsigned bytes)
 
 /* -------------------------------------------------------------------------------------- one way */
 
-static void simx_bound_distance__tiers(void **state)
+TEST(simx_bound_distance__tiers)
 {
-    (void)state;
     make_net("run --hosts 16 --leaf-hosts 4");
     assert_int_equal(simx_bound_distance(&net, 0, 3), SIMX_SAME_LEAF);
     assert_int_equal(simx_bound_distance(&net, 3, 4), SIMX_SAME_POD);
@@ -51,9 +50,8 @@ static void simx_bound_distance__tiers(void **state)
 }
 
 /* The first packet is stored and forwarded by 2, 4 or 6 links, and nine follow it. */
-static void simx_bound_way_us__hops(void **state)
+TEST(simx_bound_way_us__hops)
 {
-    (void)state;
     make_net("run --hosts 32 --leaf-hosts 4 --tiers 3");
     for (unsigned d = 0; d < SIMX_DISTANCES; d++) {
         enum simx_distance distance = (enum simx_distance)d;
@@ -74,11 +72,10 @@ static void simx_bound_way_us__hops(void **state)
 /*
  * Hosts of 100 Gb/s, uplinks of 40: four of them carry more than the host's link, one carries less.
  */
-static void simx_bound_way_us__slow_uplinks(void **state)
+TEST(simx_bound_way_us__slow_uplinks)
 {
     double packet_us = (PAYLOAD + FULL) * BYTE_US, one_us;
 
-    (void)state;
     make_net("run --hosts 8 --leaf-hosts 4");
     net.topology.tier[1].rate_bps = 40000000000;
     one_us = 4 * (1 - ROUND_US) + 2 * packet_us + 2 * 2.5 * packet_us;
@@ -96,11 +93,10 @@ static void simx_bound_way_us__slow_uplinks(void **state)
 }
 
 /* 2 links up from the leaf, a bundle of 2 to one agg with 4 up: 4 ways to another pod. */
-static void simx_bound_way_us__bundles(void **state)
+TEST(simx_bound_way_us__bundles)
 {
     double packet_us = (PAYLOAD + FULL) * BYTE_US;
 
-    (void)state;
     make_net("run --hosts 32 --leaf-hosts 4 --tiers 3");
     net.topology.tier[0].radix_up = net.topology.tier[1].bundle = 2;
     net.topology.tier[1].radix_up = 4;
@@ -113,9 +109,8 @@ static void simx_bound_way_us__bundles(void **state)
  * RoCEv2: 12 and 4 bytes, 16 more with the address, 4 in an ack; as htsim counts, all have the
  * same.
  */
-static void simx_bound_flow_us__headers_of_models(void **state)
+TEST(simx_bound_flow_us__headers_of_models)
 {
-    (void)state;
     make_net("run --hosts 8 --leaf-hosts 4 --transport rc");
     expect_near(simx_bound_flow_us(&net, &config, 0, 1, 1000),
                 2 * (2 - 2 * ROUND_US + (1000 + 66 + 32 + 66 + 20) * BYTE_US));
@@ -155,13 +150,12 @@ static struct simx_flow flow(uint32_t src, uint32_t dst, double start_us)
 }
 
 /* Flows of one packet, which a link of a host carries one after the other. */
-static void simx_bounds_init__shared_links(void **state)
+TEST(simx_bounds_init__shared_links)
 {
     double busy_us = (PAYLOAD + SINGLE) * BYTE_US, alone_us;
     struct simx_flow flows[3];
     struct simx_bounds b;
 
-    (void)state;
     make_net("run --hosts 8 --leaf-hosts 4");
     alone_us = lone_us(4, PAYLOAD);
 
@@ -193,14 +187,13 @@ static void simx_bounds_init__shared_links(void **state)
 /*
  * A flow starts when others can have ended, so the last end is late though each takes its own time.
  */
-static void simx_bounds_init__triggers(void **state)
+TEST(simx_bounds_init__triggers)
 {
     struct simx_trigger triggers[] = {{.id = 1, .kind = SIMX_ONESHOT, .count = 1},
                                       {.id = 2, .kind = SIMX_BARRIER, .count = 2}};
     struct simx_flow flows[4];
     struct simx_bounds b;
 
-    (void)state;
     make_net("run --hosts 8 --leaf-hosts 4");
     double alone_us = lone_us(4, PAYLOAD);
     double way_us = simx_bound_way_us(&net, &config, SIMX_SAME_POD, PAYLOAD);
@@ -227,12 +220,11 @@ static void simx_bounds_init__triggers(void **state)
 }
 
 /* Many messages to one host may share packets, of mrd only: the base header counts once in each. */
-static void simx_bounds_init__small_messages(void **state)
+TEST(simx_bounds_init__small_messages)
 {
     enum { NUM = 1000 };
     static struct simx_flow flows[NUM];
 
-    (void)state;
     for (unsigned i = 0; i < NUM; i++) {
         flows[i] = flow(0, 4, 0);
         flows[i].bytes = 100;
@@ -246,7 +238,7 @@ static void simx_bounds_init__small_messages(void **state)
 }
 
 /* Nothing that runs is faster. */
-static void simx_bounds_init__runs(void **state)
+TEST(simx_bounds_init__runs)
 {
     static const char *const lines[] = {
         "scale --peers 2 --size 64 --leaf-hosts 4",
@@ -257,7 +249,6 @@ static void simx_bounds_init__runs(void **state)
         "allreduce --hosts 8 --leaf-hosts 4 --size 100K --wire-overhead htsim",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct json_object *run = exp_measure_ended(lines[i], 0);
         double end = simx_json_get_number(run, "completion_over_ideal");
@@ -266,21 +257,4 @@ static void simx_bounds_init__runs(void **state)
             fail_msg("%s: %g and %g", lines[i], exp_number(run, "max_over_ideal"), end);
         json_object_put(run);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_bound_distance__tiers),
-        cmocka_unit_test(simx_bound_way_us__hops),
-        cmocka_unit_test(simx_bound_way_us__slow_uplinks),
-        cmocka_unit_test(simx_bound_way_us__bundles),
-        cmocka_unit_test(simx_bound_flow_us__headers_of_models),
-        cmocka_unit_test(simx_bounds_init__shared_links),
-        cmocka_unit_test(simx_bounds_init__triggers),
-        cmocka_unit_test(simx_bounds_init__small_messages),
-        cmocka_unit_test(simx_bounds_init__runs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,9 +56,8 @@ static void bad(const struct exp_file_refusal *table, size_t count)
         bad_bytes(table[i].text, strlen(table[i].text), table[i].line, table[i].sentence);
 }
 
-static void simx_cm_read__all_words(void **state)
+TEST(simx_cm_read__all_words)
 {
-    (void)state;
     good("# a comment\n\nNodes 4 # hosts\nConnections 5\r\nTriggers 2\n"
          "0->1 start 18446744073709551615 size 18446744073709551615\n"
          "\t1->2  id 9 trigger 7 size 5 send_done_trigger 3\n"
@@ -98,9 +97,8 @@ static void simx_cm_read__all_words(void **state)
  * A barrier without a count waits for all that name it, and a flow that names it twice counts
  * twice.
  */
-static void simx_cm_read__barrier_without_count(void **state)
+TEST(simx_cm_read__barrier_without_count)
 {
-    (void)state;
     good("Nodes 4\nConnections 3\n0->1 start 0 size 1 send_done_trigger 1 recv_done_trigger 1\n"
          "1->2 start 0 size 1 recv_done_trigger 1\n2->3 trigger 1 size 1\ntrigger id 1 barrier\n");
     assert_int_equal(cm.triggers[0].count, 3);
@@ -108,7 +106,7 @@ static void simx_cm_read__barrier_without_count(void **state)
 }
 
 /* How other programs write what means the same. */
-static void simx_cm_read__variants(void **state)
+TEST(simx_cm_read__variants)
 {
     const struct simx_flow expected = {0, 1, 7, true, false, 0, 0, -1, -1, 100, 0, false};
     static const char *const same[] = {
@@ -118,7 +116,6 @@ static void simx_cm_read__variants(void **state)
         "0->1\tid 7\tstart 0\tsize 100 \r",
     };
     char text[256];
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(same) / sizeof(same[0]); i++) {
         snprintf(text, sizeof(text),
@@ -131,9 +128,8 @@ static void simx_cm_read__variants(void **state)
 }
 
 /* Messages of one flow have its id, and each is a flow here. */
-static void simx_cm_read__messages(void **state)
+TEST(simx_cm_read__messages)
 {
-    (void)state;
     good("Nodes 4\nConnections 3\n0->1 id 7 msg start 0 size 5 send_done_trigger 2\n"
          "0 -> 1 id 7 msg 2 trigger 2 size 6\n0->1 id 7 msg 3 start 0.0 size 8\n"
          "trigger id 2 oneshot\n");
@@ -146,7 +142,7 @@ static void simx_cm_read__messages(void **state)
     simx_cm_fini(&cm);
 }
 
-static void simx_cm_read__bad_headers(void **state)
+TEST(simx_cm_read__bad_headers)
 {
     static const struct exp_file_refusal table[] = {
         {"", 1, "Nodes before the first connection, found 'end of file'"},
@@ -175,11 +171,10 @@ static void simx_cm_read__bad_headers(void **state)
         {HEAD FLOW "\nfailure switch_type TOR\n", 4,
          "no failures, which are for --faults, found 'failure'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
 }
 
-static void simx_cm_read__bad_flows(void **state)
+TEST(simx_cm_read__bad_flows)
 {
     static const struct exp_file_refusal table[] = {
         {HEAD "0->4 start 0 size 1\n", 3, HOSTS "'0->4'"},
@@ -238,11 +233,10 @@ static void simx_cm_read__bad_flows(void **state)
          "another connection id than that of line 3, found '5'"},
         {HEAD "0->1 " TEN_WORDS TEN_WORDS "size 1\n", 3, "at most 20 words, found '0 size 1'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
 }
 
-static void simx_cm_read__bad_triggers(void **state)
+TEST(simx_cm_read__bad_triggers)
 {
     static const struct exp_file_refusal table[] = {
         {TRIGGERS, 3, "a trigger that is defined, found '7'"},
@@ -284,14 +278,12 @@ static void simx_cm_read__bad_triggers(void **state)
          "trigger id 1 barrier\ntrigger id 2 oneshot\n",
          4, "a trigger that fires before what waits for it has started, found '1'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
 }
 
-static void simx_cm_read__not_text(void **state)
+TEST(simx_cm_read__not_text)
 {
     char line[2000];
-    (void)state;
 
     /* The longest line that is one. */
     FILE *out = exp_file_open();
@@ -312,11 +304,10 @@ static void simx_cm_read__not_text(void **state)
 }
 
 /* A line that never ends is refused as soon as it is too long, and not first kept as a whole. */
-static void simx_cm_read__endless_line(void **state)
+TEST(simx_cm_read__endless_line)
 {
     char line[2000], path[32];
     int ends[2];
-    (void)state;
 
     assert_int_equal(pipe(ends), 0);
     memset(line, 'n', sizeof(line));
@@ -331,21 +322,4 @@ static void simx_cm_read__endless_line(void **state)
     assert_int_equal(simx_cm_read(&cm, "/dev/zero"), -EINVAL);
     assert_string_equal(mrd_last_error(),
                         "/dev/zero:1: expected text without zero bytes, found ''");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_cm_read__all_words),
-        cmocka_unit_test(simx_cm_read__barrier_without_count),
-        cmocka_unit_test(simx_cm_read__variants),
-        cmocka_unit_test(simx_cm_read__messages),
-        cmocka_unit_test(simx_cm_read__bad_headers),
-        cmocka_unit_test(simx_cm_read__bad_flows),
-        cmocka_unit_test(simx_cm_read__bad_triggers),
-        cmocka_unit_test(simx_cm_read__not_text),
-        cmocka_unit_test(simx_cm_read__endless_line),
-    };
-
-    return cmocka_run_group_tests(tests, exp_file_setup, exp_file_teardown);
 }

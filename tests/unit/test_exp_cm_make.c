@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Connection matrices: the generated patterns. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/sim/cm.h"
 
 static struct simx_cm cm;
 
-static void simx_cm_permutation__one_circle(void **state)
+TEST(simx_cm_permutation__one_circle)
 {
     static const uint32_t sizes[] = {2, 3, 16, 1024};
-    (void)state;
 
     for (unsigned i = 0; i < 4; i++) {
         uint32_t hosts = sizes[i], at = 0, length = 0;
@@ -48,10 +41,9 @@ static uint64_t fingerprint(void)
 }
 
 /* The same seed gives the same pattern, another one another. */
-static void simx_cm_permutation__seed(void **state)
+TEST(simx_cm_permutation__seed)
 {
     uint64_t seen[3];
-    (void)state;
 
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(simx_cm_permutation(&cm, 64, 1, i / 2), 0);
@@ -65,10 +57,9 @@ static void simx_cm_permutation__seed(void **state)
     assert_true(seen[0] == seen[1] && seen[1] != seen[2]);
 }
 
-static void simx_cm_incast__distinct_senders(void **state)
+TEST(simx_cm_incast__distinct_senders)
 {
     static const uint32_t counts[] = {1, 7, 31};
-    (void)state;
 
     for (unsigned i = 0; i < 3; i++) {
         bool sends[32] = {false};
@@ -89,9 +80,8 @@ static void simx_cm_incast__distinct_senders(void **state)
  * Each pair once, and every send but the first of a host waits for the one before it, of the same
  * host.
  */
-static void simx_cm_alltoall_serial__chains(void **state)
+TEST(simx_cm_alltoall_serial__chains)
 {
-    (void)state;
     for (uint32_t hosts = 2; hosts <= 7; hosts++) {
         bool seen[7][7] = {{false}};
         uint32_t starts = 0;
@@ -124,9 +114,8 @@ static void simx_cm_alltoall_serial__chains(void **state)
  * Pieces are carried along: what a host sends it must have, after hosts - 1 steps each host has one
  * piece of all, and at the end every host has every piece.
  */
-static void simx_cm_ring_allreduce__pieces(void **state)
+TEST(simx_cm_ring_allreduce__pieces)
 {
-    (void)state;
     for (uint32_t hosts = 2; hosts <= 6; hosts++) {
         uint32_t parts[6][6]; /* bit h: host h's share is in this host's piece */
         uint32_t all = (1u << hosts) - 1;
@@ -169,9 +158,8 @@ static void simx_cm_ring_allreduce__pieces(void **state)
     }
 }
 
-static void simx_cm_generators__refused(void **state)
+TEST(simx_cm_generators__refused)
 {
-    (void)state;
     assert_int_equal(simx_cm_permutation(&cm, 1, 1, 0), -EINVAL);
     assert_int_equal(simx_cm_permutation(&cm, 4, 0, 0), -EINVAL);
     assert_int_equal(simx_cm_permutation(&cm, SIMX_NODES_MAX + 1, 1, 0), -EINVAL);
@@ -186,28 +174,12 @@ static void simx_cm_generators__refused(void **state)
 }
 
 /* Of the largest sizes, and sums near 64 bits. */
-static void simx_cm_generators__largest(void **state)
+TEST(simx_cm_generators__largest)
 {
-    (void)state;
     assert_int_equal(simx_cm_permutation(&cm, SIMX_NODES_MAX, 1, 0), 0);
     simx_cm_fini(&cm);
     assert_int_equal(simx_cm_ring_allreduce(&cm, 3, UINT64_MAX), 0);
     for (uint32_t i = 0; i < cm.num_flows; i++)
         assert_int_equal(cm.flows[i].bytes, UINT64_MAX / 3);
     simx_cm_fini(&cm);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_cm_permutation__one_circle),
-        cmocka_unit_test(simx_cm_permutation__seed),
-        cmocka_unit_test(simx_cm_incast__distinct_senders),
-        cmocka_unit_test(simx_cm_alltoall_serial__chains),
-        cmocka_unit_test(simx_cm_ring_allreduce__pieces),
-        cmocka_unit_test(simx_cm_generators__refused),
-        cmocka_unit_test(simx_cm_generators__largest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,13 @@
  * allreduce and alltoall: bandwidths and ideals by hand, and that nothing starts before what it
  * waits for.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/exp_cli.h"
 
 #define SMALL "--hosts 6 --leaf-hosts 3 --clock-skew 0 "
@@ -47,14 +42,13 @@ static void run_all(struct simx_run *run, struct simx_config *config, const stru
  * Step k of a host begins when step k - 1 of the one before it is there: before that one's sender
  * has the ack.
  */
-static void simx_run__ring_order(void **state)
+TEST(simx_run__ring_order)
 {
     enum { HOSTS = 6, STEPS = 2 * (HOSTS - 1), BYTES = 6 * 8192 };
     struct simx_config config;
     struct simx_run run;
     struct simx_cm cm;
 
-    (void)state;
     assert_int_equal(simx_cm_ring_allreduce(&cm, HOSTS, BYTES), 0);
     run_all(&run, &config, &cm);
 
@@ -77,14 +71,13 @@ static void simx_run__ring_order(void **state)
     simx_cm_fini(&cm);
 }
 
-static void simx_run__serial_order(void **state)
+TEST(simx_run__serial_order)
 {
     enum { HOSTS = 6, SENDS = HOSTS - 1 };
     struct simx_config config;
     struct simx_run run;
     struct simx_cm cm;
 
-    (void)state;
     assert_int_equal(simx_cm_alltoall(&cm, HOSTS, 8192, true), 0);
     run_all(&run, &config, &cm);
     for (uint32_t i = 0; i < cm.num_flows; i++)
@@ -97,7 +90,7 @@ static void simx_run__serial_order(void **state)
  * Two flows fire a barrier for which the first and the last one wait; another trigger lies before
  * it.
  */
-static void simx_run__barrier(void **state)
+TEST(simx_run__barrier)
 {
     struct simx_flow flows[] = {
         {.src = 0, .dst = 3, .triggered = true, .trigger = 1, .send_done = -1, .recv_done = -1},
@@ -112,7 +105,6 @@ static void simx_run__barrier(void **state)
     struct simx_config config;
     struct simx_run run;
 
-    (void)state;
     for (int i = 0; i < 5; i++)
         flows[i].bytes = 4096;
     run_all(&run, &config, &cm);
@@ -125,12 +117,11 @@ static void simx_run__barrier(void **state)
     simx_run_destroy(&run);
 }
 
-static void simx_cm_alltoall__pairs(void **state)
+TEST(simx_cm_alltoall__pairs)
 {
     uint8_t seen[5][5] = {0};
     struct simx_cm cm;
 
-    (void)state;
     assert_int_equal(simx_cm_alltoall(&cm, 5, 100, false), 0);
     assert_int_equal(cm.num_flows, 20);
     assert_int_equal(cm.num_triggers, 0);
@@ -148,12 +139,11 @@ static void simx_cm_alltoall__pairs(void **state)
 
 /* ---------------------------------------------------------------------------------- experiments */
 
-static void simx_collective_point__sizes(void **state)
+TEST(simx_collective_point__sizes)
 {
     const struct simx_experiment *experiment;
     struct simx_config config;
 
-    (void)state;
     for (unsigned i = 0; i < 7; i++) {
         assert_int_equal(exp_configure("allreduce", i, &experiment, &config), 7);
         assert_int_equal(config.bytes, 1048576u << i);
@@ -183,9 +173,8 @@ static void check_bandwidths(const char *line, double factor)
     json_object_put(run);
 }
 
-static void simx_collective_measure__bandwidths(void **state)
+TEST(simx_collective_measure__bandwidths)
 {
-    (void)state;
     check_bandwidths("allreduce --size 48K " SMALL, 10.0 / 6);
     check_bandwidths("alltoall --size 48K " SMALL, 5.0 / 6);
     check_bandwidths("alltoall --size 48K --at-once " SMALL, 5.0 / 6);
@@ -196,14 +185,13 @@ static void simx_collective_measure__bandwidths(void **state)
  * not (4 links). Ten steps are twice around but for two ways: those in a leaf. Nothing is in their
  * way, so the engine comes near to it.
  */
-static void simx_exp_allreduce__ideal(void **state)
+TEST(simx_exp_allreduce__ideal)
 {
     struct json_object *run = exp_measure("allreduce --size 48K " SMALL, 0);
     double packet_us = (exp_number(run, "config.payload_bytes") + 66 + 64) * BYTE_US;
     double ideal_us = exp_number(run, "ideal_completion_us");
     double near_us = 2 * (1 + packet_us) + packet_us, far_us = 4 * (1 + packet_us) + packet_us;
 
-    (void)state;
     exp_assert_columns(&simx_exp_allreduce, run);
     assert_string_equal(json_object_get_string(simx_json_get(run, "pattern")), "ring");
     assert_true(exp_number(run, "flows") == 6 * 10);
@@ -216,7 +204,7 @@ static void simx_exp_allreduce__ideal(void **state)
 }
 
 /* An ideal is one: nothing is faster, whatever the fabric. */
-static void simx_collective_measure__not_below_ideal(void **state)
+TEST(simx_collective_measure__not_below_ideal)
 {
     static const char *const lines[] = {
         "allreduce --size 48K --hosts 6 --leaf-hosts 6",
@@ -231,7 +219,6 @@ static void simx_collective_measure__not_below_ideal(void **state)
         "alltoall --size 1M --hosts 2 --leaf-hosts 1 --wire-overhead htsim",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct json_object *run = exp_measure(lines[i], 0);
         double ratio = exp_number(run, "completion_over_ideal");
@@ -243,47 +230,25 @@ static void simx_collective_measure__not_below_ideal(void **state)
 }
 
 /* 100 bytes do not divide by 6: each of them gets 16. */
-static void simx_exp_alltoall__rest(void **state)
+TEST(simx_exp_alltoall__rest)
 {
     struct json_object *run = exp_measure("alltoall --size 100 " SMALL, 0);
 
-    (void)state;
     assert_true(exp_number(run, "size_bytes") == 96);
     assert_true(exp_number(run, "flows") == 30);
     json_object_put(run);
 }
 
-static void simx_collective_measure__same_seed(void **state)
+TEST(simx_collective_measure__same_seed)
 {
-    (void)state;
     exp_assert_same("allreduce --size 48K " SMALL, 0);
     exp_assert_same("alltoall --size 48K " SMALL, 0);
     exp_assert_same("alltoall --size 48K --at-once " SMALL, 0);
 }
 
-static void simx_collective_measure__refuses(void **state)
+TEST(simx_collective_measure__refuses)
 {
-    (void)state;
     assert_non_null(strstr(exp_refusal("allreduce --size 5 " SMALL), "each host"));
     assert_non_null(strstr(exp_refusal("alltoall --size 5 " SMALL), "each host"));
     exp_assert_refused("alltoall -tm x.cm", "takes no -tm");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_run__ring_order),
-        cmocka_unit_test(simx_run__serial_order),
-        cmocka_unit_test(simx_run__barrier),
-        cmocka_unit_test(simx_cm_alltoall__pairs),
-        cmocka_unit_test(simx_collective_point__sizes),
-        cmocka_unit_test(simx_collective_measure__bandwidths),
-        cmocka_unit_test(simx_exp_allreduce__ideal),
-        cmocka_unit_test(simx_collective_measure__not_below_ideal),
-        cmocka_unit_test(simx_exp_alltoall__rest),
-        cmocka_unit_test(simx_collective_measure__same_seed),
-        cmocka_unit_test(simx_collective_measure__refuses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,13 +6,12 @@
 
 enum { SINGLE, RR, RANDOM, REPS, ADAPTIVE, NUM_SPRAYS };
 
-static void simx_exp_collision__points(void **state)
+TEST(simx_exp_collision__points)
 {
     static const char *const sprays[] = {"single", "rr", "random", "reps", "adaptive"};
     struct simx_config asked, config;
     const struct simx_experiment *collision = exp_parse(&asked, "collision");
 
-    (void)state;
     assert_int_equal(collision->points(&asked), NUM_SPRAYS + 1);
     for (unsigned i = 0; i < NUM_SPRAYS; i++) {
         config = asked;
@@ -28,7 +27,7 @@ static void simx_exp_collision__points(void **state)
 }
 
 /* Flows that leave their leaf cross one uplink; nothing else but acks does. */
-static void simx_exp_collision__bytes_of_links(void **state)
+TEST(simx_exp_collision__bytes_of_links)
 {
     struct json_object *result = exp_measure_ended(SMALL, ADAPTIVE);
     struct json_object *links = simx_json_get(result, "links");
@@ -36,7 +35,6 @@ static void simx_exp_collision__bytes_of_links(void **state)
     double crossing = 0, carried = 0, packets = 128;   /* of a flow of 512 KiB */
     double last_us = exp_number(result, "fct_us.max"); /* all start at 0 */
 
-    (void)state;
     assert_int_equal(simx_cm_permutation(&cm, 32, 512 << 10, 1), 0);
     for (uint32_t i = 0; i < cm.num_flows; i++)
         crossing += cm.flows[i].src / 8 != cm.flows[i].dst / 8;
@@ -59,11 +57,10 @@ static void simx_exp_collision__bytes_of_links(void **state)
     json_object_put(result);
 }
 
-static void simx_exp_collision__spraying_beats_one_path(void **state)
+TEST(simx_exp_collision__spraying_beats_one_path)
 {
     struct json_object *single = exp_measure_ended(SMALL, SINGLE);
 
-    (void)state;
     for (unsigned i = RR; i < NUM_SPRAYS; i++) {
         struct json_object *spray = exp_measure_ended(SMALL, i);
 
@@ -74,20 +71,7 @@ static void simx_exp_collision__spraying_beats_one_path(void **state)
     json_object_put(single);
 }
 
-static void simx_exp_collision__same_seed_same_result(void **state)
+TEST(simx_exp_collision__same_seed_same_result)
 {
-    (void)state;
     exp_assert_same(SMALL " --seed 5", REPS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_collision__points),
-        cmocka_unit_test(simx_exp_collision__bytes_of_links),
-        cmocka_unit_test(simx_exp_collision__spraying_beats_one_path),
-        cmocka_unit_test(simx_exp_collision__same_seed_same_result),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* failure: the arithmetic on made-up series, and a small transfer that loses one way of four. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/exp_cli.h"
 #include "tools/sim/goodput.h"
 
@@ -38,11 +33,10 @@ static void expect(double value, double expected)
 }
 
 /* The mean over parts of steps: 5 us at 100 and 5 us at 50. */
-static void simx_goodput_gbps__between_looks(void **state)
+TEST(simx_goodput_gbps__between_looks)
 {
     struct simx_goodput g = series((const double[]){100, 50, 0}, 3), none = {0};
 
-    (void)state;
     expect(simx_goodput_gbps(&g, 0, 10), 100);
     expect(simx_goodput_gbps(&g, 5, 15), 75);
     expect(simx_goodput_gbps(&g, 0, 30), 50);
@@ -55,7 +49,7 @@ static void simx_goodput_gbps__between_looks(void **state)
 /*
  * It fails at 20 us. Steps below 10 Gb/s are dark; the longest row of them counts, not their sum.
  */
-static void simx_goodput_blackout_us__table(void **state)
+TEST(simx_goodput_blackout_us__table)
 {
     static const struct {
         double rates[8], blackout_us;
@@ -70,7 +64,6 @@ static void simx_goodput_blackout_us__table(void **state)
         {{0, 0, 0, 100, 100, 100, 100, 100}, 10},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct simx_goodput g = series(cases[i].rates, 8);
 
@@ -82,7 +75,7 @@ static void simx_goodput_blackout_us__table(void **state)
  * Windows of 20 us, two steps; below 90 is slow. The first one that lies behind the failure at 20
  * us ends at 40 us.
  */
-static void simx_goodput_back_us__table(void **state)
+TEST(simx_goodput_back_us__table)
 {
     static const struct {
         double rates[8], lowest, first_us, good_us;
@@ -96,7 +89,6 @@ static void simx_goodput_back_us__table(void **state)
         {{100, 100, 50, 50, 50, 50, 50, 50}, 50, NAN, NAN},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct simx_goodput g = series(cases[i].rates, 8);
 
@@ -110,13 +102,12 @@ static void simx_goodput_back_us__table(void **state)
 }
 
 /* Without --failure each kind is a point, with it only that. */
-static void simx_exp_failure__points(void **state)
+TEST(simx_exp_failure__points)
 {
     static const char *const kinds[] = {"blackhole", "down", "flap", "degrade"};
     const struct simx_experiment *experiment;
     struct simx_config config;
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         assert_int_equal(exp_configure("failure", i, &experiment, &config), 4);
         assert_string_equal(config.failure, kinds[i]);
@@ -126,13 +117,12 @@ static void simx_exp_failure__points(void **state)
 }
 
 /* Seen from outside: the samples say the same as the figures. */
-static void simx_exp_failure__blackhole(void **state)
+TEST(simx_exp_failure__blackhole)
 {
     struct json_object *run = exp_measure(SMALL "--failure blackhole", 0);
     struct json_object *samples = simx_json_get(run, "samples");
     double rtt_us = exp_number(run, "base_rtt_us"), least = INFINITY;
 
-    (void)state;
     exp_assert_columns(&simx_exp_failure, run);
     assert_string_equal(json_object_get_string(simx_json_get(run, "failure_kind")), "blackhole");
     assert_memory_equal(json_object_get_string(simx_json_get(run, "failure_links")), "leaf0-spine",
@@ -160,12 +150,11 @@ static void simx_exp_failure__blackhole(void **state)
 }
 
 /* A path that never comes back, and no other: dark to the end of what is watched. */
-static void simx_exp_failure__single_path(void **state)
+TEST(simx_exp_failure__single_path)
 {
     struct json_object *run =
         exp_measure(SMALL "--failure blackhole --spray single --limit 0.002", 0);
 
-    (void)state;
     assert_true(exp_number(run, "unfinished") == 1);
     assert_true(exp_number(run, "blackout_us") > 1800);
     assert_null(simx_json_get(run, "to_90_us"));
@@ -177,13 +166,12 @@ static void simx_exp_failure__single_path(void **state)
  * The leaf sends a part to each of its four uplinks, and leaves the slow one while others wait
  * there.
  */
-static void simx_exp_failure__failing_link(void **state)
+TEST(simx_exp_failure__failing_link)
 {
     struct json_object *run = exp_measure(SMALL "--failure degrade", 0);
     struct json_object *samples = simx_json_get(run, "samples"), *sample = NULL;
     double share = exp_number(run, "share_before"), all = 0, failing = 0, queue_most = 0;
 
-    (void)state;
     assert_true(share >= 0.25 && share < 0.5);
     for (size_t i = 0; i < json_object_array_length(samples); i++) {
         sample = json_object_array_get_idx(samples, i);
@@ -202,21 +190,19 @@ static void simx_exp_failure__failing_link(void **state)
 }
 
 /* Switches that know send the other way. */
-static void simx_exp_failure__down(void **state)
+TEST(simx_exp_failure__down)
 {
     struct json_object *run = exp_measure(SMALL "--failure down --spray single", 0);
 
-    (void)state;
     assert_true(exp_number(run, "unfinished") == 0);
     assert_true(exp_number(run, "blackout_us") < exp_number(run, "base_rtt_us"));
     json_object_put(run);
 }
 
-static void simx_exp_failure__pairs(void **state)
+TEST(simx_exp_failure__pairs)
 {
     struct json_object *run = exp_measure(SMALL "--failure blackhole --senders 4", 0);
 
-    (void)state;
     assert_true(exp_number(run, "flows") == 4);
     /* All four links were full, three are left. */
     assert_true(exp_number(run, "possible_gbps") < 3 * 100);
@@ -224,36 +210,15 @@ static void simx_exp_failure__pairs(void **state)
     json_object_put(run);
 }
 
-static void simx_exp_failure__same_seed(void **state)
+TEST(simx_exp_failure__same_seed)
 {
-    (void)state;
     exp_assert_same(SMALL, 0);
     exp_assert_same(SMALL, 2);
 }
 
-static void simx_exp_failure__refuses(void **state)
+TEST(simx_exp_failure__refuses)
 {
-    (void)state;
     assert_non_null(strstr(exp_refusal("failure --hosts 4 --leaf-hosts 4"), "two leaves"));
     assert_non_null(strstr(exp_refusal(SMALL "--senders 5"), "two leaves"));
     assert_non_null(strstr(exp_refusal(SMALL "--size 64K"), "ended before --at 80"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_goodput_gbps__between_looks),
-        cmocka_unit_test(simx_goodput_blackout_us__table),
-        cmocka_unit_test(simx_goodput_back_us__table),
-        cmocka_unit_test(simx_exp_failure__points),
-        cmocka_unit_test(simx_exp_failure__blackhole),
-        cmocka_unit_test(simx_exp_failure__single_path),
-        cmocka_unit_test(simx_exp_failure__failing_link),
-        cmocka_unit_test(simx_exp_failure__down),
-        cmocka_unit_test(simx_exp_failure__pairs),
-        cmocka_unit_test(simx_exp_failure__same_seed),
-        cmocka_unit_test(simx_exp_failure__refuses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,9 +20,8 @@ static void assert_near(double value, double expected, double error)
         fail_msg("%.9g, not %.9g", value, expected);
 }
 
-static void simx_exp_fairness__refusals(void **state)
+TEST(simx_exp_fairness__refusals)
 {
-    (void)state;
     exp_assert_refused("fairness -tm traffic.cm", "makes its own traffic");
     exp_assert_refused("fairness --topo absent.topo", "absent.topo");
     exp_assert_refused("fairness --flows 60 --tcp 5", "--tcp: expected at most 4");
@@ -31,12 +30,11 @@ static void simx_exp_fairness__refusals(void **state)
 }
 
 /* The link, the RTT and the BDP are those of the options; hosts are faster. */
-static void simx_exp_fairness__the_narrow_link(void **state)
+TEST(simx_exp_fairness__the_narrow_link)
 {
     struct json_object *result =
         exp_measure_only(SHORT "--flows 2 --gbps 5 --rtt 200 --speedup 3 --buffer 0.5");
 
-    (void)state;
     assert_int_equal(exp_number(result, "hosts"), 4);
     assert_near(exp_number(result, "config.base_rtt_us"), 200, 0.01);
     assert_near(exp_number(result, "config.gbps"), 15, 1e-9);
@@ -58,11 +56,10 @@ static void simx_exp_fairness__the_narrow_link(void **state)
 }
 
 /* A flow by itself has all, from the first look on. 4096 of 4238 bytes are payload. */
-static void simx_exp_fairness__one_flow(void **state)
+TEST(simx_exp_fairness__one_flow)
 {
     struct json_object *result = exp_measure_only(SHORT "--flows 1 --knows fabric");
 
-    (void)state;
     assert_true(exp_number(result, "jain") == 1);
     assert_true(exp_number(result, "least_over_fair") == 1);
     assert_true(exp_number(result, "flows_over_fair") == 1);
@@ -82,12 +79,11 @@ static void simx_exp_fairness__one_flow(void **state)
 }
 
 /* By hand from the shares, with TCP beside mrd. */
-static void simx_exp_fairness__figures(void **state)
+TEST(simx_exp_fairness__figures)
 {
     struct json_object *result = exp_measure_only(SHORT "--flows 2 --tcp 1");
     double share[3], sum = 0, squares = 0, least = 1;
 
-    (void)state;
     assert_int_equal(exp_number(result, "flows"), 2);
     assert_int_equal(exp_number(result, "tcp_flows"), 1);
     assert_int_equal(length(result, "shares"), 3);
@@ -107,14 +103,13 @@ static void simx_exp_fairness__figures(void **state)
 }
 
 /* Nobody has anything before the own start; names are in the order of the starts. */
-static void simx_exp_fairness__one_after_the_other(void **state)
+TEST(simx_exp_fairness__one_after_the_other)
 {
     static const char *const lines[] = {SHORT "--flows 1 --tcp 2",
                                         SHORT "--flows 1 --tcp 2 --tcp-first"};
     static const char *const names[2][3] = {{"1 mrd", "2 TCP", "3 TCP"},
                                             {"1 TCP", "2 TCP", "3 mrd"}};
 
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct json_object *result = exp_measure_only(lines[i]);
         struct json_object *samples = simx_json_get(result, "samples");
@@ -142,14 +137,13 @@ static void simx_exp_fairness__one_after_the_other(void **state)
 }
 
 /* Marks are there where they are asked for, and models run alone. */
-static void simx_exp_fairness__marks_and_models(void **state)
+TEST(simx_exp_fairness__marks_and_models)
 {
     struct json_object *without = exp_measure_only(SHORT "--flows 2 --cc dctcp");
     struct json_object *with = exp_measure_only(SHORT "--flows 2 --cc dctcp --ecn 0.2,0.8");
     struct json_object *rc =
         exp_measure_only(SHORT "--flows 3 --transport rc --cc dcqcn --ecn 0.2,0.8");
 
-    (void)state;
     assert_int_equal(exp_number(without, "ce"), 0);
     assert_true(exp_number(with, "ce") > 0);
     assert_true(exp_number(rc, "ce") > 0);
@@ -159,23 +153,7 @@ static void simx_exp_fairness__marks_and_models(void **state)
     json_object_put(rc);
 }
 
-static void simx_exp_fairness__same_seed_same_result(void **state)
+TEST(simx_exp_fairness__same_seed_same_result)
 {
-    (void)state;
     exp_assert_same(SHORT "--flows 2 --tcp 1 --loss 0.001 --seed 4", 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_fairness__refusals),
-        cmocka_unit_test(simx_exp_fairness__the_narrow_link),
-        cmocka_unit_test(simx_exp_fairness__one_flow),
-        cmocka_unit_test(simx_exp_fairness__figures),
-        cmocka_unit_test(simx_exp_fairness__one_after_the_other),
-        cmocka_unit_test(simx_exp_fairness__marks_and_models),
-        cmocka_unit_test(simx_exp_fairness__same_seed_same_result),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

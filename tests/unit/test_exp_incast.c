@@ -4,7 +4,7 @@
 
 #define SMALL "incast --hosts 16 --leaf-hosts 4 --size 512K"
 
-static void simx_exp_incast__points(void **state)
+TEST(simx_exp_incast__points)
 {
     static const struct {
         const char *line;
@@ -17,7 +17,6 @@ static void simx_exp_incast__points(void **state)
     };
     struct simx_config config;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct simx_experiment *incast = exp_parse(&config, cases[i].line);
 
@@ -28,9 +27,8 @@ static void simx_exp_incast__points(void **state)
     }
 }
 
-static void simx_exp_incast__refused(void **state)
+TEST(simx_exp_incast__refused)
 {
-    (void)state;
     exp_assert_refused("incast -tm traffic.cm", "makes its own traffic");
     exp_assert_refused(SMALL " --senders 16", "at most 15 of 16 hosts, found 16");
     exp_assert_refused(SMALL " --senders 15 --victim", "at most 14 of 16 hosts with --victim");
@@ -44,12 +42,11 @@ static void simx_exp_incast__refused(void **state)
  * first bit and after the last one 2 us of links each way, as a sender may be below the target's
  * leaf, and an ack.
  */
-static void simx_exp_incast__ideal(void **state)
+TEST(simx_exp_incast__ideal)
 {
     struct json_object *result = exp_measure_only(SMALL " --senders 8");
     double wire_us = 8 * 128 * 4238 * 8 / 100e3;
 
-    (void)state;
     assert_true(exp_number(result, "ideal_us") > wire_us + 4);
     assert_true(exp_number(result, "ideal_us") < wire_us + 9);
     /* How near it comes is the engine's affair. */
@@ -65,13 +62,12 @@ static void simx_exp_incast__ideal(void **state)
 }
 
 /* As many senders as there can be: one of them gives its place to the flow beside. */
-static void simx_exp_incast__victim_hardly_suffers(void **state)
+TEST(simx_exp_incast__victim_hardly_suffers)
 {
     static const char *const lines[] = {
         SMALL " --victim --senders 1", SMALL " --victim --senders 1 --seed 2",
         SMALL " --victim --senders 7", SMALL " --victim --senders 14"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct json_object *result = exp_measure_only(lines[i]);
 
@@ -84,21 +80,7 @@ static void simx_exp_incast__victim_hardly_suffers(void **state)
     }
 }
 
-static void simx_exp_incast__same_seed_same_result(void **state)
+TEST(simx_exp_incast__same_seed_same_result)
 {
-    (void)state;
     exp_assert_same(SMALL " --victim --senders 6 --seed 7", 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_incast__points),
-        cmocka_unit_test(simx_exp_incast__refused),
-        cmocka_unit_test(simx_exp_incast__ideal),
-        cmocka_unit_test(simx_exp_incast__victim_hardly_suffers),
-        cmocka_unit_test(simx_exp_incast__same_seed_same_result),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Jobs in processes: their results, in order, and what becomes of those that fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/jobs.h"
 #include "tools/sim/report.h"
@@ -36,21 +30,27 @@ struct shared {
 static struct shared *shared;
 static struct json_object *results[JOBS_MAX];
 
-static int setup(void **state)
+int kit_before_all(void)
 {
-    (void)state;
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return shared == MAP_FAILED ? EXIT_FAILURE : 0;
+}
+
+FIXTURE(jobs){};
+
+FIXTURE_SETUP(jobs)
+{
     memset(shared, 0, sizeof(*shared));
     memset(results, 0, sizeof(results));
-    return 0;
 }
 
 /* No process is left behind, whatever happened. */
-static int teardown(void **state)
+FIXTURE_TEARDOWN(jobs)
 {
-    (void)state;
     for (int i = 0; i < JOBS_MAX; i++)
         json_object_put(results[i]);
-    return waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD ? 0 : -1;
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
 }
 
 static uint64_t now_ms(void)
@@ -87,12 +87,11 @@ static struct json_object *job_backwards(void *arg, unsigned index, struct simx_
     return index_result(index);
 }
 
-static void simx_jobs_run__order(void **state)
+TEST_F(jobs, simx_jobs_run__order)
 {
     unsigned count = 8;
     struct simx_jobs jobs = {.job = job_backwards, .arg = &count, .count = count};
 
-    (void)state;
     for (jobs.parallel = 0; jobs.parallel <= count + 1; jobs.parallel += 3) {
         assert_int_equal(simx_jobs_run(&jobs, results), 0);
         for (unsigned i = 0; i < count; i++) {
@@ -119,11 +118,10 @@ static struct json_object *job_counted(void *arg, unsigned index, struct simx_pr
     return index_result(index);
 }
 
-static void simx_jobs_run__at_most_three(void **state)
+TEST_F(jobs, simx_jobs_run__at_most_three)
 {
     struct simx_jobs jobs = {.job = job_counted, .count = 9, .parallel = 3};
 
-    (void)state;
     if (simx_jobs_run(&jobs, results))
         fail_msg("%s", mrd_last_error());
     assert_int_equal(shared->begun, 9);
@@ -139,11 +137,10 @@ static struct json_object *job_pid(void *arg, unsigned index, struct simx_progre
 }
 
 /* An only job runs in the caller; several never do, even one after the other. */
-static void simx_jobs_run__where(void **state)
+TEST_F(jobs, simx_jobs_run__where)
 {
     struct simx_jobs jobs = {.job = job_pid, .count = 1};
 
-    (void)state;
     assert_int_equal(simx_jobs_run(&jobs, results), 0);
     assert_int_equal(shared->pids[0], getpid());
     json_object_put(results[0]);
@@ -170,11 +167,10 @@ static struct json_object *job_large(void *arg, unsigned index, struct simx_prog
     return result;
 }
 
-static void simx_jobs_run__large_results(void **state)
+TEST_F(jobs, simx_jobs_run__large_results)
 {
     struct simx_jobs jobs = {.job = job_large, .count = 3, .parallel = 3};
 
-    (void)state;
     assert_int_equal(simx_jobs_run(&jobs, results), 0);
     for (unsigned i = 0; i < jobs.count; i++) {
         char all[2] = {(char)('a' + i), '\0'};
@@ -217,7 +213,7 @@ static struct json_object *job_fails(void *arg, unsigned index, struct simx_prog
     return result;
 }
 
-static void simx_jobs_run__failures(void **state)
+TEST_F(jobs, simx_jobs_run__failures)
 {
     static const struct {
         char how;
@@ -236,7 +232,6 @@ static void simx_jobs_run__failures(void **state)
         {'r', "run 3 of 4 failed: xxxxxxxxxxx"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char how = cases[i].how;
         struct simx_jobs jobs = {.job = job_fails, .arg = &how, .count = 4, .parallel = 3};
@@ -257,11 +252,10 @@ static struct json_object *job_sentence(void *arg, unsigned index, struct simx_p
     return NULL;
 }
 
-static void simx_jobs_run__only_job_fails(void **state)
+TEST_F(jobs, simx_jobs_run__only_job_fails)
 {
     struct simx_jobs jobs = {.job = job_sentence, .arg = "no such spray", .count = 1};
 
-    (void)state;
     assert_int_equal(simx_jobs_run(&jobs, results), -ECHILD);
     assert_string_equal(mrd_last_error(), "no such spray");
     jobs.arg = "";
@@ -280,13 +274,12 @@ static struct json_object *job_signals(void *arg, unsigned index, struct simx_pr
     return NULL;
 }
 
-static void simx_jobs_run__signals(void **state)
+TEST_F(jobs, simx_jobs_run__signals)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
     static const char *const errors[] = {"stopped by signal 2 (Interrupt)",
                                          "stopped by signal 15 (Terminated)"};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int number = numbers[i];
         struct sigaction after;
@@ -312,12 +305,11 @@ static struct json_object *job_endless(void *arg, unsigned index, struct simx_pr
 }
 
 /* Nobody can catch SIGKILL; the kernel ends the children then, and we inherit them. */
-static void simx_jobs_run__caller_killed(void **state)
+TEST_F(jobs, simx_jobs_run__caller_killed)
 {
     struct simx_jobs jobs = {.job = job_endless, .count = 2, .parallel = 2};
     int ended = 0, status;
 
-    (void)state;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     pid_t caller = fork();
     if (caller == 0)
@@ -369,13 +361,12 @@ static struct json_object *job_halves(void *arg, unsigned index, struct simx_pro
     return index_result(index);
 }
 
-static void simx_jobs_run__progress(void **state)
+TEST_F(jobs, simx_jobs_run__progress)
 {
     struct shown shown = {0};
     struct simx_jobs jobs = {
         .job = job_halves, .count = 4, .parallel = 4, .show = show, .show_arg = &shown};
 
-    (void)state;
     if (simx_jobs_run(&jobs, results))
         fail_msg("%s", mrd_last_error());
     assert_true(shared->shown_half);
@@ -397,31 +388,12 @@ static struct json_object *job_shares(void *arg, unsigned index, struct simx_pro
     return index_result(index);
 }
 
-static void simx_progress_set__only_job(void **state)
+TEST_F(jobs, simx_progress_set__only_job)
 {
     struct shown shown = {0};
     struct simx_jobs jobs = {
         .job = job_shares, .arg = &shown, .count = 1, .show = show, .show_arg = &shown};
 
-    (void)state;
     assert_int_equal(simx_jobs_run(&jobs, results), 0);
     assert_string_equal(shown.text, "12 packets");
-}
-
-#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        test(simx_jobs_run__order),    test(simx_jobs_run__at_most_three),
-        test(simx_jobs_run__where),    test(simx_jobs_run__large_results),
-        test(simx_jobs_run__failures), test(simx_jobs_run__only_job_fails),
-        test(simx_jobs_run__signals),  test(simx_jobs_run__caller_killed),
-        test(simx_jobs_run__progress), test(simx_progress_set__only_job),
-    };
-
-    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return EXIT_FAILURE;
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

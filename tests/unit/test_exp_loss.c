@@ -2,7 +2,7 @@
 /* The experiment loss: its points, and what loss costs. */
 #include "tests/unit/exp_cli.h"
 
-static void simx_exp_loss__points(void **state)
+TEST(simx_exp_loss__points)
 {
     static const struct {
         const char *line;
@@ -15,7 +15,6 @@ static void simx_exp_loss__points(void **state)
     };
     struct simx_config config;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct simx_experiment *loss = exp_parse(&config, cases[i].line);
 
@@ -31,14 +30,13 @@ static void simx_exp_loss__points(void **state)
  * the part, 12 of the remote key and address, and 12 of the place in the message where it has
  * several packets.
  */
-static void simx_exp_loss__full_link_without_loss(void **state)
+TEST(simx_exp_loss__full_link_without_loss)
 {
     struct json_object *many = exp_measure_only("loss --size 1M --loss 0 --hosts 4 --leaf-hosts 2");
     struct json_object *one =
         exp_measure_only("loss --size 4096 --loss 0 --hosts 4 --leaf-hosts 2");
     double bytes = exp_number(many, "flows") * (1 << 20);
 
-    (void)state;
     assert_true(fabs(exp_number(many, "full_gbps") - 100.0 * 4096 / 4238) < 1e-6);
     assert_true(fabs(exp_number(one, "full_gbps") - 100.0 * 4096 / 4226) < 1e-6);
     assert_true(exp_number(many, "efficiency") > 0.995 && exp_number(many, "efficiency") <= 1);
@@ -51,7 +49,7 @@ static void simx_exp_loss__full_link_without_loss(void **state)
 }
 
 /* A lost packet costs its own time on the link, and little more. */
-static void simx_exp_loss__goodput_falls_by_loss(void **state)
+TEST(simx_exp_loss__goodput_falls_by_loss)
 {
     static const struct {
         const char *line;
@@ -62,7 +60,6 @@ static void simx_exp_loss__goodput_falls_by_loss(void **state)
         {"loss --size 16M --hosts 4 --leaf-hosts 2 --loss 0.05", 0.88},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct json_object *result = exp_measure_only(cases[i].line);
         double loss = exp_number(result, "loss"), lost = exp_number(result, "lost");
@@ -77,20 +74,7 @@ static void simx_exp_loss__goodput_falls_by_loss(void **state)
     }
 }
 
-static void simx_exp_loss__same_seed_same_result(void **state)
+TEST(simx_exp_loss__same_seed_same_result)
 {
-    (void)state;
     exp_assert_same("loss --size 64K --hosts 4 --leaf-hosts 2 --loss 0.02 --seed 3", 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_loss__points),
-        cmocka_unit_test(simx_exp_loss__full_link_without_loss),
-        cmocka_unit_test(simx_exp_loss__goodput_falls_by_loss),
-        cmocka_unit_test(simx_exp_loss__same_seed_same_result),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,10 @@
  * The command line of mrd_sim: values of every kind, what is refused and how, defaults, --set,
  * help.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/exp_cli.h"
 
 static struct simx_config config;
@@ -48,9 +43,8 @@ static void bad(const char *line, const char *sentence)
 
 /* --------------------------------------------------------------------------------------- values */
 
-static void simx_options_parse__values(void **state)
+TEST(simx_options_parse__values)
 {
-    (void)state;
     good("run --tm traffic.cm --topo fabric.topo --faults f --transport irn --cc dcqcn --plot "
          "p.svg");
     assert_string_equal(config.tm, "traffic.cm");
@@ -101,7 +95,7 @@ static void simx_options_parse__values(void **state)
     assert_int_equal(config.buffer_bytes, 64 << 10);
 }
 
-static void simx_options_parse__bytes(void **state)
+TEST(simx_options_parse__bytes)
 {
     static const struct {
         const char *line;
@@ -116,16 +110,14 @@ static void simx_options_parse__bytes(void **state)
         {"loss --size 1e12", 1000000000000},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         good(table[i].line);
         assert_int_equal(config.bytes, table[i].bytes);
     }
 }
 
-static void simx_options_parse__flags(void **state)
+TEST(simx_options_parse__flags)
 {
-    (void)state;
     good("alltoall");
     assert_false(config.at_once || config.json || config.csv || config.quiet || config.victim);
     good("alltoall --at-once --json --quiet");
@@ -146,7 +138,7 @@ static void simx_options_parse__flags(void **state)
  * One dash or two, the value as a word or behind '=', anywhere after the experiment, also cut
  * short.
  */
-static void simx_options_parse__forms(void **state)
+TEST(simx_options_parse__forms)
 {
     static const char *const lines[] = {
         "run -tm x.cm -hosts 48 -json",  "run --tm x.cm --hosts 48 --json",
@@ -154,7 +146,6 @@ static void simx_options_parse__forms(void **state)
         "run --js --hos 48 --tm x.cm",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         good(lines[i]);
         assert_string_equal(config.tm, "x.cm");
@@ -164,9 +155,8 @@ static void simx_options_parse__forms(void **state)
 }
 
 /* Every option takes a value within its bounds, with both dashes, and none outside. */
-static void simx_options_parse__bounds(void **state)
+TEST(simx_options_parse__bounds)
 {
-    (void)state;
     for (const struct simx_option *option = simx_options; option->name; option++) {
         bool is_number =
             option->kind == SIMX_COUNT || option->kind == SIMX_BYTES || option->kind == SIMX_REAL;
@@ -206,9 +196,8 @@ static void bad_values(const char *option, const char *expected, const char *val
     }
 }
 
-static void simx_options_parse__bad_numbers(void **state)
+TEST(simx_options_parse__bad_numbers)
 {
-    (void)state;
     bad_values("--hosts", "a whole number from 2 to 65536", "x7 7x 1 2.5 4K nan 65537");
     bad_values("--size", "a whole number from 1 to 1000000000000", "0 1T 1KK 0.3K 1e300");
     bad_values("--loss", "P from 0 to 0.999999999", "1 1%");
@@ -226,11 +215,10 @@ static void simx_options_parse__bad_numbers(void **state)
     bad_values("--duration", "S from 0.0001 to 3600", "0 1h");
 }
 
-static void simx_options_parse__bad_words(void **state)
+TEST(simx_options_parse__bad_words)
 {
     char line[EXP_LINE_BYTES], sentence[EXP_LINE_BYTES];
 
-    (void)state;
     bad("run --transport quantum-pigeons",
         "--transport: expected mrd, rc or irn, found 'quantum-pigeons'");
     bad("run --transport quantum-pigeons-2",
@@ -256,9 +244,8 @@ static void simx_options_parse__bad_words(void **state)
     bad(line, sentence);
 }
 
-static void simx_options_parse__bad_options(void **state)
+TEST(simx_options_parse__bad_options)
 {
-    (void)state;
     bad("", "which experiment?");
     bad("--json", "which experiment?");
     bad("walk", "there is no experiment 'walk'");
@@ -280,9 +267,8 @@ static void simx_options_parse__bad_options(void **state)
 
 /* ------------------------------------------------------------------------------------- defaults */
 
-static void simx_options_parse__defaults_of_all(void **state)
+TEST(simx_options_parse__defaults_of_all)
 {
-    (void)state;
     good("run");
     assert_string_equal(config.experiment, "run");
     assert_string_equal(config.transport, "mrd");
@@ -315,7 +301,7 @@ static void simx_options_parse__defaults_of_all(void **state)
 }
 
 /* The man page and --help tell the same; 0: it is a sweep, or the experiment's own. */
-static void simx_options_parse__defaults_of_each(void **state)
+TEST(simx_options_parse__defaults_of_each)
 {
     static const struct {
         const char *name;
@@ -337,7 +323,6 @@ static void simx_options_parse__defaults_of_each(void **state)
     };
     enum { NUM = sizeof(table) / sizeof(table[0]) };
 
-    (void)state;
     assert_null(simx_experiments[NUM]);
     for (unsigned i = 0; i < NUM; i++) {
         good(table[i].name);
@@ -369,7 +354,7 @@ static void simx_options_parse__defaults_of_each(void **state)
 }
 
 /* Of a sweep, as --help names them: the values of some points. */
-static void simx_options_parse__sweeps(void **state)
+TEST(simx_options_parse__sweeps)
 {
     static const uint32_t senders[] = {1, 2, 4, 8, 16, 32, 64, 127};
     static const double losses[] = {0, 0x1p-14, 0x1p-12, 0x1p-10, 0x1p-8, 0.01, 0.02, 0.05};
@@ -377,7 +362,6 @@ static void simx_options_parse__sweeps(void **state)
     static const double far_losses[] = {0, 1e-4, 1e-3, 1e-2}, rtts_us[] = {1e3, 5e3, 2e4, 8e4};
     static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
 
-    (void)state;
     for (unsigned i = 0; i < 8; i++) {
         exp_configure("incast", i, &experiment, &config);
         assert_int_equal(config.senders, senders[i]);
@@ -400,12 +384,11 @@ static void simx_options_parse__sweeps(void **state)
 
 /* ---------------------------------------------------------------------------------------- --set */
 
-static void simx_options_parse__set(void **state)
+TEST(simx_options_parse__set)
 {
     struct mrd_tune tune = mrd_tune_default;
     struct model_tune model = model_tune_default;
 
-    (void)state;
     good("run --set nscc.target_rtts=1.5 -set dcqcn.cnp_us=4 --set=irn.window_packets=10 --set "
          "nscc.target_rtts=2");
     tune.nscc.target_rtts = 2;
@@ -416,9 +399,8 @@ static void simx_options_parse__set(void **state)
 }
 
 /* Every constant of both tables can be set. */
-static void simx_options_parse__set_each(void **state)
+TEST(simx_options_parse__set_each)
 {
-    (void)state;
     for (unsigned table = 0; table < 2; table++) {
         unsigned num;
         const struct mrd_tune_entry *entry =
@@ -436,14 +418,13 @@ static void simx_options_parse__set_each(void **state)
     }
 }
 
-static void simx_options_parse__bad_sets(void **state)
+TEST(simx_options_parse__bad_sets)
 {
     enum { TOO_MANY = SIMX_SETS_MAX + 1 };
     char text[] = "cc.start_bdp=1",
          *argv[2 + 2 * TOO_MANY + 1] = {(char *)"mrd_sim", (char *)"run"};
     int argc = 2;
 
-    (void)state;
     bad("run --set no.such=1", "--set: there is no constant 'no.such' (--set list names all)");
     bad_values("--set", "NAME=VALUE, a number of at least 0",
                "nscc.gain cc.start_bdp= cc.start_bdp=-1 cc.start_bdp=1x "
@@ -459,9 +440,8 @@ static void simx_options_parse__bad_sets(void **state)
 
 /* ----------------------------------------------------------------------------------------- help */
 
-static void simx_options_parse__help(void **state)
+TEST(simx_options_parse__help)
 {
-    (void)state;
     assert_int_equal(parse("--help"), SIMX_PARSE_HELP);
     assert_null(experiment);
     assert_int_equal(parse("-h"), SIMX_PARSE_HELP);
@@ -490,12 +470,11 @@ static const char *help_of(const struct simx_experiment *of)
 }
 
 /* The options of an experiment, with its own defaults, or all options. */
-static void simx_options_help__options(void **state)
+TEST(simx_options_help__options)
 {
     const struct simx_experiment *of = NULL;
     unsigned i = 0;
 
-    (void)state;
     do {
         const char *text = help_of(of);
 
@@ -509,28 +488,4 @@ static void simx_options_help__options(void **state)
     assert_non_null(strstr(help_of(simx_experiment_find("run")), "those of a leaf (128)\n"));
     assert_non_null(strstr(help_of(simx_experiment_find("loss")), "those of a leaf (32)\n"));
     assert_non_null(strstr(help_of(simx_experiment_find("loss")), "0.02 and 0.05 in turn)\n"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_options_parse__values),
-        cmocka_unit_test(simx_options_parse__bytes),
-        cmocka_unit_test(simx_options_parse__flags),
-        cmocka_unit_test(simx_options_parse__forms),
-        cmocka_unit_test(simx_options_parse__bounds),
-        cmocka_unit_test(simx_options_parse__bad_numbers),
-        cmocka_unit_test(simx_options_parse__bad_words),
-        cmocka_unit_test(simx_options_parse__bad_options),
-        cmocka_unit_test(simx_options_parse__defaults_of_all),
-        cmocka_unit_test(simx_options_parse__defaults_of_each),
-        cmocka_unit_test(simx_options_parse__sweeps),
-        cmocka_unit_test(simx_options_parse__set),
-        cmocka_unit_test(simx_options_parse__set_each),
-        cmocka_unit_test(simx_options_parse__bad_sets),
-        cmocka_unit_test(simx_options_parse__help),
-        cmocka_unit_test(simx_options_help__options),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pictures: the points that a description takes from results, and what gnuplot makes of them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/plot.h"
 
@@ -55,7 +50,7 @@ static void expect_in(const char *text, const char *part)
 }
 
 /* A line for each value; one that no result has is not drawn. */
-static void simx_plot_script__a_line_a_value(void **state)
+TEST(simx_plot_script__a_line_a_value)
 {
     static const char *const both[] = {"{\"x\":1,\"a\":0.5,\"b\":7}",
                                        "{\"x\":2,\"a\":0.25,\"b\":null}", NULL};
@@ -63,7 +58,6 @@ static void simx_plot_script__a_line_a_value(void **state)
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
-    (void)state;
     assert_int_equal(script_of(&picture, both, script), 2);
     expect_in(script, "set output 'it''s.svg'\n");
     expect_in(script, "set title 'it''s {odd}_text'\n");
@@ -74,7 +68,7 @@ static void simx_plot_script__a_line_a_value(void **state)
 }
 
 /* Summaries have intervals; results of one group follow each other and are one line. */
-static void simx_plot_script__a_line_a_group(void **state)
+TEST(simx_plot_script__a_line_a_group)
 {
     static const char *const texts[] = {
         "{\"g\":4096,\"mean\":{\"x\":0,\"a\":3},\"ci95\":{\"x\":0,\"a\":1}}",
@@ -83,7 +77,6 @@ static void simx_plot_script__a_line_a_group(void **state)
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
-    (void)state;
     picture.group = "g";
     picture.y[0].factor = 1;
     picture.x_log = true;
@@ -96,7 +89,7 @@ static void simx_plot_script__a_line_a_group(void **state)
 }
 
 /* A line for each group and value: a colour a group, dashes a value. */
-static void simx_plot_script__a_line_a_group_and_value(void **state)
+TEST(simx_plot_script__a_line_a_group_and_value)
 {
     static const char *const texts[] = {"{\"g\":0.01,\"x\":1,\"a\":3,\"b\":6}",
                                         "{\"g\":0.01,\"x\":2,\"a\":4,\"b\":7}",
@@ -104,7 +97,6 @@ static void simx_plot_script__a_line_a_group_and_value(void **state)
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
-    (void)state;
     picture.group = "g";
     picture.all_values = true;
     picture.y[0].factor = 1;
@@ -121,7 +113,7 @@ static void simx_plot_script__a_line_a_group_and_value(void **state)
 }
 
 /* A line for each name: the elements of an array in each point. */
-static void simx_plot_script__a_line_a_name(void **state)
+TEST(simx_plot_script__a_line_a_name)
 {
     static const char *const texts[] = {
         "{\"who\":[\"1 mrd\",\"2 "
@@ -131,7 +123,6 @@ static void simx_plot_script__a_line_a_name(void **state)
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
-    (void)state;
     picture.array = "o";
     picture.names = "who";
     picture.x.key = "t";
@@ -145,7 +136,7 @@ static void simx_plot_script__a_line_a_name(void **state)
 }
 
 /* Elements of an array: numbers or objects, null ones left out, sorted or averaged. */
-static void simx_plot_script__arrays(void **state)
+TEST(simx_plot_script__arrays)
 {
     static const char *const texts[] = {
         "{\"g\":\"k\",\"at\":9,\"n\":[10,20,null],\"o\":[{\"t\":1,\"v\":8},{\"t\":2,\"v\":2},"
@@ -154,7 +145,6 @@ static void simx_plot_script__arrays(void **state)
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
-    (void)state;
     picture.array = "n";
     picture.x.key = "";
     picture.y[0] = (struct simx_picture_value){NULL, 1, "flows"};
@@ -188,12 +178,11 @@ static int write_picture(const struct simx_picture *picture, const char *text, c
     return ret;
 }
 
-static void simx_plot_write__no_gnuplot(void **state)
+TEST(simx_plot_write__no_gnuplot)
 {
     struct simx_picture picture = lines();
     char *path = strdup(getenv("PATH"));
 
-    (void)state;
     setenv("PATH", directory, 1);
     int ret = write_picture(&picture, "{\"x\":1,\"a\":1}", svg_path);
     setenv("PATH", path, 1);
@@ -203,11 +192,24 @@ static void simx_plot_write__no_gnuplot(void **state)
     assert_int_equal(access(svg_path, F_OK), -1);
 }
 
-static void simx_plot_write__fails(void **state)
+static bool has_gnuplot(void)
+{
+    return system("gnuplot --version >/dev/null 2>&1") == 0;
+}
+
+static void skip_without_gnuplot(void)
+{
+    if (!has_gnuplot()) {
+        puts("skipped: gnuplot is not installed (Debian: gnuplot-nox)");
+        skip();
+    }
+}
+
+TEST(simx_plot_write__fails)
 {
     struct simx_picture picture = lines();
 
-    (void)state;
+    skip_without_gnuplot();
     assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":null}", svg_path), -EINVAL);
     expect_in(mrd_last_error(), "there is nothing to draw");
     assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1}", "/nonexistent/a.svg"), -EINVAL);
@@ -215,12 +217,12 @@ static void simx_plot_write__fails(void **state)
 }
 
 /* Texts appear as they are, and the same results make the same bytes. */
-static void simx_plot_write__picture(void **state)
+TEST(simx_plot_write__picture)
 {
     static char svg[2][1 << 16];
     struct simx_picture picture = lines();
 
-    (void)state;
+    skip_without_gnuplot();
     for (int i = 0; i < 2; i++) {
         assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1,\"b\":2}", svg_path), 0);
 
@@ -237,32 +239,17 @@ static void simx_plot_write__picture(void **state)
     assert_string_equal(svg[0], svg[1]);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_plot_script__a_line_a_value),
-        cmocka_unit_test(simx_plot_script__a_line_a_group),
-        cmocka_unit_test(simx_plot_script__a_line_a_group_and_value),
-        cmocka_unit_test(simx_plot_script__a_line_a_name),
-        cmocka_unit_test(simx_plot_script__arrays),
-        cmocka_unit_test(simx_plot_write__no_gnuplot),
-    };
-    const struct CMUnitTest with_gnuplot[] = {
-        cmocka_unit_test(simx_plot_write__fails),
-        cmocka_unit_test(simx_plot_write__picture),
-    };
-
     if (!mkdtemp(directory))
         return EXIT_FAILURE;
     snprintf(svg_path, sizeof(svg_path), "%s/out.svg", directory);
-    int rc = cmocka_run_group_tests(tests, NULL, NULL);
-    if (rc == 0 && system("gnuplot --version >/dev/null 2>&1") != 0) {
-        puts("skipped: gnuplot is not installed (Debian: gnuplot-nox)");
-        rc = 77;
-    } else if (rc == 0) {
-        rc = cmocka_run_group_tests(with_gnuplot, NULL, NULL);
-    }
+    return 0;
+}
+
+int kit_after_all(void)
+{
     unlink(svg_path);
     rmdir(directory);
-    return rc;
+    return has_gnuplot() ? 0 : KIT_SKIPPED;
 }

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What mrd_sim prints of its runs: JSON lines, CSV, tables. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <errno.h>
 #include <math.h>
 
+#include "tests/kit/kit.h"
 #include "tools/sim/report.h"
 
 enum { RUNS_MAX = 4 };
@@ -39,7 +34,7 @@ static void runs_free(struct json_object **runs, size_t n)
         json_object_put(runs[i]);
 }
 
-static void simx_json_number__text(void **state)
+TEST(simx_json_number__text)
 {
     static const struct {
         double value;
@@ -61,7 +56,6 @@ static void simx_json_number__text(void **state)
         {1e-9, "1e-09"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct json_object *number = simx_json_number(cases[i].value);
         assert_string_equal(json_object_to_json_string(number), cases[i].text);
@@ -74,7 +68,7 @@ static void simx_json_number__text(void **state)
     assert_null(simx_json_number(-INFINITY));
 }
 
-static void simx_json_get__paths(void **state)
+TEST(simx_json_get__paths)
 {
     static const char *const texts[] = {
         "{'name':'a', 'n':7, 'x':null, 'fct_us':{'max':2.5,'deep':{'er':1}}, 'fct':{'max':3}}",
@@ -83,7 +77,6 @@ static void simx_json_get__paths(void **state)
     struct json_object *runs[RUNS_MAX];
     size_t n = runs_make(runs, texts);
 
-    (void)state;
     assert_true(simx_json_get_number(runs[0], "n") == 7);
     assert_true(simx_json_get_number(runs[0], "fct_us.max") == 2.5);
     assert_true(simx_json_get_number(runs[0], "fct.max") == 3);
@@ -120,12 +113,11 @@ static void expect(FILE *out, const char *text)
     assert_string_equal(printed, text);
 }
 
-static void simx_report_json__one_line(void **state)
+TEST(simx_report_json__one_line)
 {
     struct json_object *run = json_object_new_object();
     FILE *out = print();
 
-    (void)state;
     simx_json_add_string(run, "name", "a/b\n\"c\"");
     simx_json_add_string(run, "none", NULL);
     simx_json_add_numbers(run, {"bytes", 1e15}, {"share", 0.25}, {"nan", NAN});
@@ -139,12 +131,11 @@ static void simx_report_json__one_line(void **state)
     json_object_put(run);
 }
 
-static void simx_report_json__full_disk(void **state)
+TEST(simx_report_json__full_disk)
 {
     struct json_object *run = json_object_new_object();
     FILE *out = fopen("/dev/full", "w");
 
-    (void)state;
     if (out) {
         assert_int_equal(simx_report_json(out, run), -ENOSPC);
         fclose(out);
@@ -152,7 +143,7 @@ static void simx_report_json__full_disk(void **state)
     json_object_put(run);
 }
 
-static void simx_report_csv__table(void **state)
+TEST(simx_report_csv__table)
 {
     static const struct {
         const char *runs[RUNS_MAX];
@@ -170,7 +161,6 @@ static void simx_report_csv__table(void **state)
         {{"{'a,b':'\\r'}"}, "\"a,b\"\n\"\r\"\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct json_object *runs[RUNS_MAX];
         size_t n = runs_make(runs, cases[i].runs);
@@ -181,7 +171,7 @@ static void simx_report_csv__table(void **state)
     }
 }
 
-static void simx_report_table__columns(void **state)
+TEST(simx_report_table__columns)
 {
     static const struct simx_column columns[] = {
         {"spray", "spray", NULL, 0},
@@ -200,7 +190,6 @@ static void simx_report_table__columns(void **state)
     size_t n = runs_make(runs, texts);
     FILE *out = print();
 
-    (void)state;
     assert_int_equal(simx_report_table(out, columns, runs, n), 0);
     expect(out, "spray        FCT max [us]     drops  note [\xc2\xb5]\n"
                 "ecmp               1234.6  12345678  \xc2\xb5s\n"
@@ -212,15 +201,8 @@ static void simx_report_table__columns(void **state)
     runs_free(runs, n);
 }
 
-int main(void)
+int kit_after_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_json_number__text),     cmocka_unit_test(simx_json_get__paths),
-        cmocka_unit_test(simx_report_json__one_line), cmocka_unit_test(simx_report_json__full_disk),
-        cmocka_unit_test(simx_report_csv__table),     cmocka_unit_test(simx_report_table__columns),
-    };
-    int rc = cmocka_run_group_tests(tests, NULL, NULL);
-
     free(printed);
-    return rc;
+    return 0;
 }

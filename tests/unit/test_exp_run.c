@@ -45,12 +45,11 @@ static double percentile(struct json_object *result, unsigned p)
 /*
  * Four flows that do not meet, each longer than the one before: a quarter of the percentiles each.
  */
-static void simx_exp_run__percentiles(void **state)
+TEST(simx_exp_run__percentiles)
 {
     struct matrix m;
     double ends[4];
 
-    (void)state;
     matrix_write(&m,
                  "Nodes 8\nConnections 4\n0->4 start 0 size 64000\n1->5 start 0 size 256000\n"
                  "2->6 start 0 size 1024000\n3->7 start 0 size 4096000\n",
@@ -71,13 +70,12 @@ static void simx_exp_run__percentiles(void **state)
 }
 
 /* A flow that does not end has no time, and the percentiles of those that do are of all flows. */
-static void simx_exp_run__percentiles_of_unfinished(void **state)
+TEST(simx_exp_run__percentiles_of_unfinished)
 {
     static struct simx_progress progress;
     struct simx_config config;
     struct matrix m;
 
-    (void)state;
     matrix_write(&m,
                  "Nodes 8\nConnections 2\n0->4 start 0 size 64000\n1->5 start 0 size 64000000\n",
                  " --limit 0.001");
@@ -95,12 +93,11 @@ static void simx_exp_run__percentiles_of_unfinished(void **state)
 }
 
 /* Nothing is lost: what a transport sent again, the receiver had. */
-static void simx_exp_run__all_retransmissions_are_spurious_without_loss(void **state)
+TEST(simx_exp_run__all_retransmissions_are_spurious_without_loss)
 {
     struct json_object *result = exp_measure_only("alltoall --hosts 16 --leaf-hosts 4 --at-once"
                                                   " --size 1M");
 
-    (void)state;
     assert_int_equal(exp_number(result, "drops") + exp_number(result, "lost"), 0);
     assert_true(exp_number(result, "retransmitted") > 0);
     assert_true(exp_number(result, "spurious") == exp_number(result, "retransmitted"));
@@ -132,21 +129,19 @@ static bool is_same_with_check(const char *line)
 }
 
 /* The check of payloads finds nothing where nothing corrupts them, and takes no time. */
-static void simx_exp_run__check_changes_nothing(void **state)
+TEST(simx_exp_run__check_changes_nothing)
 {
-    (void)state;
     assert_true(is_same_with_check("alltoall --hosts 16 --leaf-hosts 4 --at-once --size 1M"));
     assert_true(is_same_with_check("alltoall" FABRIC " --size 1M --loss 0.01 --seed 3"));
 }
 
 /* Payloads that faults may corrupt are checked without being asked to, and sent again. */
-static void simx_exp_run__corrupted_payloads(void **state)
+TEST(simx_exp_run__corrupted_payloads)
 {
     enum { PACKETS = 500, LINKS = 4, CORRUPTED = PACKETS * LINKS / 50 };
     char faults[NAME_BYTES], options[2 * NAME_BYTES];
     struct matrix m;
 
-    (void)state;
     file_write(faults, "0 * corrupt 0.02\n");
     snprintf(options, sizeof(options), " --faults %s", faults);
     matrix_write(&m, "Nodes 8\nConnections 1\n0->4 start 0 size 2048000\n", options);
@@ -160,17 +155,4 @@ static void simx_exp_run__corrupted_payloads(void **state)
     assert_true(is_same_with_check(m.line));
     unlink(m.path);
     unlink(faults);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_run__percentiles),
-        cmocka_unit_test(simx_exp_run__percentiles_of_unfinished),
-        cmocka_unit_test(simx_exp_run__all_retransmissions_are_spurious_without_loss),
-        cmocka_unit_test(simx_exp_run__check_changes_nothing),
-        cmocka_unit_test(simx_exp_run__corrupted_payloads),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,26 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* scale: its traffic, and what it says of state. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <errno.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/exp_cli.h"
 
 #define SMALL "scale --leaf-hosts 4 --size 512 "
 
-static void simx_cm_pairs__hosts(void **state)
+TEST(simx_cm_pairs__hosts)
 {
     struct simx_cm cm;
 
-    (void)state;
     assert_int_equal(simx_cm_pairs(&cm, 8, 4, 3, 100), 0);
     assert_int_equal(cm.num_flows, 3);
     assert_int_equal(cm.nodes, 8);
@@ -36,12 +30,11 @@ static void simx_cm_pairs__hosts(void **state)
     assert_int_equal(simx_cm_pairs(&cm, 8, 8, 1, 100), -EINVAL);
 }
 
-static void simx_cm_fan_out__round_robin(void **state)
+TEST(simx_cm_fan_out__round_robin)
 {
     static const uint32_t to[] = {1, 2, 3, 1, 2, 3, 1};
     struct simx_cm cm;
 
-    (void)state;
     assert_int_equal(simx_cm_fan_out(&cm, 8, 3, 7, 100), 0);
     assert_int_equal(cm.num_flows, 7);
     for (uint32_t i = 0; i < 7; i++) {
@@ -55,13 +48,12 @@ static void simx_cm_fan_out__round_robin(void **state)
 }
 
 /* Nobody sends to itself, nor twice to one; all receive from as many as they send to. */
-static void simx_cm_spread__is_fair(void **state)
+TEST(simx_cm_spread__is_fair)
 {
     static const struct {
         uint32_t hosts, peers;
     } cases[] = {{2, 1}, {8, 1}, {8, 3}, {8, 7}, {7, 4}, {100, 17}, {64, 63}};
 
-    (void)state;
     for (size_t c = 0; c < sizeof(cases) / sizeof(cases[0]); c++) {
         uint32_t hosts = cases[c].hosts, peers = cases[c].peers;
         uint8_t *sends = calloc(hosts, hosts);
@@ -93,13 +85,12 @@ static void simx_cm_spread__is_fair(void **state)
     assert_int_equal(simx_cm_spread(&cm, 65536, 65535, 100), -EINVAL);
 }
 
-static void simx_exp_scale__points(void **state)
+TEST(simx_exp_scale__points)
 {
     static const uint32_t peers[] = {1, 4, 16, 64, 256, 1024, 4096};
     const struct simx_experiment *experiment;
     struct simx_config config;
 
-    (void)state;
     for (unsigned i = 0; i < 7; i++) {
         assert_int_equal(exp_configure("scale", i, &experiment, &config), 7);
         assert_int_equal(config.peers, peers[i]);
@@ -119,14 +110,13 @@ static void simx_exp_scale__points(void **state)
  * All peers are active: what one costs depends on its packets in flight, not on how many peers there
  * are, and idle ones cost much less.
  */
-static void simx_exp_scale__state(void **state)
+TEST(simx_exp_scale__state)
 {
     struct json_object *few = exp_measure("scale --peers 8 --size 8K", 0);
     struct json_object *many = exp_measure("scale --peers 20 --size 8K", 0);
     double idle = exp_number(many, "idle_peer_bytes"),
            active = exp_number(many, "active_peer_bytes");
 
-    (void)state;
     exp_assert_columns(&simx_exp_scale, few);
     assert_true(exp_number(few, "unfinished") == 0);
     assert_true(exp_number(few, "flows") == 4096);
@@ -148,13 +138,12 @@ static void simx_exp_scale__state(void **state)
     json_object_put(narrow);
 }
 
-static void simx_exp_scale__rates(void **state)
+TEST(simx_exp_scale__rates)
 {
     struct json_object *run = exp_measure("scale --peers 3 --size 64K", 0);
     double us = exp_number(run, "completion_us");
     double messages = exp_number(run, "flows");
 
-    (void)state;
     assert_true(messages == 4095);
     assert_true(exp_number(run, "messages_per_s") > 0.999e6 * messages / us);
     assert_true(exp_number(run, "messages_per_s") < 1.001e6 * messages / us);
@@ -164,11 +153,10 @@ static void simx_exp_scale__rates(void **state)
     json_object_put(run);
 }
 
-static void simx_exp_scale__all_hosts(void **state)
+TEST(simx_exp_scale__all_hosts)
 {
     struct json_object *run = exp_measure(SMALL "--hosts 16 --peers 5", 0);
 
-    (void)state;
     assert_string_equal(json_object_get_string(simx_json_get(run, "pattern")), "all_hosts");
     assert_true(exp_number(run, "flows") == 16 * 5);
     assert_true(exp_number(run, "unfinished") == 0);
@@ -176,29 +164,14 @@ static void simx_exp_scale__all_hosts(void **state)
     json_object_put(run);
 }
 
-static void simx_exp_scale__same_seed(void **state)
+TEST(simx_exp_scale__same_seed)
 {
-    (void)state;
     exp_assert_same(SMALL "--peers 5", 0);
     exp_assert_same(SMALL "--hosts 16", 0);
 }
 
-static void simx_exp_scale__refuses(void **state)
+TEST(simx_exp_scale__refuses)
 {
-    (void)state;
     exp_assert_refused(SMALL "-tm x.cm --peers 2", "takes no -tm");
     assert_non_null(strstr(exp_refusal(SMALL "--hosts 8 --peers 8"), "fewer peers than hosts"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_cm_pairs__hosts),      cmocka_unit_test(simx_cm_fan_out__round_robin),
-        cmocka_unit_test(simx_cm_spread__is_fair),   cmocka_unit_test(simx_exp_scale__points),
-        cmocka_unit_test(simx_exp_scale__state),     cmocka_unit_test(simx_exp_scale__rates),
-        cmocka_unit_test(simx_exp_scale__all_hosts), cmocka_unit_test(simx_exp_scale__same_seed),
-        cmocka_unit_test(simx_exp_scale__refuses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

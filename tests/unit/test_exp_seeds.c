@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Means and confidence intervals over seeds, against values computed by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <math.h>
 
+#include "tests/kit/kit.h"
 #include "tools/sim/report.h"
 
 enum { RUNS_MAX = 8 };
@@ -36,7 +31,7 @@ static struct json_object *summary_of(const char *const *texts)
     return summary;
 }
 
-static void simx_student_t975__table(void **state)
+TEST(simx_student_t975__table)
 {
     /* NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2. */
     static const struct {
@@ -48,7 +43,6 @@ static void simx_student_t975__table(void **state)
         {60, 2.000}, {80, 1.990}, {99, 1.984}, {100, 1.984}, {SIZE_MAX, 1.960},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_true(fabs(simx_student_t975(cases[i].degrees) - cases[i].t) < 0.0006);
     for (size_t v = 2; v < 1000; v++)
@@ -60,7 +54,7 @@ static void simx_student_t975__table(void **state)
  * 10, 12, 14: mean 12, s = 2, 4.3027 * 2 / sqrt(3) = 4.96833.
  * 1.5, 2.5, 5: mean 3, s^2 = (2.25 + 0.25 + 4) / 2 = 3.25, 4.3027 * sqrt(3.25 / 3) = 4.47839.
  */
-static void simx_seeds_summary__three(void **state)
+TEST(simx_seeds_summary__three)
 {
     static const char *const texts[] = {
         "{'name':'incast','seed':7,'config':{'hosts':16},'drops':10,'fct_us':{'max':1.5,'n':3}}",
@@ -70,7 +64,6 @@ static void simx_seeds_summary__three(void **state)
     };
     struct json_object *summary = summary_of(texts);
 
-    (void)state;
     assert_string_equal(json_object_to_json_string_ext(summary, JSON_C_TO_STRING_PLAIN),
                         "{\"name\":\"incast\",\"config\":{\"hosts\":16},\"drops\":10,"
                         "\"fct_us\":{\"max\":1.5,\"n\":3},\"seeds\":3,"
@@ -79,12 +72,11 @@ static void simx_seeds_summary__three(void **state)
     json_object_put(summary);
 }
 
-static void simx_seeds_summary__one(void **state)
+TEST(simx_seeds_summary__one)
 {
     static const char *const texts[] = {"{'seed':1,'drops':3,'fct_us':{'max':1.25}}", NULL};
     struct json_object *summary = summary_of(texts);
 
-    (void)state;
     assert_string_equal(json_object_to_json_string_ext(summary, JSON_C_TO_STRING_PLAIN),
                         "{\"drops\":3,\"fct_us\":{\"max\":1.25},\"seeds\":1,"
                         "\"mean\":{\"drops\":3,\"fct_us\":{\"max\":1.25}},"
@@ -95,7 +87,7 @@ static void simx_seeds_summary__one(void **state)
 /*
  * 4, 6: mean 5, s^2 = 2, 12.7062 * sqrt(2 / 2) = 12.7062. What is no number in any run has no mean.
  */
-static void simx_seeds_summary__nulls(void **state)
+TEST(simx_seeds_summary__nulls)
 {
     static const char *const texts[] = {
         "{'a':null,'f':{'x':4},'t':'text','l':[1],'o':{'s':'u'},'b':true,'never':null}",
@@ -105,7 +97,6 @@ static void simx_seeds_summary__nulls(void **state)
     };
     struct json_object *summary = summary_of(texts);
 
-    (void)state;
     assert_string_equal(
         json_object_to_json_string_ext(simx_json_get(summary, "mean"), JSON_C_TO_STRING_PLAIN),
         "{\"a\":3,\"f\":{\"x\":5,\"y\":1},\"late\":{\"z\":2}}");
@@ -114,16 +105,4 @@ static void simx_seeds_summary__nulls(void **state)
         "{\"a\":null,\"f\":{\"x\":12.7062,\"y\":null},\"late\":{\"z\":null}}");
     assert_true(simx_json_get_number(summary, "seeds") == 3);
     json_object_put(summary);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_student_t975__table),
-        cmocka_unit_test(simx_seeds_summary__three),
-        cmocka_unit_test(simx_seeds_summary__one),
-        cmocka_unit_test(simx_seeds_summary__nulls),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

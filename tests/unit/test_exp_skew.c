@@ -4,12 +4,11 @@
 
 #define SMALL "skew --hosts 8 --leaf-hosts 4 --size 32M"
 
-static void simx_exp_skew__points(void **state)
+TEST(simx_exp_skew__points)
 {
     struct simx_config config;
     const struct simx_experiment *skew = exp_parse(&config, "skew");
 
-    (void)state;
     assert_int_equal(skew->points(&config), 6);
     skew->point(&config, 5);
     assert_true(config.spread == 4);
@@ -27,14 +26,13 @@ static void simx_exp_skew__points(void **state)
  * few packets, sprayed over all paths, ends later than without the spread, but by no more than
  * that.
  */
-static void simx_exp_skew__lengthens_the_way_of_data(void **state)
+TEST(simx_exp_skew__lengthens_the_way_of_data)
 {
     struct json_object *even = exp_measure_only(SMALL " --size 64K --spread 0");
     struct json_object *uneven = exp_measure_only(SMALL " --size 64K --spread 3");
     double rtt_us = exp_number(even, "config.base_rtt_us");
     double longer_us = exp_number(uneven, "fct_us.max") - exp_number(even, "fct_us.max");
 
-    (void)state;
     assert_true(fabs(exp_number(uneven, "spread_us") - 3 * rtt_us) < 1e-6);
     assert_true(longer_us > 0.5 * rtt_us && longer_us < 3.5 * rtt_us);
     /* It ends before 16 round trips: nothing is known of the time after. */
@@ -45,12 +43,11 @@ static void simx_exp_skew__lengthens_the_way_of_data(void **state)
 }
 
 /* Less than a packet in a thousand is sent again in vain, and the window does not shrink. */
-static void simx_exp_skew__lateness_is_not_loss(void **state)
+TEST(simx_exp_skew__lateness_is_not_loss)
 {
     static const char *const lines[] = {SMALL " --spread 0", SMALL " --spread 1",
                                         SMALL " --spread 4"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct json_object *result = exp_measure_only(lines[i]);
 
@@ -69,12 +66,11 @@ static void simx_exp_skew__lateness_is_not_loss(void **state)
 }
 
 /* Nobody counts how often a window or rate was cut: that is not zero times. */
-static void simx_exp_skew__cuts_are_not_counted(void **state)
+TEST(simx_exp_skew__cuts_are_not_counted)
 {
     static const char *const lines[] = {SMALL " --spread 1", SMALL " --spread 1 --transport rc",
                                         SMALL " --spread 1 --transport irn --cc dcqcn"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct json_object *result = exp_measure_only(lines[i]), *cuts;
 
@@ -84,21 +80,7 @@ static void simx_exp_skew__cuts_are_not_counted(void **state)
     }
 }
 
-static void simx_exp_skew__same_seed_same_result(void **state)
+TEST(simx_exp_skew__same_seed_same_result)
 {
-    (void)state;
     exp_assert_same(SMALL " --spread 2 --seed 4", 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_skew__points),
-        cmocka_unit_test(simx_exp_skew__lengthens_the_way_of_data),
-        cmocka_unit_test(simx_exp_skew__lateness_is_not_loss),
-        cmocka_unit_test(simx_exp_skew__cuts_are_not_counted),
-        cmocka_unit_test(simx_exp_skew__same_seed_same_result),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

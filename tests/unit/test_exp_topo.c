@@ -57,9 +57,8 @@ static void expect_tier(unsigned index, const struct mrd_sim_tier *want)
 #define FLAT_0    "Tier 0\nDownlink_speed_Gbps 10\nDownlink_Latency_ns 1\nRadix_Down 4\n"
 #define FLAT_1    "Tier 1\nDownlink_speed_Gbps 10\nDownlink_Latency_ns 1\nRadix_Down 2\n"
 
-static void simx_topo_read__three_tiers(void **state)
+TEST(simx_topo_read__three_tiers)
 {
-    (void)state;
     good(TREE_HEAD TREE_0 TREE_1 TREE_2);
     assert_int_equal(topo.hosts, 96);
     assert_int_equal(topo.tiers, 3);
@@ -73,9 +72,8 @@ static void simx_topo_read__three_tiers(void **state)
  * Any order of tiers and of words, any case, comments; Podsize may be absent, the top not
  * oversubscribed.
  */
-static void simx_topo_read__lenient(void **state)
+TEST(simx_topo_read__lenient)
 {
-    (void)state;
     good("# two\nTIERS 2\nnodes 8\n\ntier 1\nradix_down 2 # spines\noversubscribed 1\n"
          "downlink_speed_gbps 2.5\ndownlink_latency_ns 7\r\n"
          "Tier 0\n\tRadix_Down\t4\nDownlink_Latency_ns 0.0\nDownlink_speed_Gbps 0.000000001\n"
@@ -87,7 +85,7 @@ static void simx_topo_read__lenient(void **state)
 }
 
 /* Radix_Up from Oversubscribed, with the speeds on both sides; a rounded fraction will do. */
-static void simx_topo_read__derived_links_up(void **state)
+TEST(simx_topo_read__derived_links_up)
 {
     static const struct {
         const char *down_gbps, *up_gbps, *oversubscribed;
@@ -98,7 +96,6 @@ static void simx_topo_read__derived_links_up(void **state)
         {"10", "10", "2.25", 8}, {"10", "10", "2.571429", 7}, {"10", "10", "2.571", 7},
     };
     char text[512];
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         snprintf(text, sizeof(text),
@@ -114,7 +111,7 @@ static void simx_topo_read__derived_links_up(void **state)
 #define GBPS "Downlink_speed_Gbps above 0, at most 100000 and of at most 9 decimals, found "
 #define KEYS "Tier, or Downlink_speed_Gbps, Radix_Down or another word of a tier, found "
 
-static void simx_topo_read__bad_words(void **state)
+TEST(simx_topo_read__bad_words)
 {
     static const struct exp_file_refusal table[] = {
         {"", 1, "Nodes before the first Tier, found 'end of file'"},
@@ -160,13 +157,12 @@ static void simx_topo_read__bad_words(void **state)
         {FLAT_HEAD "Tier 0\nOversubscribed 0\n", 5,
          "Oversubscribed above 0, at most 65536 and of at most 9 decimals, found '0'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
     assert_int_equal(simx_topo_read(&topo, "/nonexistent/file"), -ENOENT);
     assert_string_equal(mrd_last_error(), "/nonexistent/file: No such file or directory");
 }
 
-static void simx_topo_read__missing(void **state)
+TEST(simx_topo_read__missing)
 {
     static const struct exp_file_refusal table[] = {
         {FLAT_HEAD, 4, "Tier 0, found 'end of file'"},
@@ -181,11 +177,10 @@ static void simx_topo_read__missing(void **state)
         {FLAT_HEAD FLAT_0 "Radix_Up 4\nTier 1\nDownlink_speed_Gbps 1\nRadix_Down 2\n", 9,
          "Downlink_Latency_ns in tier 1, found 'nothing'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
 }
 
-static void simx_topo_read__oversubscribed_disagrees(void **state)
+TEST(simx_topo_read__oversubscribed_disagrees)
 {
     static const struct exp_file_refusal table[] = {
         {FLAT_HEAD FLAT_0 "Radix_Up 2\nOversubscribed 1\n" FLAT_1, 9,
@@ -215,12 +210,11 @@ static void simx_topo_read__oversubscribed_disagrees(void **state)
         {FLAT_HEAD FLAT_0 "Radix_Up 4\n" FLAT_1 "Oversubscribed 2\n", 13,
          "no Oversubscribed in the top tier, 1, found '2'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
 }
 
 /* Faults between words are reported at the line of the word. */
-static void simx_topo_read__impossible(void **state)
+TEST(simx_topo_read__impossible)
 {
     static const struct exp_file_refusal table[] = {
         {"Tiers 2\nNodes 9\n" FLAT_0 "Radix_Up 4\n" FLAT_1, 2,
@@ -248,11 +242,10 @@ static void simx_topo_read__impossible(void **state)
         {"Nodes 144\nTiers 3\nPodsize 48\n" TREE_0 TREE_1 TREE_2, 19,
          "Radix_Down 3 in tier 2, one for each of 3 pods times Bundle 1, found '2'"},
     };
-    (void)state;
     bad(table, sizeof(table) / sizeof(table[0]));
 }
 
-static void simx_topo_check__values(void **state)
+TEST(simx_topo_check__values)
 {
     struct mrd_sim_topology flat = {
         .hosts = 8, .tiers = 2, .tier = {{4, 4, 0, 10, 0, 0}, {2, 0, 0, 10, 0, 0}}};
@@ -274,7 +267,6 @@ static void simx_topo_check__values(void **state)
         {&flat.tier[1].bundle, UINT32_MAX,
          "expected a Bundle in tier 1 that divides its Radix_Down 2, found '4294967295'"},
     };
-    (void)state;
 
     assert_int_equal(simx_topo_check(&flat), 0);
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
@@ -290,7 +282,7 @@ static void simx_topo_check__values(void **state)
     assert_string_equal(mrd_last_error(), "expected 1 b/s .. 100000 Gb/s in tier 1, found '0'");
 }
 
-static void simx_topo_make__shapes(void **state)
+TEST(simx_topo_make__shapes)
 {
     static const struct {
         uint32_t hosts, tiers, leaf;
@@ -305,7 +297,6 @@ static void simx_topo_make__shapes(void **state)
         {90, 3, 6, 3, 30, 2, 5, 5, 3},        {65536, 3, 32, 1, 1024, 32, 32, 32, 64},
         {4, 3, 4, 1, 4, 4, 1, 1, 1},          {65536, 2, 1, 1, 65536, 1, 65536, 0, 0},
     };
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 
@@ -322,7 +313,7 @@ static void simx_topo_make__shapes(void **state)
     }
 }
 
-static void simx_topo_make__refused(void **state)
+TEST(simx_topo_make__refused)
 {
     static const struct {
         uint32_t hosts, tiers, leaf;
@@ -348,7 +339,6 @@ static void simx_topo_make__refused(void **state)
         {8, 2, 4, 1e-9, 1,
          "expected an oversubscription that leaves whole links up of 4 links down, found '1e-09'"},
     };
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         topo = (struct mrd_sim_topology){.hosts = 77};
@@ -358,22 +348,4 @@ static void simx_topo_make__refused(void **state)
         assert_string_equal(mrd_last_error(), table[i].sentence);
         assert_int_equal(topo.hosts, 77);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_topo_read__three_tiers),
-        cmocka_unit_test(simx_topo_read__lenient),
-        cmocka_unit_test(simx_topo_read__derived_links_up),
-        cmocka_unit_test(simx_topo_read__bad_words),
-        cmocka_unit_test(simx_topo_read__missing),
-        cmocka_unit_test(simx_topo_read__oversubscribed_disagrees),
-        cmocka_unit_test(simx_topo_read__impossible),
-        cmocka_unit_test(simx_topo_check__values),
-        cmocka_unit_test(simx_topo_make__shapes),
-        cmocka_unit_test(simx_topo_make__refused),
-    };
-
-    return cmocka_run_group_tests(tests, exp_file_setup, exp_file_teardown);
 }

@@ -11,12 +11,11 @@ static void assert_near(double value, double expected, double error)
         fail_msg("%.9g, not %.9g", value, expected);
 }
 
-static void simx_exp_wan__points(void **state)
+TEST(simx_exp_wan__points)
 {
     struct simx_config config;
     const struct simx_experiment *wan = exp_parse(&config, "wan");
 
-    (void)state;
     assert_int_equal(wan->points(&config), 16);
     wan = exp_parse(&config, "wan --rtt 40000");
     assert_int_equal(wan->points(&config), 4);
@@ -37,13 +36,12 @@ static void simx_exp_wan__points(void **state)
  * Reno-friendly region: sqrt(1.5 / 0.01) packets an RTT. At 0.01% and 80 ms it is not: 1.0538
  * (0.08 / 0.0001)^0.75.
  */
-static void simx_exp_wan__formulas(void **state)
+TEST(simx_exp_wan__formulas)
 {
     struct json_object *reno = exp_measure_only(SHORT "--rtt 20000 --loss 0.01");
     struct json_object *cubic = exp_measure_only(SHORT "--rtt 80000 --loss 0.0001");
     struct json_object *none = exp_measure_only(SHORT "--rtt 80000 --loss 0");
 
-    (void)state;
     assert_near(exp_number(reno, "cubic_gbps"), 12.2474 * 1408 * 8 / 20e6 * 0.99, 1e-5);
     assert_near(exp_number(reno, "bbr_gbps"), 0.98 * 0.99 * 1408 / 1506, 1e-6);
     assert_near(exp_number(cubic, "cubic_gbps"), 158.52 * 1408 * 8 / 80e6 * 0.9999, 1e-4);
@@ -58,12 +56,11 @@ static void simx_exp_wan__formulas(void **state)
 }
 
 /* A path that is not long is full without losses, and nearly so with few. */
-static void simx_exp_wan__a_short_path_is_full(void **state)
+TEST(simx_exp_wan__a_short_path_is_full)
 {
     struct json_object *clean = exp_measure_only(SHORT "--rtt 1000 --loss 0");
     struct json_object *lossy = exp_measure_only(SHORT "--rtt 1000 --loss 0.001");
 
-    (void)state;
     /* 1408 of 1550 bytes are payload with mrd. */
     assert_near(exp_number(clean, "full_gbps"), 1408. / 1550, 1e-6);
     assert_true(exp_number(clean, "efficiency") > 0.8);
@@ -80,24 +77,22 @@ static void simx_exp_wan__a_short_path_is_full(void **state)
  * What is posted does not hold it up: more than the two pieces of 4 MiB that are enough in a fabric
  * are in flight, 1280 packets, as many as the engine lets.
  */
-static void simx_exp_wan__a_long_path_has_enough_posted(void **state)
+TEST(simx_exp_wan__a_long_path_has_enough_posted)
 {
     struct json_object *result =
         exp_measure_only("wan --rtt 80000 --loss 0 --gbps 10 --duration 2 --cc none --knows fabric "
                          "--payload 8192");
 
-    (void)state;
     assert_true(exp_number(result, "goodput_gbps") > 1.1 * (8 << 20) * 8 / 80e6);
     json_object_put(result);
 }
 
 /* A flow that fails is an error that says where and why. */
-static void simx_exp_wan__a_flow_that_fails(void **state)
+TEST(simx_exp_wan__a_flow_that_fails)
 {
     static const char fault[] = "100000 leaf0>spine0 blackhole on\n";
     char line[EXP_LINE_BYTES];
 
-    (void)state;
     exp_file_put(fault, sizeof(fault) - 1);
     snprintf(line, sizeof(line), "wan --rtt 1000 --loss 0 --duration 40 --faults %s", exp_path);
 
@@ -109,22 +104,7 @@ static void simx_exp_wan__a_flow_that_fails(void **state)
     assert_non_null(strstr(sentence, "s: peer unreachable"));
 }
 
-static void simx_exp_wan__same_seed_same_result(void **state)
+TEST(simx_exp_wan__same_seed_same_result)
 {
-    (void)state;
     exp_assert_same(SHORT "--rtt 5000 --loss 0.001 --seed 4", 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(simx_exp_wan__points),
-        cmocka_unit_test(simx_exp_wan__formulas),
-        cmocka_unit_test(simx_exp_wan__a_short_path_is_full),
-        cmocka_unit_test(simx_exp_wan__a_long_path_has_enough_posted),
-        cmocka_unit_test(simx_exp_wan__a_flow_that_fails),
-        cmocka_unit_test(simx_exp_wan__same_seed_same_result),
-    };
-
-    return cmocka_run_group_tests(tests, exp_file_setup, exp_file_teardown);
 }

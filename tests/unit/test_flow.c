@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/flow.h"
 #include "core/limits.h"
+#include "tests/kit/kit.h"
 
 enum { PENDS = 16 };
 
@@ -75,20 +70,18 @@ static void expect_reserved(struct flow_fixture *f, unsigned n, const uint32_t *
         assert_int_equal(mrd_container_of(at, struct mrd_pend, node)->rsn, expected[i]);
 }
 
-static void mrd_flow_hash__tells_flows_apart(void **state)
+TEST(mrd_flow_hash__tells_flows_apart)
 {
-    (void)state;
     assert_true(mrd_flow_hash(1, 2, 3) == mrd_flow_hash(1, 2, 3));
     assert_true(mrd_flow_hash(1, 2, 3) != mrd_flow_hash(2, 1, 3));
     assert_true(mrd_flow_hash(1, 2, 3) != mrd_flow_hash(1, 3, 2));
     assert_true(mrd_flow_hash(1, 2, 3) != mrd_flow_hash(3, 2, 1));
 }
 
-static void mrd_flow_tx_init__begins_at_zero(void **state)
+TEST(mrd_flow_tx_init__begins_at_zero)
 {
     struct mrd_flow_tx tx;
 
-    (void)state;
     memset(&tx, 0xff, sizeof(tx));
     mrd_flow_tx_init(&tx, NULL, 16, 17);
     assert_int_equal(tx.msn_next, 0);
@@ -98,11 +91,10 @@ static void mrd_flow_tx_init__begins_at_zero(void **state)
     assert_true(mrd_list_empty(&tx.msgs));
 }
 
-static void mrd_flow_rx_init__begins_with_the_oldest_owed(void **state)
+TEST(mrd_flow_rx_init__begins_with_the_oldest_owed)
 {
     struct flow_fixture f;
 
-    (void)state;
     begin(&f, 100, 50);
     assert_int_equal(f.rx.msn_next, 100);
     assert_int_equal(f.rx.rsn_next, 50);
@@ -110,7 +102,7 @@ static void mrd_flow_rx_init__begins_with_the_oldest_owed(void **state)
     assert_null(mrd_flow_rx_deliver(&f.rx));
 }
 
-static void mrd_flow_rx_judge__table(void **state)
+TEST(mrd_flow_rx_judge__table)
 {
     static const struct {
         int32_t msn; /* from the next */
@@ -132,7 +124,6 @@ static void mrd_flow_rx_judge__table(void **state)
     };
     static const uint32_t first[] = {0, 5000, UINT32_MAX, UINT32_MAX - 500};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
         struct flow_fixture f;
 
@@ -147,12 +138,11 @@ static void mrd_flow_rx_judge__table(void **state)
 }
 
 /* Through RSN r: r itself and all lower ones that have none and will be used. */
-static void mrd_flow_rx_needs__counts_unbound_and_wanted(void **state)
+TEST(mrd_flow_rx_needs__counts_unbound_and_wanted)
 {
     const uint32_t rsn = UINT32_MAX - 1;
     struct flow_fixture f;
 
-    (void)state;
     begin(&f, 0, rsn);
     assert_int_equal(mrd_flow_rx_needs(&f.rx, rsn - 1), 0);
     assert_int_equal(mrd_flow_rx_needs(&f.rx, rsn), 1);
@@ -168,11 +158,10 @@ static void mrd_flow_rx_needs__counts_unbound_and_wanted(void **state)
 }
 
 /* Receives go to RSNs in the order posted, whatever is gone further on. */
-static void mrd_flow_rx_reserve__in_order_of_rsn(void **state)
+TEST(mrd_flow_rx_reserve__in_order_of_rsn)
 {
     struct flow_fixture f;
 
-    (void)state;
     begin(&f, 0, 10);
     gone_rsn(&f, 14);
     reserve(&f, 0);
@@ -187,11 +176,10 @@ static void mrd_flow_rx_reserve__in_order_of_rsn(void **state)
  * The next RSN is one that may come: those that are gone are stepped over, one after the other;
  * what is reserved stays.
  */
-static void mrd_flow_rx_gone__rsn_stops_at_one_that_may_come(void **state)
+TEST(mrd_flow_rx_gone__rsn_stops_at_one_that_may_come)
 {
     struct flow_fixture f;
 
-    (void)state;
     begin(&f, 0, UINT32_MAX);
     gone_rsn(&f, 1);
     reserve(&f, 0);
@@ -209,12 +197,11 @@ static void mrd_flow_rx_gone__rsn_stops_at_one_that_may_come(void **state)
  * The same of MSNs, where what is pending is not gone. All that is gone is counted until it is
  * stepped over.
  */
-static void mrd_flow_rx_gone__msn_stops_at_one_that_may_come(void **state)
+TEST(mrd_flow_rx_gone__msn_stops_at_one_that_may_come)
 {
     struct flow_fixture f;
     struct mrd_pend *p;
 
-    (void)state;
     begin(&f, UINT32_MAX, 0);
     mrd_flow_rx_gone(&f.rx, 0, false, 0);
     mrd_flow_rx_gone(&f.rx, 1, false, 0);
@@ -233,11 +220,10 @@ static void mrd_flow_rx_gone__msn_stops_at_one_that_may_come(void **state)
 }
 
 /* As many as the window holds: each is one bit, which is free for the number a window later. */
-static void mrd_flow_rx_gone__whole_window(void **state)
+TEST(mrd_flow_rx_gone__whole_window)
 {
     struct flow_fixture f;
 
-    (void)state;
     begin(&f, 0, 0);
     for (uint32_t i = 1; i < MRD_MSN_WINDOW; i++)
         mrd_flow_rx_gone(&f.rx, i, true, i);
@@ -250,11 +236,10 @@ static void mrd_flow_rx_gone__whole_window(void **state)
 }
 
 /* A reserved receive is claimed once; a gone RSN has none. */
-static void mrd_flow_rx_claim__once(void **state)
+TEST(mrd_flow_rx_claim__once)
 {
     struct flow_fixture f;
 
-    (void)state;
     begin(&f, 0, 10);
     reserve(&f, 0);
     gone_rsn(&f, 12);
@@ -264,13 +249,12 @@ static void mrd_flow_rx_claim__once(void **state)
     assert_null(mrd_flow_rx_claim(&f.rx, 10));
 }
 
-static void mrd_flow_rx_insert__keeps_the_order_of_msn(void **state)
+TEST(mrd_flow_rx_insert__keeps_the_order_of_msn)
 {
     static const uint32_t msn[] = {UINT32_MAX, 2, 0, UINT32_MAX - 1, 1};
     struct flow_fixture f;
     struct mrd_node *at;
 
-    (void)state;
     begin(&f, UINT32_MAX - 2, 0);
     for (size_t i = 0; i < 5; i++)
         insert(&f, msn[i], MRD_PEND_FULL);
@@ -280,12 +264,11 @@ static void mrd_flow_rx_insert__keeps_the_order_of_msn(void **state)
     assert_ptr_equal(at, &f.rx.pending);
 }
 
-static void mrd_flow_rx_find__by_msn(void **state)
+TEST(mrd_flow_rx_find__by_msn)
 {
     struct flow_fixture f;
     struct mrd_pend *p;
 
-    (void)state;
     begin(&f, 5, 0);
     insert(&f, 6, MRD_PEND_OPEN);
     p = insert(&f, 8, MRD_PEND_OPEN);
@@ -299,12 +282,11 @@ static void mrd_flow_rx_find__by_msn(void **state)
  * The sender owes nothing below: lower RSNs' records come back, newest first, so that receives go
  * back in order.
  */
-static void mrd_flow_rx_pass_rsn__gives_records_back(void **state)
+TEST(mrd_flow_rx_pass_rsn__gives_records_back)
 {
     struct flow_fixture f;
     struct mrd_node done;
 
-    (void)state;
     begin(&f, 0, 10);
     for (unsigned i = 0; i < 3; i++)
         reserve(&f, i);
@@ -328,12 +310,11 @@ static void mrd_flow_rx_pass_rsn__gives_records_back(void **state)
     assert_int_equal(f.rx.rsn_next, 20);
 }
 
-static void mrd_flow_rx_skip__steps_over_a_message(void **state)
+TEST(mrd_flow_rx_skip__steps_over_a_message)
 {
     struct flow_fixture f;
     struct mrd_pend *p;
 
-    (void)state;
     begin(&f, UINT32_MAX, 0);
     p = insert(&f, 0, MRD_PEND_FULL);
     assert_null(mrd_flow_rx_deliver(&f.rx));
@@ -348,12 +329,11 @@ static void mrd_flow_rx_skip__steps_over_a_message(void **state)
 }
 
 /* In order, each once, and never past one that is not whole. */
-static void mrd_flow_rx_deliver__in_order(void **state)
+TEST(mrd_flow_rx_deliver__in_order)
 {
     struct flow_fixture f;
     struct mrd_pend *p[4];
 
-    (void)state;
     begin(&f, UINT32_MAX - 1, 0);
     p[1] = insert(&f, UINT32_MAX, MRD_PEND_FULL);
     p[3] = insert(&f, 1, MRD_PEND_FULL);
@@ -370,27 +350,4 @@ static void mrd_flow_rx_deliver__in_order(void **state)
     assert_null(mrd_flow_rx_deliver(&f.rx));
     assert_int_equal(f.rx.msn_next, 2);
     assert_true(mrd_list_empty(&f.rx.pending));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_flow_hash__tells_flows_apart),
-        cmocka_unit_test(mrd_flow_tx_init__begins_at_zero),
-        cmocka_unit_test(mrd_flow_rx_init__begins_with_the_oldest_owed),
-        cmocka_unit_test(mrd_flow_rx_judge__table),
-        cmocka_unit_test(mrd_flow_rx_needs__counts_unbound_and_wanted),
-        cmocka_unit_test(mrd_flow_rx_reserve__in_order_of_rsn),
-        cmocka_unit_test(mrd_flow_rx_gone__rsn_stops_at_one_that_may_come),
-        cmocka_unit_test(mrd_flow_rx_gone__msn_stops_at_one_that_may_come),
-        cmocka_unit_test(mrd_flow_rx_gone__whole_window),
-        cmocka_unit_test(mrd_flow_rx_claim__once),
-        cmocka_unit_test(mrd_flow_rx_insert__keeps_the_order_of_msn),
-        cmocka_unit_test(mrd_flow_rx_find__by_msn),
-        cmocka_unit_test(mrd_flow_rx_pass_rsn__gives_records_back),
-        cmocka_unit_test(mrd_flow_rx_skip__steps_over_a_message),
-        cmocka_unit_test(mrd_flow_rx_deliver__in_order),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

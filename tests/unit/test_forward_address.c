@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward's addresses, forwards and what --allow allows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/forward/address.h"
 
-static void address_parse__good(void **state)
+TEST(address_parse__good)
 {
     static const struct {
         const char *text, *host, *port, *printed;
@@ -25,7 +20,6 @@ static void address_parse__good(void **state)
     };
     struct address a;
     char text[ADDRESS_TEXT_BYTES];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(address_parse(&a, rows[i].text, false));
@@ -37,7 +31,7 @@ static void address_parse__good(void **state)
     }
 }
 
-static void address_parse__bad(void **state)
+TEST(address_parse__bad)
 {
     static const char *const texts[] = {
         "",       "db",     "db:",         ":80",   "db:0",      "db:65536",  "db:123456",
@@ -46,7 +40,6 @@ static void address_parse__bad(void **state)
     };
     char path[200], name[300];
     struct address a;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(address_parse(&a, texts[i], false));
@@ -59,7 +52,7 @@ static void address_parse__bad(void **state)
     assert_false(address_parse(&a, name, false));
 }
 
-static void forward_parse__good(void **state)
+TEST(forward_parse__good)
 {
     static const struct {
         const char *text, *from, *to;
@@ -75,7 +68,6 @@ static void forward_parse__good(void **state)
     };
     struct forward f;
     char text[ADDRESS_TEXT_BYTES];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(forward_parse(&f, rows[i].text));
@@ -87,7 +79,7 @@ static void forward_parse__good(void **state)
     }
 }
 
-static void forward_parse__bad(void **state)
+TEST(forward_parse__bad)
 {
     static const char *const texts[] = {
         "",          "8080",     "8080:80",  "web:80",        "8080:web:",  "8080:web:*",
@@ -95,16 +87,14 @@ static void forward_parse__bad(void **state)
         "::",        ":::",      "8080::80", "a:8080:/:1",    "8080:/",     "/:web:80",
     };
     struct forward f;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_false(forward_parse(&f, texts[i]));
 }
 
-static void forward_parse_socks__both(void **state)
+TEST(forward_parse_socks__both)
 {
     struct forward f;
-    (void)state;
 
     assert_true(forward_parse_socks(&f, "1080"));
     assert_true(f.is_socks);
@@ -116,7 +106,7 @@ static void forward_parse_socks__both(void **state)
     assert_false(forward_parse_socks(&f, ""));
 }
 
-static void address_allows__table(void **state)
+TEST(address_allows__table)
 {
     static const struct {
         const char *pattern, *target;
@@ -143,22 +133,10 @@ static void address_allows__table(void **state)
         {"db:80", "db..:80", false},
     };
     struct address pattern, target;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_true(address_parse(&pattern, rows[i].pattern, true));
         assert_true(address_parse(&target, rows[i].target, false));
         assert_int_equal(address_allows(&pattern, &target), rows[i].allowed);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(address_parse__good),       cmocka_unit_test(address_parse__bad),
-        cmocka_unit_test(forward_parse__good),       cmocka_unit_test(forward_parse__bad),
-        cmocka_unit_test(forward_parse_socks__both), cmocka_unit_test(address_allows__table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward's credits and order: what may be sent, and what is handed on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/forward/flow.h"
 
 static uint8_t bytes[1];
 
-static void flow_sent__as_many_as_allowed(void **state)
+TEST(flow_sent__as_many_as_allowed)
 {
     struct flow_tx tx;
-    (void)state;
 
     flow_tx_init(&tx, 2);
     assert_int_equal(flow_may_send(&tx), 2);
@@ -27,10 +21,9 @@ static void flow_sent__as_many_as_allowed(void **state)
 }
 
 /* Credits overtake each other, and numbers wrap. */
-static void flow_credited__late_or_absurd(void **state)
+TEST(flow_credited__late_or_absurd)
 {
     struct flow_tx tx;
-    (void)state;
 
     flow_tx_init(&tx, 4);
     assert_true(flow_credited(&tx, 0, 6));
@@ -43,11 +36,10 @@ static void flow_credited__late_or_absurd(void **state)
     assert_int_equal(flow_may_send(&tx), 5);
 }
 
-static void flow_came__any_order(void **state)
+TEST(flow_came__any_order)
 {
     struct flow_rx rx;
     uint32_t credit;
-    (void)state;
 
     flow_rx_init(&rx, 4);
     assert_true(flow_came(&rx, 2, bytes, 3, false));
@@ -66,11 +58,10 @@ static void flow_came__any_order(void **state)
     assert_int_equal(flow_next(&rx, 0)->len, 3);
 }
 
-static void flow_end__before_and_after_data(void **state)
+TEST(flow_end__before_and_after_data)
 {
     struct flow_rx rx;
     uint32_t credit;
-    (void)state;
 
     flow_rx_init(&rx, 4);
     assert_true(flow_came(&rx, 1, bytes, 1, false));
@@ -88,10 +79,9 @@ static void flow_end__before_and_after_data(void **state)
 }
 
 /* A break is where the data end, with or without an end before it. */
-static void flow_cut__before_and_after_end(void **state)
+TEST(flow_cut__before_and_after_end)
 {
     struct flow_rx rx;
-    (void)state;
 
     flow_rx_init(&rx, 4);
     assert_true(flow_came(&rx, 1, bytes, 1, false));
@@ -112,11 +102,10 @@ static void flow_cut__before_and_after_end(void **state)
 }
 
 /* The window grows only for a sender that used it all, to a receiver that keeps up. */
-static void flow_grow__when_used_up(void **state)
+TEST(flow_grow__when_used_up)
 {
     struct flow_rx rx;
     uint32_t credit;
-    (void)state;
 
     flow_rx_init(&rx, 2);
     assert_int_equal(flow_wants(&rx, 64), 0);
@@ -138,12 +127,11 @@ static void flow_grow__when_used_up(void **state)
  * On a long way the sender never has used all that is told: half of the window is told again while the
  * rest is on its way. That it had used all it knew of is what counts.
  */
-static void flow_grow__on_a_long_way(void **state)
+TEST(flow_grow__on_a_long_way)
 {
     struct flow_rx rx;
     struct flow_tx tx;
     uint32_t credit;
-    (void)state;
 
     flow_rx_init(&rx, 4);
     flow_tx_init(&tx, 4);
@@ -166,12 +154,11 @@ static void flow_grow__on_a_long_way(void **state)
 }
 
 /* Credit that is not used comes back; one of before that comes late changes nothing. */
-static void flow_recall__what_is_not_used(void **state)
+TEST(flow_recall__what_is_not_used)
 {
     struct flow_tx tx;
     struct flow_rx rx;
     uint32_t credit;
-    (void)state;
 
     flow_rx_init(&rx, 8);
     assert_true(flow_grow(&rx, 8));
@@ -197,12 +184,11 @@ static void flow_recall__what_is_not_used(void **state)
 }
 
 /* What was sent when the recall came was allowed, and the window is as large as that needs. */
-static void flow_recall__while_it_sends(void **state)
+TEST(flow_recall__while_it_sends)
 {
     struct flow_tx tx;
     struct flow_rx rx;
     uint32_t credit;
-    (void)state;
 
     flow_rx_init(&rx, 8);
     assert_true(flow_grow(&rx, 8));
@@ -228,9 +214,8 @@ static void flow_recall__while_it_sends(void **state)
 }
 
 /* A sender and a receiver, with messages and credits in any order: all comes, in order. */
-static void flow__random(void **state)
+TEST(flow__random)
 {
-    (void)state;
     for (unsigned seed = 1; seed <= 200; seed++) {
         struct flow_tx tx;
         struct flow_rx rx;
@@ -290,22 +275,4 @@ static void flow__random(void **state)
         }
         flow_rx_fini(&rx);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(flow_sent__as_many_as_allowed),
-        cmocka_unit_test(flow_credited__late_or_absurd),
-        cmocka_unit_test(flow_came__any_order),
-        cmocka_unit_test(flow_end__before_and_after_data),
-        cmocka_unit_test(flow_cut__before_and_after_end),
-        cmocka_unit_test(flow_grow__when_used_up),
-        cmocka_unit_test(flow_grow__on_a_long_way),
-        cmocka_unit_test(flow_recall__what_is_not_used),
-        cmocka_unit_test(flow_recall__while_it_sends),
-        cmocka_unit_test(flow__random),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward's messages: what is put comes back, and nothing else is taken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/forward/frame.h"
 
-static void frame_put__comes_back(void **state)
+TEST(frame_put__comes_back)
 {
     const struct frame frame = {FRAME_OPENED, 0x01020304, 0x05060708, 0x090a0b0c,
                                 0x0d0e0f10,   0x11121314, 0};
     uint8_t bytes[FRAME_HEAD_BYTES];
     struct frame got;
-    (void)state;
 
     frame_put(bytes, &frame);
     assert_true(frame_get(bytes, sizeof(bytes), &got));
@@ -25,7 +19,7 @@ static void frame_put__comes_back(void **state)
         assert_int_equal(bytes[4 + i], i + 1);
 }
 
-static void frame_get__lengths(void **state)
+TEST(frame_get__lengths)
 {
     static const struct {
         enum frame_type type;
@@ -47,7 +41,6 @@ static void frame_get__lengths(void **state)
     };
     uint8_t bytes[FRAME_HEAD_BYTES + FRAME_TEXT_MAX + 1];
     struct frame got;
-    (void)state;
 
     memset(bytes, 'x', sizeof(bytes));
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -58,11 +51,10 @@ static void frame_get__lengths(void **state)
     }
 }
 
-static void frame_get__not_ours(void **state)
+TEST(frame_get__not_ours)
 {
     uint8_t bytes[FRAME_HEAD_BYTES];
     struct frame got;
-    (void)state;
 
     frame_put(bytes, &(struct frame){.type = FRAME_FIN});
     for (uint32_t len = 0; len < sizeof(bytes); len++)
@@ -79,11 +71,10 @@ static void frame_get__not_ours(void **state)
 }
 
 /* Who asks in another version is answered in that one; all else of it is ignored. */
-static void frame_get__another_version(void **state)
+TEST(frame_get__another_version)
 {
     uint8_t bytes[FRAME_HEAD_BYTES + 1] = "";
     struct frame got;
-    (void)state;
 
     for (unsigned type = FRAME_OPEN; type <= FRAME_ASK; type++) {
         struct frame frame = {.type = (enum frame_type)type, .version = FRAME_VERSION + 1};
@@ -102,23 +93,11 @@ static void frame_get__another_version(void **state)
 }
 
 /* A DATA frame without bytes would take a receive for nothing. */
-static void frame_get__empty_data(void **state)
+TEST(frame_get__empty_data)
 {
     uint8_t bytes[FRAME_HEAD_BYTES];
     struct frame got;
-    (void)state;
 
     frame_put(bytes, &(struct frame){.type = FRAME_DATA});
     assert_false(frame_get(bytes, sizeof(bytes), &got));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(frame_put__comes_back), cmocka_unit_test(frame_get__lengths),
-        cmocka_unit_test(frame_get__not_ours),   cmocka_unit_test(frame_get__another_version),
-        cmocka_unit_test(frame_get__empty_data),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

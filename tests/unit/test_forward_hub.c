@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward's hub on a link that the test plays: whose frames are taken, and what lost peers end. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <event2/event.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tools/forward/hub.h"
 
 enum { FRAMES_MAX = 64, PEERS_MAX = 8, PEER = 5, OTHER = 6, QPN = 16, BUFFERS = 1000 };
@@ -220,22 +215,26 @@ static void on_silent(void *arg, const struct link_peer *peer)
     last_silent = peer;
 }
 
-static int set_up(void **state)
+FIXTURE(hub_fixture)
+{
+    struct event_base *base;
+};
+
+FIXTURE_SETUP(hub_fixture)
 {
     static const struct hub_ops ops = {.asked = on_asked, .silent = on_silent};
 
-    *state = event_base_new();
+    self->base = event_base_new();
     ended = 0;
     last_silent = NULL;
-    return hub_open(&hub, *state, &options, &ops, NULL);
+    assert_int_equal(hub_open(&hub, self->base, &options, &ops, NULL), 0);
 }
 
-static int tear_down(void **state)
+FIXTURE_TEARDOWN(hub_fixture)
 {
     hub_close(&hub, 0);
     assert_int_equal(the_link.granted, 0);
-    event_base_free(*state);
-    return 0;
+    event_base_free(self->base);
 }
 
 static void comes(uint32_t from, const struct frame *frame, const char *text)
@@ -303,13 +302,12 @@ static void is_opened(const struct stream *s, uint32_t session, uint32_t remote)
 /* ------------------------------------------------------------------------------------------ whose */
 
 /* Frames with the right numbers, but of another peer, change nothing. */
-static void hub_came__of_somebody_else(void **state)
+TEST_F(hub_fixture, hub_came__of_somebody_else)
 {
     static const enum frame_type types[] = {FRAME_REFUSED, FRAME_CREDIT, FRAME_FIN,
                                             FRAME_DONE,    FRAME_RESET,  FRAME_RECALL,
                                             FRAME_OPENED,  FRAME_YIELD,  FRAME_ASK};
     struct stream *s;
-    (void)state;
 
     s = is_asked(1);
     accept_it(s);
@@ -325,10 +323,9 @@ static void hub_came__of_somebody_else(void **state)
 }
 
 /* A question about somebody else's session is answered as one about nobody's, and not at once again. */
-static void hub_came__guesses(void **state)
+TEST_F(hub_fixture, hub_came__guesses)
 {
     struct stream *s;
-    (void)state;
 
     s = is_asked(1);
     accept_it(s);
@@ -347,11 +344,10 @@ static void hub_came__guesses(void **state)
 }
 
 /* An OPENED that was repeated is no second one. */
-static void hub_came__opened_twice(void **state)
+TEST_F(hub_fixture, hub_came__opened_twice)
 {
     struct link_peer *server = add_peer(&the_link, PEER, 0);
     struct stream *s = dials(server);
-    (void)state;
 
     is_opened(s, 9, 33);
     assert_int_equal(s->state, STREAM_OPEN);
@@ -363,10 +359,9 @@ static void hub_came__opened_twice(void **state)
 }
 
 /* A reset instead of an answer ends the wait for one. */
-static void hub_came__reset_instead_of_opened(void **state)
+TEST_F(hub_fixture, hub_came__reset_instead_of_opened)
 {
     struct stream *s = dials(add_peer(&the_link, PEER, 0));
-    (void)state;
 
     comes(PEER,
           &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .arg = 104}, "");
@@ -377,10 +372,9 @@ static void hub_came__reset_instead_of_opened(void **state)
  * The other end takes back some of the credit that it gave a moment ago. The RECALL comes first, the
  * CREDIT never counts: what is left of it is used.
  */
-static void hub_came__recall_before_credit(void **state)
+TEST_F(hub_fixture, hub_came__recall_before_credit)
 {
     struct stream *s;
-    (void)state;
 
     s = is_asked(1);
     accept_it(s);
@@ -427,10 +421,9 @@ static void credit_comes(const struct stream *s, uint32_t credit)
 }
 
 /* A broken stream without credit asks, before it takes a slow network for a reader that sleeps. */
-static void stream_hurry__broken(void **state)
+TEST_F(hub_fixture, stream_hurry__broken)
 {
     struct stream *s = is_broken();
-    (void)state;
 
     hurries(s, patience_ns);
     assert_int_equal(sent(FRAME_ASK), 0);
@@ -447,10 +440,9 @@ static void stream_hurry__broken(void **state)
 }
 
 /* One that is not answered at all ends, too. */
-static void stream_hurry__never_answered(void **state)
+TEST_F(hub_fixture, stream_hurry__never_answered)
 {
     struct stream *s = is_broken();
-    (void)state;
 
     hurries(s, patience_ns + 1);
     hurries(s, UINT64_C(60000000000));
@@ -460,11 +452,10 @@ static void stream_hurry__never_answered(void **state)
 }
 
 /* Whoever is asked answers, with what there is. */
-static void hub_came__asked(void **state)
+TEST_F(hub_fixture, hub_came__asked)
 {
     struct frame ask = {.type = FRAME_ASK};
     struct stream *s;
-    (void)state;
 
     s = is_asked(1);
     accept_it(s);
@@ -487,10 +478,9 @@ static void hub_came__asked(void **state)
 }
 
 /* A cut stream waits for what is on its way, as long as its peer is there. */
-static void stream_hurry__cut(void **state)
+TEST_F(hub_fixture, stream_hurry__cut)
 {
     struct stream *s;
-    (void)state;
 
     s = is_asked(1);
     accept_it(s);
@@ -511,10 +501,9 @@ static void stream_hurry__cut(void **state)
  * The far end hears of the loss late: the near end's new session has asked already. Its streams
  * live, those of the old one end, and the near end is told.
  */
-static void hub_lost__new_session_lives(void **state)
+TEST_F(hub_fixture, hub_lost__new_session_lives)
 {
     struct stream *old, *fresh, *asked;
-    (void)state;
 
     old = is_asked(1);
     accept_it(old);
@@ -540,9 +529,8 @@ static void hub_lost__new_session_lives(void **state)
 }
 
 /* Whoever does not answer has no session, new or old. Nothing is sent to it. */
-static void hub_lost__silent(void **state)
+TEST_F(hub_fixture, hub_lost__silent)
 {
-    (void)state;
     accept_it(is_asked(1));
     (void)is_asked(1);
     the_link.num_frames = 0;
@@ -552,12 +540,11 @@ static void hub_lost__silent(void **state)
 }
 
 /* At the near end: an OPEN that has not arrived asks whoever is there now. */
-static void hub_lost__opening(void **state)
+TEST_F(hub_fixture, hub_lost__opening)
 {
     struct link_peer *server = add_peer(&the_link, PEER, 0);
     struct stream *asks = dials(server), *was_heard = dials(server), *open = dials(server);
     uint32_t own = asks->own;
-    (void)state;
 
     arrives(was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
     arrives(open, FRAME_OPEN, MRD_WC_SUCCESS);
@@ -571,12 +558,11 @@ static void hub_lost__opening(void **state)
 }
 
 /* Those that are being opened go to another peer, but for those whose request has arrived. */
-static void hub_move__opening(void **state)
+TEST_F(hub_fixture, hub_move__opening)
 {
     struct link_peer *first = add_peer(&the_link, PEER, 0), *second = add_peer(&the_link, OTHER, 0);
     struct stream *asks = dials(first), *was_heard = dials(first), *open = dials(first);
     uint32_t own = asks->own;
-    (void)state;
 
     arrives(was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
     arrives(open, FRAME_OPEN, MRD_WC_SUCCESS);
@@ -607,11 +593,10 @@ static void hub_move__opening(void **state)
 }
 
 /* A request that nobody answers anywhere ends: it moves for as long as a peer has to answer. */
-static void hub_move__not_for_ever(void **state)
+TEST_F(hub_fixture, hub_move__not_for_ever)
 {
     struct link_peer *first = add_peer(&the_link, PEER, 0), *second = add_peer(&the_link, OTHER, 0);
     struct stream *asks = dials(first);
-    (void)state;
 
     asks->since_ns -= options.link.peer_timeout_ns;
     hub_move(&hub, first, second);
@@ -619,10 +604,9 @@ static void hub_move__not_for_ever(void **state)
 }
 
 /* Whoever does not answer is told of, whoever was restarted is not. */
-static void hub_lost__tells(void **state)
+TEST_F(hub_fixture, hub_lost__tells)
 {
     struct link_peer *server = add_peer(&the_link, PEER, 0);
-    (void)state;
 
     the_link.ops->lost(the_link.arg, PEER, "peer", false);
     assert_null(last_silent);
@@ -631,38 +615,13 @@ static void hub_lost__tells(void **state)
 }
 
 /* A stream some of whose frames were lost ends, and its other end is told. */
-static void hub_sent__lost_frame(void **state)
+TEST_F(hub_fixture, hub_sent__lost_frame)
 {
     struct stream *s;
-    (void)state;
 
     s = is_asked(1);
     accept_it(s);
     arrives(s, FRAME_CREDIT, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(ended, 1);
     assert_int_equal(sent(FRAME_RESET), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(hub_came__of_somebody_else, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_came__guesses, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_came__opened_twice, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_came__reset_instead_of_opened, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_came__recall_before_credit, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stream_hurry__broken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stream_hurry__never_answered, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_came__asked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(stream_hurry__cut, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_lost__new_session_lives, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_lost__silent, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_lost__opening, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_move__opening, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_move__not_for_ever, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_lost__tells, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(hub_sent__lost_frame, set_up, tear_down),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward tells the service manager: as sd_notify(3) does. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/forward/notify.h"
 
 /* Receives what notify() sends to a socket of this name; '@' stands for a NUL. */
@@ -37,10 +32,9 @@ static void check(const char *name)
     close(fd);
 }
 
-static void notify__path_and_abstract(void **state)
+TEST(notify__path_and_abstract)
 {
     char path[64], abstract[64];
-    (void)state;
 
     snprintf(path, sizeof(path), "/tmp/mrd_notify_%d", (int)getpid());
     check(path);
@@ -50,23 +44,12 @@ static void notify__path_and_abstract(void **state)
 }
 
 /* Without a manager, or with one that is not there, nothing happens. */
-static void notify__nobody(void **state)
+TEST(notify__nobody)
 {
-    (void)state;
     unsetenv("NOTIFY_SOCKET");
     notify("READY=1");
     setenv("NOTIFY_SOCKET", "relative", 1);
     notify("READY=1");
     setenv("NOTIFY_SOCKET", "/nowhere/at/all", 1);
     notify("READY=1");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(notify__path_and_abstract),
-        cmocka_unit_test(notify__nobody),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,23 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_forward's SOCKS 5, by the examples of RFC 1928. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/forward/socks.h"
 
-static void socks_greeting__methods(void **state)
+TEST(socks_greeting__methods)
 {
     static const uint8_t none[] = {5, 1, 0}, several[] = {5, 3, 2, 1, 0, 5}, other[] = {5, 1, 2},
                          old[] = {4, 1, 0, 80};
     uint8_t answer[2];
     size_t used;
-    (void)state;
 
     for (size_t len = 0; len < sizeof(none); len++)
         assert_int_equal(socks_greeting(none, len, &used, answer), SOCKS_MORE);
@@ -47,13 +41,12 @@ static void check_request(const uint8_t *bytes, size_t len, const char *host, co
     assert_string_equal(a.port, port);
 }
 
-static void socks_request__kinds_of_addresses(void **state)
+TEST(socks_request__kinds_of_addresses)
 {
     static const uint8_t ipv4[] = {5, 1, 0, 1, 192, 0, 2, 7, 0, 80},
                          name[] = {5, 1, 0, 3, 3, 'w', 'e', 'b', 1, 187},
                          ipv6[] = {5, 1, 0, 4, 0x20, 1, 0xd, 0xb8, 0, 0, 0,
                                    0, 0, 0, 0, 0,    0, 0,   0,    7, 0, 22};
-    (void)state;
 
     check_request(ipv4, sizeof(ipv4), "192.0.2.7", "80");
     check_request(name, sizeof(name), "web", "443");
@@ -61,7 +54,7 @@ static void socks_request__kinds_of_addresses(void **state)
 }
 
 /* Clients that look at nothing send numbers as names. */
-static void socks_request__numbers_as_names(void **state)
+TEST(socks_request__numbers_as_names)
 {
     static const struct {
         const char *name, *host; /* host NULL: refused */
@@ -81,7 +74,6 @@ static void socks_request__numbers_as_names(void **state)
         {"web:80", NULL},
         {"1::2::3", NULL},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         uint8_t bytes[SOCKS_BYTES_MAX] = {5, 1, 0, 3}, len = (uint8_t)strlen(rows[i].name);
@@ -101,7 +93,7 @@ static void socks_request__numbers_as_names(void **state)
     }
 }
 
-static void socks_request__refused(void **state)
+TEST(socks_request__refused)
 {
     static const struct {
         uint8_t bytes[12];
@@ -122,7 +114,6 @@ static void socks_request__refused(void **state)
     struct address a;
     size_t used;
     int error;
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         assert_int_equal(socks_request(rows[i].bytes, rows[i].len, &used, &a, &error), SOCKS_BAD);
@@ -131,11 +122,10 @@ static void socks_request__refused(void **state)
 }
 
 /* A name of 255 bytes fills the buffer exactly. */
-static void socks_request__longest_name(void **state)
+TEST(socks_request__longest_name)
 {
     uint8_t bytes[SOCKS_BYTES_MAX] = {5, 1, 0, 3, 255};
     char host[256];
-    (void)state;
 
     memset(bytes + 5, 'n', 255);
     bytes[261] = 80;
@@ -144,7 +134,7 @@ static void socks_request__longest_name(void **state)
     check_request(bytes, sizeof(bytes), host, "80");
 }
 
-static void socks_reply__codes(void **state)
+TEST(socks_reply__codes)
 {
     static const struct {
         int error;
@@ -162,7 +152,6 @@ static void socks_reply__codes(void **state)
         {ENOBUFS, 1},
     };
     uint8_t reply[SOCKS_REPLY_BYTES];
-    (void)state;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         socks_reply(reply, rows[i].error);
@@ -170,18 +159,4 @@ static void socks_reply__codes(void **state)
         assert_int_equal(reply[1], rows[i].code);
         assert_int_equal(reply[3], 1);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(socks_greeting__methods),
-        cmocka_unit_test(socks_request__kinds_of_addresses),
-        cmocka_unit_test(socks_request__numbers_as_names),
-        cmocka_unit_test(socks_request__refused),
-        cmocka_unit_test(socks_request__longest_name),
-        cmocka_unit_test(socks_reply__codes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

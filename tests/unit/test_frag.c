@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/frag.h"
 #include "core/limits.h"
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum { TOTAL = 5000, PIECE = 1088 };
@@ -19,23 +14,21 @@ static struct mrd_frags frags;
 static uint8_t packet[MRD_FRAG_WHOLE_BYTES];
 static uint64_t now_ns;
 
-static int setup(void **state)
+FIXTURE(frags){};
+
+FIXTURE_SETUP(frags)
 {
-    (void)state;
     unit_alloc_init(&alloc);
     memset(&frags, 0, sizeof(frags));
     now_ns = MRD_SEC;
     for (uint32_t i = 0; i < sizeof(packet); i++)
         packet[i] = (uint8_t)(i * 7 + i / 256);
-    return 0;
 }
 
-static int teardown(void **state)
+FIXTURE_TEARDOWN(frags)
 {
-    (void)state;
     mrd_frags_fini(&frags, &alloc.ops);
     assert_int_equal(alloc.live_bytes, 0);
-    return 0;
 }
 
 /*
@@ -70,11 +63,10 @@ static uint32_t piece_len(uint32_t total, uint32_t i)
 }
 
 /* In any order, some twice: whole with the last missing one. */
-static void mrd_frags_add__in_any_order(void **state)
+TEST_F(frags, mrd_frags_add__in_any_order)
 {
     struct mrd_rng rng;
 
-    (void)state;
     mrd_rng_init(&rng, 5);
     for (uint32_t round = 0; round < 300; round++) {
         uint32_t total = 1 + mrd_rng_below(&rng, MRD_FRAG_WHOLE_BYTES), came = 0;
@@ -93,14 +85,13 @@ static void mrd_frags_add__in_any_order(void **state)
 }
 
 /* Pieces of different packets are not mixed. Those of two transmissions of one are: they are alike. */
-static void mrd_frags_add__of_one_packet_each(void **state)
+TEST_F(frags, mrd_frags_add__of_one_packet_each)
 {
     enum { PEER = 7, OTHER = 8 };
     struct mrd_wire_head head = {.epoch = 2, .psn = 3, .stamp = 4};
     struct mrd_wire_head heads[3];
     bool fits;
 
-    (void)state;
     head.whole_len = 128;
     for (unsigned i = 0; i < 3; i++)
         heads[i] = head;
@@ -123,9 +114,8 @@ static void mrd_frags_add__of_one_packet_each(void **state)
 }
 
 /* With more packets at a time than there is room for, one that gets no pieces for a while goes. */
-static void mrd_frags_add__the_oldest_goes(void **state)
+TEST_F(frags, mrd_frags_add__the_oldest_goes)
 {
-    (void)state;
     for (uint32_t psn = 0; psn < MRD_FRAGS; psn++) {
         assert_false(add(psn, TOTAL, 0, PIECE));
         now_ns++;
@@ -144,12 +134,11 @@ static void mrd_frags_add__the_oldest_goes(void **state)
 }
 
 /* Pieces of many packets arrive by turns: as many as there is room for are whole in the end. */
-static void mrd_frags_add__by_turns(void **state)
+TEST_F(frags, mrd_frags_add__by_turns)
 {
     const uint32_t packets = 8 * MRD_FRAGS;
     uint32_t whole = 0;
 
-    (void)state;
     for (uint32_t i = 0; i * PIECE < TOTAL; i++)
         for (uint32_t psn = 0; psn < packets; psn++)
             whole += add(psn, TOTAL, i * PIECE, piece_len(TOTAL, i));
@@ -160,9 +149,8 @@ static void mrd_frags_add__by_turns(void **state)
  * A transmission goes on after its packet became whole by pieces of an earlier one. What is left of
  * it takes no room, and does not hinder the next one, which may be needed.
  */
-static void mrd_frags_add__leftovers(void **state)
+TEST_F(frags, mrd_frags_add__leftovers)
 {
-    (void)state;
     for (uint32_t psn = 0; psn < 4 * MRD_FRAGS; psn++) {
         for (uint32_t i = 1; i * PIECE < TOTAL; i++)
             assert_false(add_sent(psn, 1, TOTAL, i * PIECE, piece_len(TOTAL, i)));
@@ -176,12 +164,11 @@ static void mrd_frags_add__leftovers(void **state)
 }
 
 /* One peer alone has no more packets put together than it leaves room for. */
-static void mrd_frags_add__leaves_room(void **state)
+TEST_F(frags, mrd_frags_add__leaves_room)
 {
     struct mrd_wire_head head = {.whole_len = 128};
     bool fits;
 
-    (void)state;
     for (; head.psn < MRD_FRAGS; head.psn++)
         assert_null(mrd_frags_add(&frags, &alloc.ops, 1, &head, packet, 64, now_ns, &fits));
     head.whole_offset = 64;
@@ -209,11 +196,10 @@ static bool piece_of(uint32_t psn, uint32_t stamp, uint32_t num, uint32_t pieces
  * Single pieces come late, as copies do, one of each packet: they keep no room from what their sender
  * sends now. Nor does a late one among the pieces of a packet make that a late one.
  */
-static void mrd_frags_add__late_copies(void **state)
+TEST_F(frags, mrd_frags_add__late_copies)
 {
     const uint32_t late = 100, now = late + MRD_FRAG_LIFE_NS / MRD_WIRE_STAMP_NS;
 
-    (void)state;
     for (uint32_t turn = 0; turn < 2; turn++) {
         bool too_late = turn == 1;
 
@@ -232,7 +218,7 @@ static void mrd_frags_add__late_copies(void **state)
 }
 
 /* What no packet can be made of is refused, and takes no memory. */
-static void mrd_frags_add__refuses_nonsense(void **state)
+TEST_F(frags, mrd_frags_add__refuses_nonsense)
 {
     static const struct {
         uint32_t total, offset, bytes;
@@ -250,7 +236,6 @@ static void mrd_frags_add__refuses_nonsense(void **state)
     };
     enum { PEER = 7 };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_wire_head head = {.whole_len = table[i].total, .whole_offset = table[i].offset};
         bool fits = true;
@@ -260,18 +245,4 @@ static void mrd_frags_add__refuses_nonsense(void **state)
         assert_false(fits);
     }
     assert_null(frags.frag[0]);
-}
-
-#define FRAG_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        FRAG_TEST(mrd_frags_add__in_any_order),    FRAG_TEST(mrd_frags_add__of_one_packet_each),
-        FRAG_TEST(mrd_frags_add__the_oldest_goes), FRAG_TEST(mrd_frags_add__by_turns),
-        FRAG_TEST(mrd_frags_add__leftovers),       FRAG_TEST(mrd_frags_add__refuses_nonsense),
-        FRAG_TEST(mrd_frags_add__leaves_room),     FRAG_TEST(mrd_frags_add__late_copies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/heap.h"
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 
 enum { TIMERS = 50 };
 
@@ -33,13 +27,12 @@ static void check_order(const struct heap_fixture *f)
 }
 
 /* Any order of arming and disarming: the earliest is on top, and they leave in order of time. */
-static void mrd_heap__keeps_the_order(void **state)
+TEST(mrd_heap__keeps_the_order)
 {
     struct heap_fixture f;
     struct mrd_rng rng;
     uint64_t last_ns = 0;
 
-    (void)state;
     heap_begin(&f);
     mrd_rng_init(&rng, 11);
     for (int step = 0; step < 5000; step++) {
@@ -68,11 +61,10 @@ static void mrd_heap__keeps_the_order(void **state)
 }
 
 /* A later time leaves a timer where it is; never arms nothing. */
-static void mrd_heap_arm__earlier_wins(void **state)
+TEST(mrd_heap_arm__earlier_wins)
 {
     struct heap_fixture f;
 
-    (void)state;
     heap_begin(&f);
     mrd_heap_arm(&f.heap, &f.timer[0], MRD_NEVER);
     assert_int_equal(f.heap.num, 0);
@@ -86,11 +78,10 @@ static void mrd_heap_arm__earlier_wins(void **state)
 }
 
 /* A timer that is not armed may be disarmed, and one that was may be armed for a later time. */
-static void mrd_heap_disarm__twice(void **state)
+TEST(mrd_heap_disarm__twice)
 {
     struct heap_fixture f;
 
-    (void)state;
     heap_begin(&f);
     mrd_heap_disarm(&f.heap, &f.timer[0]);
     mrd_heap_arm(&f.heap, &f.timer[0], 100);
@@ -101,15 +92,4 @@ static void mrd_heap_disarm__twice(void **state)
     mrd_heap_arm(&f.heap, &f.timer[0], 200);
     assert_int_equal(f.heap.num, 2);
     assert_true(mrd_heap_next_ns(&f.heap) == 150);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_heap__keeps_the_order),
-        cmocka_unit_test(mrd_heap_arm__earlier_wins),
-        cmocka_unit_test(mrd_heap_disarm__twice),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

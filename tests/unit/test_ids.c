@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/ids.h"
 #include "core/limits.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 static struct unit_alloc alloc;
@@ -26,11 +21,10 @@ static void give(struct mrd_ids *ids, struct mrd_tx_id *entry)
 }
 
 /* All slots can be in use at once; memory grows with those in use. */
-static void mrd_ids_take__all(void **state)
+TEST(mrd_ids_take__all)
 {
     struct mrd_ids ids;
 
-    (void)state;
     unit_alloc_init(&alloc);
     mrd_ids_init(&ids, &alloc.ops);
     assert_true(mrd_ids_available(&ids));
@@ -49,12 +43,11 @@ static void mrd_ids_take__all(void **state)
 }
 
 /* Without memory for more slots those that there are go on. */
-static void mrd_ids_available__no_memory(void **state)
+TEST(mrd_ids_available__no_memory)
 {
     struct mrd_ids ids;
     uint32_t slots = 0;
 
-    (void)state;
     unit_alloc_init(&alloc);
     alloc.fail_at = 2;
     mrd_ids_init(&ids, &alloc.ops);
@@ -71,12 +64,11 @@ static void mrd_ids_available__no_memory(void **state)
 }
 
 /* A released slot is taken again under a higher id; the one before is not found any more. */
-static void mrd_ids_release__the_next_id_is_higher(void **state)
+TEST(mrd_ids_release__the_next_id_is_higher)
 {
     struct mrd_ids ids;
     struct mrd_tx_id *a, *b;
 
-    (void)state;
     unit_alloc_init(&alloc);
     mrd_ids_init(&ids, &alloc.ops);
     assert_true(mrd_ids_available(&ids));
@@ -96,15 +88,4 @@ static void mrd_ids_release__the_next_id_is_higher(void **state)
     assert_int_equal(take(&ids)->id, 2 * MRD_MSG_SLOTS);
     assert_int_equal(take(&ids)->id, 2);
     mrd_ids_fini(&ids);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_ids_take__all),
-        cmocka_unit_test(mrd_ids_available__no_memory),
-        cmocka_unit_test(mrd_ids_release__the_next_id_is_higher),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

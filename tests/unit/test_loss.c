@@ -2,11 +2,10 @@
 /* Which packets are lost, and which losses were none. */
 #include "tests/unit/loss_fixture.h"
 
-static void mrd_loss_acked__is_progress(void **state)
+TEST(mrd_loss_acked__is_progress)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 100);
     f.loss.probes = 3;
@@ -21,11 +20,10 @@ static void mrd_loss_acked__is_progress(void **state)
  * A repeated packet's ack may be for any of its copies. Unless the echo names the last one it says
  * nothing of when that left, and must not make what was sent in between look late.
  */
-static void mrd_loss_acked__of_a_copy_that_is_not_known(void **state)
+TEST(mrd_loss_acked__of_a_copy_that_is_not_known)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     for (uint32_t i = 0; i < 3; i++)
         send_at(&f, i, PATH_A, i);
@@ -40,11 +38,10 @@ static void mrd_loss_acked__of_a_copy_that_is_not_known(void **state)
 }
 
 /* The lateness of a packet that arrives after a later-sent one is what the window must forgive. */
-static void mrd_loss_acked__measures_skew(void **state)
+TEST(mrd_loss_acked__measures_skew)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     for (uint32_t i = 0; i < 4; i++)
         send_at(&f, i, (uint16_t)i, 1000 * i);
@@ -60,11 +57,10 @@ static void mrd_loss_acked__measures_skew(void **state)
 }
 
 /* After eight RTTs a smaller one counts. */
-static void mrd_loss_acked__skew_decays(void **state)
+TEST(mrd_loss_acked__skew_decays)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     send_at(&f, 1, PATH_B, 5000);
@@ -83,11 +79,10 @@ static void mrd_loss_acked__skew_decays(void **state)
 }
 
 /* A retransmission is late by design. */
-static void mrd_loss_acked__retransmissions_have_no_skew(void **state)
+TEST(mrd_loss_acked__retransmissions_have_no_skew)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     send_at(&f, 0, PATH_A, 1000);
@@ -98,7 +93,7 @@ static void mrd_loss_acked__retransmissions_have_no_skew(void **state)
     end(&f);
 }
 
-static void mrd_loss_window_ns__table(void **state)
+TEST(mrd_loss_window_ns__table)
 {
     static const struct {
         uint64_t srtt, least, skew;
@@ -114,7 +109,6 @@ static void mrd_loss_window_ns__table(void **state)
         {10000, 4000, 9000, 16, 50000},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_loss l;
 
@@ -128,11 +122,10 @@ static void mrd_loss_window_ns__table(void **state)
 }
 
 /* Two later packets of the same path are acked: lost, and only that packet. */
-static void mrd_loss_next__gap_on_same_path(void **state)
+TEST(mrd_loss_next__gap_on_same_path)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     send_at(&f, 1, PATH_B, 5);
@@ -151,11 +144,10 @@ static void mrd_loss_next__gap_on_same_path(void **state)
  * Spraying reorders across paths all the time: any number of later packets of other paths
  * prove nothing.
  */
-static void mrd_loss_next__other_paths_prove_nothing(void **state)
+TEST(mrd_loss_next__other_paths_prove_nothing)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     for (uint32_t i = 1; i < 100; i++)
@@ -166,11 +158,10 @@ static void mrd_loss_next__other_paths_prove_nothing(void **state)
     end(&f);
 }
 
-static void mrd_loss_next__order_is_off_where_it_was_wrong(void **state)
+TEST(mrd_loss_next__order_is_off_where_it_was_wrong)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     f.path[PATH_A].order_off = 1;
     for (uint32_t i = 0; i < 5; i++)
@@ -185,11 +176,10 @@ static void mrd_loss_next__order_is_off_where_it_was_wrong(void **state)
 }
 
 /* Per-path numbers wrap. */
-static void mrd_loss_next__order_across_the_wrap_of_pseq(void **state)
+TEST(mrd_loss_next__order_across_the_wrap_of_pseq)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     f.path[PATH_A].pseq_next = UINT32_MAX - 1;
     f.path[PATH_A].pseq_acked[0] = f.path[PATH_A].pseq_acked[1] = UINT32_MAX - 2;
@@ -206,12 +196,11 @@ static void mrd_loss_next__order_across_the_wrap_of_pseq(void **state)
  * Across paths: lost when a later-sent one is acked and its RTT and the window have passed since it
  * was sent.
  */
-static void mrd_loss_next__by_time_after_a_window(void **state)
+TEST(mrd_loss_next__by_time_after_a_window)
 {
     const uint64_t window = RTT; /* min(SRTT, 1.25 minRTT) */
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 100);
     send_at(&f, 1, PATH_B, 200);
@@ -226,11 +215,10 @@ static void mrd_loss_next__by_time_after_a_window(void **state)
 }
 
 /* However old: without an ack of something sent later it is the tail's business. */
-static void mrd_loss_next__never_without_a_later_ack(void **state)
+TEST(mrd_loss_next__never_without_a_later_ack)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     send_at(&f, 1, PATH_B, 100);
@@ -242,11 +230,10 @@ static void mrd_loss_next__never_without_a_later_ack(void **state)
 }
 
 /* A retransmission counts from its own departure. */
-static void mrd_loss_next__retransmission_starts_anew(void **state)
+TEST(mrd_loss_next__retransmission_starts_anew)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     send_at(&f, 1, PATH_B, 10);
@@ -262,11 +249,10 @@ static void mrd_loss_next__retransmission_starts_anew(void **state)
 }
 
 /* A packet of a path whose packets take longer is not lost when others would be. */
-static void mrd_loss_next__longer_path_has_longer(void **state)
+TEST(mrd_loss_next__longer_path_has_longer)
 {
     static struct loss_fixture fixture;
     struct loss_fixture *f = &fixture;
-    (void)state;
 
     begin_with_rtt(f);
     mrd_path_age(&f->path[PATH_B], 10 * RTT);
@@ -283,14 +269,13 @@ static void mrd_loss_next__longer_path_has_longer(void **state)
     end(f);
 }
 
-static void mrd_loss_log__keeps_the_newest(void **state)
+TEST(mrd_loss_log__keeps_the_newest)
 {
     struct mrd_sent rec = {0};
     struct mrd_loss l;
     struct unit_alloc alloc;
     unsigned known = 0;
 
-    (void)state;
     unit_alloc_init(&alloc);
     mrd_loss_init(&l, NULL, 0);
     assert_null(mrd_loss_spurious(&l, 0, 0));
@@ -306,12 +291,11 @@ static void mrd_loss_log__keeps_the_newest(void **state)
     assert_int_equal(alloc.live_bytes, 0);
 }
 
-static void mrd_loss_spurious__widens_the_window_once(void **state)
+TEST(mrd_loss_spurious__widens_the_window_once)
 {
     struct loss_fixture f;
     struct mrd_retx *r;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     mrd_sent_get(&f.s, 0)->by_order = 1;
@@ -327,11 +311,10 @@ static void mrd_loss_spurious__widens_the_window_once(void **state)
 }
 
 /* Probes and second copies are meant to arrive twice. */
-static void mrd_loss_spurious__not_of_deliberate_copies(void **state)
+TEST(mrd_loss_spurious__not_of_deliberate_copies)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     send_at(&f, 0, PATH_A, 0);
     mrd_sent_get(&f.s, 0)->deliberate = 1;
@@ -342,39 +325,12 @@ static void mrd_loss_spurious__not_of_deliberate_copies(void **state)
 }
 
 /* A duplicate made by the network: nobody retransmitted it. */
-static void mrd_loss_spurious__not_of_what_was_never_resent(void **state)
+TEST(mrd_loss_spurious__not_of_what_was_never_resent)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin_with_rtt(&f);
     assert_null(mrd_loss_spurious(&f.loss, 0, 1));
     assert_int_equal(f.loss.steps, 0);
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_loss_acked__is_progress),
-        cmocka_unit_test(mrd_loss_acked__of_a_copy_that_is_not_known),
-        cmocka_unit_test(mrd_loss_acked__measures_skew),
-        cmocka_unit_test(mrd_loss_acked__skew_decays),
-        cmocka_unit_test(mrd_loss_acked__retransmissions_have_no_skew),
-        cmocka_unit_test(mrd_loss_window_ns__table),
-        cmocka_unit_test(mrd_loss_next__gap_on_same_path),
-        cmocka_unit_test(mrd_loss_next__other_paths_prove_nothing),
-        cmocka_unit_test(mrd_loss_next__order_is_off_where_it_was_wrong),
-        cmocka_unit_test(mrd_loss_next__order_across_the_wrap_of_pseq),
-        cmocka_unit_test(mrd_loss_next__by_time_after_a_window),
-        cmocka_unit_test(mrd_loss_next__never_without_a_later_ack),
-        cmocka_unit_test(mrd_loss_next__retransmission_starts_anew),
-        cmocka_unit_test(mrd_loss_next__longer_path_has_longer),
-        cmocka_unit_test(mrd_loss_log__keeps_the_newest),
-        cmocka_unit_test(mrd_loss_spurious__widens_the_window_once),
-        cmocka_unit_test(mrd_loss_spurious__not_of_deliberate_copies),
-        cmocka_unit_test(mrd_loss_spurious__not_of_what_was_never_resent),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,7 +6,7 @@
  * RFC 6298: RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|, then SRTT = 7/8 SRTT + 1/8 R; the first sample R:
  * R and R/2.
  */
-static void mrd_loss_rtt__follows_rfc_6298(void **state)
+TEST(mrd_loss_rtt__follows_rfc_6298)
 {
     static const struct {
         uint64_t rtt, srtt, rttvar;
@@ -18,7 +18,6 @@ static void mrd_loss_rtt__follows_rfc_6298(void **state)
     };
     struct loss_fixture f;
 
-    (void)state;
     begin(&f);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         mrd_loss_rtt(&f.loss, table[i].rtt, 0);
@@ -29,11 +28,10 @@ static void mrd_loss_rtt__follows_rfc_6298(void **state)
 }
 
 /* A sample of nothing is one, so that 0 can mean that there was none. */
-static void mrd_loss_rtt__is_never_zero(void **state)
+TEST(mrd_loss_rtt__is_never_zero)
 {
     struct loss_fixture f;
 
-    (void)state;
     begin(&f);
     assert_int_equal(mrd_loss_rtt_min_ns(&f.loss), 0);
     mrd_loss_rtt(&f.loss, 0, 0);
@@ -43,11 +41,10 @@ static void mrd_loss_rtt__is_never_zero(void **state)
 }
 
 /* A stall ends for all at the same time; on a way that is longer all packets take as long. */
-static void mrd_loss_stalled__later_packets_take_as_long(void **state)
+TEST(mrd_loss_stalled__later_packets_take_as_long)
 {
     static struct loss_fixture fixture;
     struct loss_fixture *f = &fixture;
-    (void)state;
 
     begin_with_rtt(f);
     assert_true(mrd_loss_stalled(&f->loss, 0, 40 * RTT));
@@ -62,7 +59,7 @@ static void mrd_loss_stalled__later_packets_take_as_long(void **state)
 }
 
 /* A least RTT is kept for five to ten seconds: routes change. */
-static void mrd_loss_rtt_min_ns__forgets_after_two_windows(void **state)
+TEST(mrd_loss_rtt_min_ns__forgets_after_two_windows)
 {
     static const struct {
         uint64_t ms, rtt, least;
@@ -72,7 +69,6 @@ static void mrd_loss_rtt_min_ns__forgets_after_two_windows(void **state)
     };
     struct loss_fixture f;
 
-    (void)state;
     begin(&f);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         mrd_loss_rtt(&f.loss, table[i].rtt, table[i].ms * MRD_MSEC);
@@ -81,7 +77,7 @@ static void mrd_loss_rtt_min_ns__forgets_after_two_windows(void **state)
     end(&f);
 }
 
-static void mrd_loss_rto_ns__table(void **state)
+TEST(mrd_loss_rto_ns__table)
 {
     static const struct {
         uint64_t srtt, var, floor;
@@ -95,7 +91,6 @@ static void mrd_loss_rto_ns__table(void **state)
         {0, 0, 2000000, 500, 2000500},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_loss l;
 
@@ -108,7 +103,7 @@ static void mrd_loss_rto_ns__table(void **state)
 }
 
 /* SRTT 8000, last send at 100000, progress at 90000, RTO floor 40000, ack delay 500. */
-static void mrd_loss_tail_ns__table(void **state)
+TEST(mrd_loss_tail_ns__table)
 {
     static const struct {
         uint32_t probes;
@@ -133,7 +128,6 @@ static void mrd_loss_tail_ns__table(void **state)
         {0, false, 0.001, 816000 + 500},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_loss l;
 
@@ -149,29 +143,13 @@ static void mrd_loss_tail_ns__table(void **state)
 }
 
 /* While acks come in there is no tail: 0.25 SRTT after the last progress at the earliest. */
-static void mrd_loss_tail_ns__after_progress(void **state)
+TEST(mrd_loss_tail_ns__after_progress)
 {
     struct mrd_loss l;
 
-    (void)state;
     mrd_loss_init(&l, NULL, 0);
     l.srtt_ns = 8000;
     l.last_send_ns = 100000;
     l.progress_ns = 130000;
     assert_int_equal(mrd_loss_tail_ns(&l, true, 10, 0), 132000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_loss_rtt__follows_rfc_6298),
-        cmocka_unit_test(mrd_loss_rtt__is_never_zero),
-        cmocka_unit_test(mrd_loss_stalled__later_packets_take_as_long),
-        cmocka_unit_test(mrd_loss_rtt_min_ns__forgets_after_two_windows),
-        cmocka_unit_test(mrd_loss_rto_ns__table),
-        cmocka_unit_test(mrd_loss_tail_ns__table),
-        cmocka_unit_test(mrd_loss_tail_ns__after_progress),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

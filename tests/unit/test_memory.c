@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Memory of all kinds, registered and written to by a peer, or refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +9,7 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 #include "transport/memory.h"
 #include "transport/memory_probe.h"
 
@@ -32,7 +25,8 @@ struct side {
     struct mrd_ah *peer;
 };
 
-struct fixture {
+FIXTURE(two_sides)
+{
     struct side a, b;
     size_t page;
     bool asks; /* the kernel can be asked about mappings */
@@ -71,38 +65,29 @@ static void close_side(struct side *s)
     assert_int_equal(mrd_close_device(s->context), 0);
 }
 
-static int setup(void **state)
+FIXTURE_SETUP(two_sides)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    assert_non_null(f);
-    open_side(&f->a);
-    open_side(&f->b);
-    meet(&f->a, &f->b);
-    meet(&f->b, &f->a);
-    f->page = (size_t)sysconf(_SC_PAGESIZE);
+    open_side(&self->a);
+    open_side(&self->b);
+    meet(&self->a, &self->b);
+    meet(&self->b, &self->a);
+    self->page = (size_t)sysconf(_SC_PAGESIZE);
 
     int fd = mrd_memory_open();
 
-    f->asks = fd >= 0;
-    if (f->asks)
+    self->asks = fd >= 0;
+    if (self->asks)
         close(fd);
-    *state = f;
-    return 0;
 }
 
-static int teardown(void **state)
+FIXTURE_TEARDOWN(two_sides)
 {
-    struct fixture *f = *state;
-
-    close_side(&f->a);
-    close_side(&f->b);
-    free(f);
-    return 0;
+    close_side(&self->a);
+    close_side(&self->b);
 }
 
 /* One request from a, which completes well. */
-static void run(struct fixture *f, struct mrd_send_wr *wr)
+static void run(struct two_sides *f, struct mrd_send_wr *wr)
 {
     struct mrd_send_wr *bad;
     struct mrd_wc wc;
@@ -121,7 +106,7 @@ static void run(struct fixture *f, struct mrd_send_wr *wr)
  * A peer's write into memory at `to`, from memory at `from`, and its read back: [offset, offset +
  * bytes) of regions of `length`.
  */
-static void transfer(struct fixture *f, uint8_t *from, uint8_t *to, size_t length, size_t offset,
+static void transfer(struct two_sides *f, uint8_t *from, uint8_t *to, size_t length, size_t offset,
                      uint32_t bytes)
 {
     struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, length, MRD_ACCESS_LOCAL_WRITE);
@@ -152,7 +137,7 @@ static uint8_t *map_memory(size_t bytes, int protection, int flags, int fd)
     return mmap(NULL, bytes, protection, flags | (fd < 0 ? MAP_ANONYMOUS : 0), fd, 0);
 }
 
-static void refused(struct fixture *f, void *at, size_t bytes, int access, const char *why)
+static void refused(struct two_sides *f, void *at, size_t bytes, int access, const char *why)
 {
     errno = 0;
     assert_null(mrd_reg_mr(f->a.pd, at, bytes, access));
@@ -163,9 +148,8 @@ static void refused(struct fixture *f, void *at, size_t bytes, int access, const
 
 /* ---------------------------------------------------------------------------------- what is good */
 
-static void mrd_reg_mr__kinds_of_memory(void **state)
+TEST_F(two_sides, mrd_reg_mr__kinds_of_memory)
 {
-    struct fixture *f = *state;
     static uint8_t fixed[BYTES];
     uint8_t stack[2000], *heap = malloc(BYTES);
     uint8_t *shared = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, -1);
@@ -176,10 +160,10 @@ static void mrd_reg_mr__kinds_of_memory(void **state)
     assert_int_equal(ftruncate(fileno(file), BYTES), 0);
     mapped = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
     assert_true(mapped != MAP_FAILED);
-    transfer(f, fixed, heap, BYTES, 0, BYTES);
-    transfer(f, stack, heap, sizeof(stack), 1, sizeof(stack) - 1);
-    transfer(f, heap, shared, BYTES, 0, BYTES);
-    transfer(f, shared, mapped, BYTES, 3, BYTES - 3);
+    transfer(self, fixed, heap, BYTES, 0, BYTES);
+    transfer(self, stack, heap, sizeof(stack), 1, sizeof(stack) - 1);
+    transfer(self, heap, shared, BYTES, 0, BYTES);
+    transfer(self, shared, mapped, BYTES, 3, BYTES - 3);
     assert_int_equal(pread(fileno(file), heap, BYTES, 0), BYTES);
     assert_memory_equal(heap, mapped, BYTES);
     munmap(shared, BYTES);
@@ -188,9 +172,8 @@ static void mrd_reg_mr__kinds_of_memory(void **state)
     free(heap);
 }
 
-static void mrd_reg_mr__huge_pages(void **state)
+TEST_F(two_sides, mrd_reg_mr__huge_pages)
 {
-    struct fixture *f = *state;
     size_t bytes = 4 << 20;
     uint8_t *huge = map_memory(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_HUGETLB, -1);
     uint8_t *plain;
@@ -204,7 +187,7 @@ static void mrd_reg_mr__huge_pages(void **state)
     }
     plain = calloc(1, bytes);
     assert_non_null(plain);
-    transfer(f, plain, huge, bytes, 0, (uint32_t)bytes);
+    transfer(self, plain, huge, bytes, 0, (uint32_t)bytes);
     free(plain);
     if (reserved)
         munmap(huge, bytes);
@@ -213,9 +196,8 @@ static void mrd_reg_mr__huge_pages(void **state)
 }
 
 /* Registered at once, whatever the size; and each byte has its place. */
-static void mrd_reg_mr__beyond_4_gib(void **state)
+TEST_F(two_sides, mrd_reg_mr__beyond_4_gib)
 {
-    struct fixture *f = *state;
     size_t bytes = 6 * GIB;
     int flags = MAP_PRIVATE | MAP_NORESERVE;
     uint8_t *from = map_memory(bytes, PROT_READ | PROT_WRITE, flags, -1);
@@ -223,23 +205,22 @@ static void mrd_reg_mr__beyond_4_gib(void **state)
 
     if (from == MAP_FAILED || to == MAP_FAILED)
         skip();
-    transfer(f, from, to, bytes, 0, BYTES);
-    transfer(f, from, to, bytes, 4 * GIB - BYTES / 2, BYTES);
-    transfer(f, from, to, bytes, bytes - BYTES, BYTES);
+    transfer(self, from, to, bytes, 0, BYTES);
+    transfer(self, from, to, bytes, 4 * GIB - BYTES / 2, BYTES);
+    transfer(self, from, to, bytes, bytes - BYTES, BYTES);
     munmap(from, bytes);
     munmap(to, bytes);
 }
 
 /* What is there only when it is used is registered on demand. */
-static void mrd_reg_mr__on_demand(void **state)
+TEST_F(two_sides, mrd_reg_mr__on_demand)
 {
-    struct fixture *f = *state;
     uint8_t *from = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
     uint8_t *to = map_memory(BYTES, PROT_NONE, MAP_PRIVATE, -1);
     struct mrd_mr *target =
-        mrd_reg_mr(f->b.pd, to, BYTES,
+        mrd_reg_mr(self->b.pd, to, BYTES,
                    MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_ON_DEMAND);
-    struct mrd_mr *source = mrd_reg_mr(f->a.pd, from, BYTES, 0);
+    struct mrd_mr *source = mrd_reg_mr(self->a.pd, from, BYTES, 0);
     struct mrd_sge sge = {(uintptr_t)from, BYTES, source->lkey};
     struct mrd_send_wr wr = {.sg_list = &sge, .opcode = MRD_WR_RDMA_WRITE};
 
@@ -248,7 +229,7 @@ static void mrd_reg_mr__on_demand(void **state)
     assert_int_equal(mprotect(to, BYTES, PROT_READ | PROT_WRITE), 0);
     wr.wr.rdma.remote_addr = (uintptr_t)to;
     wr.wr.rdma.rkey = target->rkey;
-    run(f, &wr);
+    run(self, &wr);
     assert_memory_equal(to, from, BYTES);
     assert_int_equal(mrd_dereg_mr(source), 0);
     assert_int_equal(mrd_dereg_mr(target), 0);
@@ -257,16 +238,15 @@ static void mrd_reg_mr__on_demand(void **state)
 }
 
 /* One region is all memory of the process, for its own work requests only. */
-static void mrd_reg_mr__all_memory(void **state)
+TEST_F(two_sides, mrd_reg_mr__all_memory)
 {
-    struct fixture *f = *state;
     const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_ON_DEMAND;
     const int remote[] = {MRD_ACCESS_REMOTE_READ, MRD_ACCESS_REMOTE_WRITE,
                           MRD_ACCESS_REMOTE_ATOMIC};
-    struct mrd_mr *all = mrd_reg_mr(f->a.pd, NULL, SIZE_MAX, access);
+    struct mrd_mr *all = mrd_reg_mr(self->a.pd, NULL, SIZE_MAX, access);
     uint8_t *from = malloc(BYTES), *back = malloc(BYTES), *to = calloc(1, BYTES);
     struct mrd_mr *target =
-        mrd_reg_mr(f->b.pd, to, BYTES,
+        mrd_reg_mr(self->b.pd, to, BYTES,
                    MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
     struct mrd_sge sge = {(uintptr_t)from, BYTES, all ? all->lkey : 0};
     struct mrd_send_wr wr = {.sg_list = &sge, .opcode = MRD_WR_RDMA_WRITE};
@@ -276,20 +256,20 @@ static void mrd_reg_mr__all_memory(void **state)
     memset(from, 9, BYTES);
     wr.wr.rdma.remote_addr = (uintptr_t)to;
     wr.wr.rdma.rkey = target->rkey;
-    run(f, &wr);
+    run(self, &wr);
     assert_memory_equal(to, from, BYTES);
     sge.addr = (uintptr_t)back;
     wr.opcode = MRD_WR_RDMA_READ;
-    run(f, &wr);
+    run(self, &wr);
     assert_memory_equal(back, from, BYTES);
     for (unsigned i = 0; i < sizeof(remote) / sizeof(remote[0]); i++) {
         errno = 0;
-        assert_null(mrd_reg_mr(f->a.pd, NULL, SIZE_MAX, access | remote[i]));
+        assert_null(mrd_reg_mr(self->a.pd, NULL, SIZE_MAX, access | remote[i]));
         assert_int_equal(errno, EINVAL);
         assert_non_null(strstr(mrd_last_error(), "peers may not use all memory"));
     }
-    assert_null(mrd_reg_mr(f->a.pd, NULL, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
-    assert_null(mrd_reg_mr(f->a.pd, NULL, BYTES, access));
+    assert_null(mrd_reg_mr(self->a.pd, NULL, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
+    assert_null(mrd_reg_mr(self->a.pd, NULL, BYTES, access));
     assert_int_equal(mrd_dereg_mr(all), 0);
     assert_int_equal(mrd_dereg_mr(target), 0);
     free(from);
@@ -299,88 +279,69 @@ static void mrd_reg_mr__all_memory(void **state)
 
 /* ------------------------------------------------------------------------------ what is refused */
 
-static void mrd_reg_mr__inaccessible(void **state)
+TEST_F(two_sides, mrd_reg_mr__inaccessible)
 {
-    struct fixture *f = *state;
-    uint8_t *at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
+    uint8_t *at = map_memory(3 * self->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
 
-    assert_int_equal(mprotect(at + f->page, f->page, PROT_NONE), 0);
-    if (mrd_memory_is_readable((uintptr_t)at + f->page))
+    assert_int_equal(mprotect(at + self->page, self->page, PROT_NONE), 0);
+    if (mrd_memory_is_readable((uintptr_t)at + self->page))
         skip(); /* an emulator of another processor, which does not tell */
-    refused(f, at, f->page + 1, 0, "cannot be read");
-    refused(f, at + f->page, 1, MRD_ACCESS_REMOTE_READ, "cannot be read");
-    if (f->asks)
-        refused(f, at, 3 * f->page, 0, "cannot be read");
-    assert_int_equal(mprotect(at + f->page, f->page, PROT_READ), 0);
-    if (f->asks)
-        refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE, "cannot be written");
-    assert_int_equal(munmap(at + f->page, f->page), 0);
-    refused(f, at, 3 * f->page, 0, "is not mapped");
-    refused(f, at, f->page + 1, 0, "is not mapped");
-    refused(f, at + f->page, f->page, 0, "is not mapped");
-    refused(f, (void *)(uintptr_t)f->page, 8, 0, "is not mapped");
+    refused(self, at, self->page + 1, 0, "cannot be read");
+    refused(self, at + self->page, 1, MRD_ACCESS_REMOTE_READ, "cannot be read");
+    if (self->asks)
+        refused(self, at, 3 * self->page, 0, "cannot be read");
+    assert_int_equal(mprotect(at + self->page, self->page, PROT_READ), 0);
+    if (self->asks)
+        refused(self, at, 3 * self->page, MRD_ACCESS_LOCAL_WRITE, "cannot be written");
+    assert_int_equal(munmap(at + self->page, self->page), 0);
+    refused(self, at, 3 * self->page, 0, "is not mapped");
+    refused(self, at, self->page + 1, 0, "is not mapped");
+    refused(self, at + self->page, self->page, 0, "is not mapped");
+    refused(self, (void *)(uintptr_t)self->page, 8, 0, "is not mapped");
     /* At the end of all mappings. */
-    refused(f, (void *)(UINTPTR_MAX - 4 * f->page), 8, 0, "is not mapped");
-    munmap(at, 3 * f->page);
+    refused(self, (void *)(UINTPTR_MAX - 4 * self->page), 8, 0, "is not mapped");
+    munmap(at, 3 * self->page);
 }
 
-static void mrd_reg_mr__file_that_ends(void **state)
+TEST_F(two_sides, mrd_reg_mr__file_that_ends)
 {
-    struct fixture *f = *state;
     FILE *file = tmpfile();
     uint8_t *at;
 
     assert_non_null(file);
-    assert_int_equal(ftruncate(fileno(file), (off_t)f->page), 0);
-    at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
-    if (mrd_memory_is_readable((uintptr_t)at + f->page))
+    assert_int_equal(ftruncate(fileno(file), (off_t)self->page), 0);
+    at = map_memory(3 * self->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
+    if (mrd_memory_is_readable((uintptr_t)at + self->page))
         skip();
-    refused(f, at, 3 * f->page, MRD_ACCESS_LOCAL_WRITE,
-            f->asks ? "end of its file" : "cannot be read");
-    struct mrd_mr *mr = mrd_reg_mr(f->a.pd, at, f->page, MRD_ACCESS_LOCAL_WRITE);
+    refused(self, at, 3 * self->page, MRD_ACCESS_LOCAL_WRITE,
+            self->asks ? "end of its file" : "cannot be read");
+    struct mrd_mr *mr = mrd_reg_mr(self->a.pd, at, self->page, MRD_ACCESS_LOCAL_WRITE);
 
     assert_non_null(mr);
     assert_int_equal(mrd_dereg_mr(mr), 0);
-    munmap(at, 3 * f->page);
+    munmap(at, 3 * self->page);
     fclose(file);
 }
 
-static void mrd_reg_mr_ex__attributes(void **state)
+TEST_F(two_sides, mrd_reg_mr_ex__attributes)
 {
-    struct fixture *f = *state;
     struct mrd_mr_init_attr attr = {
-        .addr = f, .length = 8, .access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE};
-    struct mrd_mr *mr = mrd_reg_mr_ex(f->a.pd, &attr);
+        .addr = self, .length = 8, .access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE};
+    struct mrd_mr *mr = mrd_reg_mr_ex(self->a.pd, &attr);
 
     assert_non_null(mr);
-    assert_ptr_equal(mr->addr, f);
+    assert_ptr_equal(mr->addr, self);
     assert_int_equal(mr->length, 8);
     assert_int_equal(mrd_dereg_mr(mr), 0);
     attr.access = MRD_ACCESS_REMOTE_WRITE;
-    assert_null(mrd_reg_mr_ex(f->a.pd, &attr));
+    assert_null(mrd_reg_mr_ex(self->a.pd, &attr));
     assert_int_equal(errno, EINVAL);
     attr.access = 1u << 31;
-    assert_null(mrd_reg_mr_ex(f->a.pd, &attr));
+    assert_null(mrd_reg_mr_ex(self->a.pd, &attr));
     assert_non_null(strstr(mrd_last_error(), "0x80000000"));
-    attr = (struct mrd_mr_init_attr){.comp_mask = 1, .addr = f, .length = 8};
-    assert_null(mrd_reg_mr_ex(f->a.pd, &attr));
+    attr = (struct mrd_mr_init_attr){.comp_mask = 1, .addr = self, .length = 8};
+    assert_null(mrd_reg_mr_ex(self->a.pd, &attr));
     assert_non_null(strstr(mrd_last_error(), "0x1"));
-    assert_null(mrd_reg_mr_ex_sized(f->a.pd, &attr, 8));
+    assert_null(mrd_reg_mr_ex_sized(self->a.pd, &attr, 8));
     assert_non_null(strstr(mrd_last_error(), "mrd_mr_init_attr"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__kinds_of_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__huge_pages, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__beyond_4_gib, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__on_demand, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__all_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__inaccessible, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__file_that_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr_ex__attributes, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

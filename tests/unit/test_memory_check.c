@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whether memory is there: with a kernel that can be asked, without, and at what cost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
@@ -19,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/context_fixture.h"
 #include "transport/error.h"
 #include "transport/memory.h"
@@ -26,7 +19,8 @@
 
 enum { MAPPINGS = 3000, MANY = 100 };
 
-struct fixture {
+FIXTURE(pages)
+{
     int asked[2]; /* what mrd_memory_check() takes: the kernel's answers, -1 */
     unsigned ways;
     size_t page;
@@ -48,28 +42,20 @@ int ioctl(int fd, unsigned long request, ...)
     return (int)syscall(SYS_ioctl, fd, request, arg);
 }
 
-static int setup(void **state)
+FIXTURE_SETUP(pages)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
     int fd = mrd_memory_open();
 
-    assert_non_null(f);
     if (fd >= 0)
-        f->asked[f->ways++] = fd;
-    f->asked[f->ways++] = -1;
-    f->page = (size_t)sysconf(_SC_PAGESIZE);
-    *state = f;
-    return 0;
+        self->asked[self->ways++] = fd;
+    self->asked[self->ways++] = -1;
+    self->page = (size_t)sysconf(_SC_PAGESIZE);
 }
 
-static int teardown(void **state)
+FIXTURE_TEARDOWN(pages)
 {
-    struct fixture *f = *state;
-
-    if (f->asked[0] >= 0)
-        close(f->asked[0]);
-    free(f);
-    return 0;
+    if (self->asked[0] >= 0)
+        close(self->asked[0]);
 }
 
 static uint8_t *map_memory(size_t bytes, int protection, int flags, int fd)
@@ -80,13 +66,13 @@ static uint8_t *map_memory(size_t bytes, int protection, int flags, int fd)
     return at;
 }
 
-static void good(const struct fixture *f, const void *at, size_t bytes, bool write)
+static void good(const struct pages *f, const void *at, size_t bytes, bool write)
 {
     for (unsigned i = 0; i < f->ways; i++)
         assert_int_equal(mrd_memory_check(f->asked[i], at, bytes, write), 0);
 }
 
-static void bad(const struct fixture *f, const void *at, size_t bytes, bool write, const char *why)
+static void bad(const struct pages *f, const void *at, size_t bytes, bool write, const char *why)
 {
     for (unsigned i = 0; i < f->ways; i++) {
         mrd_error_set("nothing");
@@ -97,7 +83,7 @@ static void bad(const struct fixture *f, const void *at, size_t bytes, bool writ
 }
 
 /* An emulator of another processor does not tell whether memory can be read. */
-static void skip_where_nobody_tells(const struct fixture *f)
+static void skip_where_nobody_tells(const struct pages *f)
 {
     uint8_t *at = map_memory(f->page, PROT_NONE, MAP_PRIVATE, -1);
     bool tells = !mrd_memory_is_readable((uintptr_t)at);
@@ -108,7 +94,7 @@ static void skip_where_nobody_tells(const struct fixture *f)
 }
 
 /* Does this kernel tell what cannot be written? Since Linux 5.14; an emulator may not. */
-static bool knows_writable(const struct fixture *f)
+static bool knows_writable(const struct pages *f)
 {
     uint8_t *at = map_memory(f->page, PROT_READ, MAP_PRIVATE, -1);
     bool knows = madvise(at, f->page, 23 /* MADV_POPULATE_WRITE */) &&
@@ -121,9 +107,9 @@ static bool knows_writable(const struct fixture *f)
 /* ------------------------------------------------------------------------------------- verdicts */
 
 /* Neighbours in memory need not be one mapping; memory that is only sent from may be read-only. */
-static void mrd_memory_check__neighbours(void **state)
+TEST_F(pages, mrd_memory_check__neighbours)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     uint8_t *at = map_memory(4 * f->page, PROT_READ, MAP_PRIVATE, -1);
 
     assert_int_equal(mprotect(at + f->page, 2 * f->page, PROT_READ | PROT_WRITE), 0);
@@ -138,9 +124,9 @@ static void mrd_memory_check__neighbours(void **state)
     munmap(at, 4 * f->page);
 }
 
-static void mrd_memory_check__not_mapped(void **state)
+TEST_F(pages, mrd_memory_check__not_mapped)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     uint8_t *at = map_memory(64 * f->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
     char where[64];
 
@@ -161,9 +147,9 @@ static void mrd_memory_check__not_mapped(void **state)
     munmap(at, 64 * f->page);
 }
 
-static void mrd_memory_check__inaccessible(void **state)
+TEST_F(pages, mrd_memory_check__inaccessible)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     uint8_t *at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
 
     skip_where_nobody_tells(f);
@@ -175,9 +161,9 @@ static void mrd_memory_check__inaccessible(void **state)
 }
 
 /* The contents stay, and shared memory is not written to. */
-static void mrd_memory_check__changes_nothing(void **state)
+TEST_F(pages, mrd_memory_check__changes_nothing)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     uint8_t *at = map_memory(2 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, -1);
 
     for (size_t i = 0; i < 2 * f->page; i++)
@@ -188,9 +174,9 @@ static void mrd_memory_check__changes_nothing(void **state)
     munmap(at, 2 * f->page);
 }
 
-static void mrd_memory_check__file_that_ends(void **state)
+TEST_F(pages, mrd_memory_check__file_that_ends)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     FILE *file = tmpfile();
     uint8_t *at;
 
@@ -206,9 +192,9 @@ static void mrd_memory_check__file_that_ends(void **state)
 }
 
 /* Memory of a device or of the kernel has no pages that others may pin. */
-static void mrd_memory_check__device_memory(void **state)
+TEST_F(pages, mrd_memory_check__device_memory)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     struct perf_event_attr attr = {.type = PERF_TYPE_SOFTWARE,
                                    .size = sizeof(attr),
                                    .config = PERF_COUNT_SW_DUMMY,
@@ -228,7 +214,7 @@ static void mrd_memory_check__device_memory(void **state)
 /* ----------------------------------------------------------------------------------------- cost */
 
 /* `num` mappings, one of a page each, of which every second one is read-only. */
-static uint8_t *map_many(const struct fixture *f, size_t num)
+static uint8_t *map_many(const struct pages *f, size_t num)
 {
     uint8_t *at = map_memory(num * f->page, PROT_READ | PROT_WRITE, MAP_PRIVATE, -1);
 
@@ -256,9 +242,9 @@ static long reads(void)
 }
 
 /* Whatever the process maps: one question, and no list is read. */
-static void mrd_reg_mr__does_not_read_what_is_mapped(void **state)
+TEST_F(pages, mrd_reg_mr__does_not_read_what_is_mapped)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     uint8_t *others = map_many(f, MAPPINGS);
     struct mrd_context *context =
         open_local(&(struct mrd_context_attr){.paths = 2, .progress = MRD_PROGRESS_MANUAL});
@@ -284,9 +270,9 @@ static void mrd_reg_mr__does_not_read_what_is_mapped(void **state)
 }
 
 /* Nor does it grow without bound with the mappings of a region: its end is looked at in any case. */
-static void mrd_memory_check__region_of_many_mappings(void **state)
+TEST_F(pages, mrd_memory_check__region_of_many_mappings)
 {
-    const struct fixture *f = *state;
+    const struct pages *f = self;
     uint8_t *at = map_many(f, MANY);
 
     for (unsigned i = 0; i < f->ways; i++) {
@@ -304,20 +290,4 @@ static void mrd_memory_check__region_of_many_mappings(void **state)
         assert_int_equal(mrd_memory_check(f->asked[0], at, 3 * f->page, false), -EFAULT);
     }
     munmap(at, MANY * f->page);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(mrd_memory_check__neighbours, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__not_mapped, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__inaccessible, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__changes_nothing, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__file_that_ends, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__device_memory, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_reg_mr__does_not_read_what_is_mapped, setup, teardown),
-        cmocka_unit_test_setup_teardown(mrd_memory_check__region_of_many_mappings, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/mr.h"
@@ -42,9 +37,8 @@ static struct mrd_mr_impl *add(struct mr_fixture *f, uint64_t addr, size_t lengt
                       &(struct mrd_mover_mr){.key = ~(uint32_t)(uintptr_t)addr});
 }
 
-static void mrd_mrs_init__fails_without_memory(void **state)
+TEST(mrd_mrs_init__fails_without_memory)
 {
-    (void)state;
     for (uint32_t at = 1; at <= 2; at++) {
         struct unit_alloc alloc;
         struct mrd_mrs mrs;
@@ -58,13 +52,12 @@ static void mrd_mrs_init__fails_without_memory(void **state)
 }
 
 /* Keys are never 0, differ, and an rkey is not to be guessed from another. */
-static void mrd_mr_add__keys_differ(void **state)
+TEST(mrd_mr_add__keys_differ)
 {
     enum { REGIONS = 60 };
     struct mrd_mr_impl *mr[REGIONS];
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < REGIONS; i++) {
         mr[i] = add(&f, 0x1000, 16, ALL);
@@ -82,12 +75,11 @@ static void mrd_mr_add__keys_differ(void **state)
 }
 
 /* A region's key at the mover is found by its lkey, whatever else was registered. */
-static void mrd_mr_mover_key__by_lkey(void **state)
+TEST(mrd_mr_mover_key__by_lkey)
 {
     struct mr_fixture f;
     struct mrd_mr_impl *mr[3];
 
-    (void)state;
     begin(&f);
     for (unsigned i = 0; i < 3; i++)
         mr[i] = add(&f, 0x1000 * (i + 1), 16, 0);
@@ -99,13 +91,12 @@ static void mrd_mr_mover_key__by_lkey(void **state)
 }
 
 /* The table grows, and all keys go on. */
-static void mrd_mr_add__grows(void **state)
+TEST(mrd_mr_add__grows)
 {
     enum { REGIONS = 1000 };
     static struct mrd_mr_impl *mr[REGIONS];
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     for (uint64_t i = 0; i < REGIONS; i++)
         mr[i] = add(&f, i << 12, 4096, ALL);
@@ -122,12 +113,11 @@ static void mrd_mr_add__grows(void **state)
     end(&f);
 }
 
-static void mrd_mr_add__null_without_memory(void **state)
+TEST(mrd_mr_add__null_without_memory)
 {
     struct mrd_mr_impl *mr[64];
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < 64; i++)
         mr[i] = add(&f, 0x1000, 16, ALL);
@@ -144,12 +134,11 @@ static void mrd_mr_add__null_without_memory(void **state)
 }
 
 /* After deregistration the keys mean nothing, also when another region has the place. */
-static void mrd_mr_del__keys_are_dead(void **state)
+TEST(mrd_mr_del__keys_are_dead)
 {
     struct mrd_mr_impl *mr;
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < 200; i++) {
         uint32_t lkey, rkey;
@@ -169,13 +158,12 @@ static void mrd_mr_del__keys_are_dead(void **state)
 }
 
 /* A key was told if a region has it, or had it lately; 0 is none. */
-static void mrd_mr_was_told__lately(void **state)
+TEST(mrd_mr_was_told__lately)
 {
     struct mr_fixture f;
     struct mrd_mr_impl *mr;
     uint32_t rkey;
 
-    (void)state;
     begin(&f);
     assert_false(mrd_mr_was_told(&f.mrs, 0));
     mr = add(&f, 4096, 64, ALL);
@@ -190,11 +178,10 @@ static void mrd_mr_was_told__lately(void **state)
 }
 
 /* Their generations come round. */
-static void mrd_mr_add__no_lkey_is_0(void **state)
+TEST(mrd_mr_add__no_lkey_is_0)
 {
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     for (uint32_t i = 0; i < 4200; i++) {
         struct mrd_mr_impl *mr;
@@ -250,12 +237,11 @@ static void check_ranges(const struct mr_fixture *f, uint32_t key,
                          range_table[i].verdict);
 }
 
-static void mrd_mr_local__table(void **state)
+TEST(mrd_mr_local__table)
 {
     struct mrd_mr_impl *mr;
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
     check_ranges(&f, mr->pub.lkey, local_of);
@@ -268,12 +254,11 @@ static void mrd_mr_local__table(void **state)
     end(&f);
 }
 
-static void mrd_mr_remote__table(void **state)
+TEST(mrd_mr_remote__table)
 {
     struct mrd_mr_impl *mr;
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
     check_ranges(&f, mr->pub.rkey, mrd_mr_remote);
@@ -289,14 +274,13 @@ static void mrd_mr_remote__table(void **state)
 }
 
 /* Every entry must hold; one of no bytes needs no key. */
-static void mrd_mr_list__every_entry(void **state)
+TEST(mrd_mr_list__every_entry)
 {
     struct mrd_sge sge[3] = {
         {.addr = 0x1000, .length = 16}, {.addr = 0, .length = 0}, {.addr = 0x1010, .length = 16}};
     struct mrd_mr_impl *mr;
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     mr = add(&f, 0x1000, 0x20, 0);
     sge[0].lkey = sge[2].lkey = mr->pub.lkey;
@@ -313,14 +297,13 @@ static void mrd_mr_list__every_entry(void **state)
 }
 
 /* What was found valid is not looked up again, before any region is removed. */
-static void mrd_mr_list_stays__until_one_is_removed(void **state)
+TEST(mrd_mr_list_stays__until_one_is_removed)
 {
     struct mrd_sge sge = {.addr = 0x1000, .length = 16};
     struct mrd_mr_impl *mr, *other;
     uint64_t seen = 0;
     struct mr_fixture f;
 
-    (void)state;
     begin(&f);
     mr = add(&f, 0x1000, 0x20, 0);
     other = add(&f, 0x2000, 0x20, 0);
@@ -334,24 +317,4 @@ static void mrd_mr_list_stays__until_one_is_removed(void **state)
     mrd_mr_del(&f.mrs, mr);
     assert_false(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_mrs_init__fails_without_memory),
-        cmocka_unit_test(mrd_mr_add__keys_differ),
-        cmocka_unit_test(mrd_mr_mover_key__by_lkey),
-        cmocka_unit_test(mrd_mr_add__grows),
-        cmocka_unit_test(mrd_mr_add__null_without_memory),
-        cmocka_unit_test(mrd_mr_del__keys_are_dead),
-        cmocka_unit_test(mrd_mr_was_told__lately),
-        cmocka_unit_test(mrd_mr_add__no_lkey_is_0),
-        cmocka_unit_test(mrd_mr_local__table),
-        cmocka_unit_test(mrd_mr_remote__table),
-        cmocka_unit_test(mrd_mr_list__every_entry),
-        cmocka_unit_test(mrd_mr_list_stays__until_one_is_removed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/msg.h"
+#include "tests/kit/kit.h"
 
-static void mrd_msg_copy__gathers(void **state)
+TEST(mrd_msg_copy__gathers)
 {
     char memory[] = "0123456789abcdefghij";
     const uint64_t base = (uint64_t)(uintptr_t)memory;
@@ -23,7 +18,6 @@ static void mrd_msg_copy__gathers(void **state)
     } table[] = {{0, 10, "abcd012345"}, {0, 4, "abcd"}, {2, 4, "cd01"},
                  {4, 6, "012345"},      {9, 1, "5"},    {10, 0, ""}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint8_t to[16] = {0};
 
@@ -33,17 +27,16 @@ static void mrd_msg_copy__gathers(void **state)
 }
 
 /* The caller's buffer of an inline message may be gone. */
-static void mrd_msg_copy__from_inline_data(void **state)
+TEST(mrd_msg_copy__from_inline_data)
 {
     uint8_t data[] = "inline", to[8] = {0};
     struct mrd_msg msg = {.wr.is_inline = true, .wr.inline_data = data, .wr.length = 6};
 
-    (void)state;
     mrd_msg_copy(&msg, 2, 4, to);
     assert_string_equal((char *)to, "line");
 }
 
-static void mrd_msg_part__says_what_was_posted(void **state)
+TEST(mrd_msg_part__says_what_was_posted)
 {
     struct mrd_msg msg = {.wr.op = MRD_OP_WRITE,
                           .wr.part_flags = MRD_PART_MULTI | MRD_PART_IMM,
@@ -57,7 +50,6 @@ static void mrd_msg_part__says_what_was_posted(void **state)
                           .wr.imm = 24};
     struct mrd_wire_part part = {0};
 
-    (void)state;
     mrd_msg_part(&msg, 8192, 4096, &part);
     assert_int_equal(part.op, MRD_OP_WRITE);
     assert_int_equal(part.flags, MRD_PART_MULTI | MRD_PART_IMM);
@@ -89,11 +81,10 @@ static void begin(struct chain_fixture *f)
     }
 }
 
-static void mrd_msg_in_chain__by_index(void **state)
+TEST(mrd_msg_in_chain__by_index)
 {
     struct chain_fixture f;
 
-    (void)state;
     begin(&f);
     for (unsigned i = 0; i < 4; i++)
         assert_ptr_equal(mrd_msg_in_chain(f.head, i), &f.msg[i]);
@@ -102,9 +93,8 @@ static void mrd_msg_in_chain__by_index(void **state)
 }
 
 /* One that left leaves a gap: a refusal that names a later part still means the right message. */
-static void mrd_msg_unchain__indices_stay(void **state)
+TEST(mrd_msg_unchain__indices_stay)
 {
-    (void)state;
     for (unsigned gone = 0; gone < 4; gone++) {
         struct chain_fixture f;
 
@@ -117,27 +107,12 @@ static void mrd_msg_unchain__indices_stay(void **state)
     }
 }
 
-static void mrd_msg_unchain__to_the_last(void **state)
+TEST(mrd_msg_unchain__to_the_last)
 {
     struct chain_fixture f;
 
-    (void)state;
     begin(&f);
     for (unsigned i = 0; i < 4; i++)
         mrd_msg_unchain(&f.head, &f.msg[3 - i]);
     assert_null(f.head);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_msg_copy__gathers),
-        cmocka_unit_test(mrd_msg_copy__from_inline_data),
-        cmocka_unit_test(mrd_msg_part__says_what_was_posted),
-        cmocka_unit_test(mrd_msg_in_chain__by_index),
-        cmocka_unit_test(mrd_msg_unchain__indices_stay),
-        cmocka_unit_test(mrd_msg_unchain__to_the_last),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of a context and its objects that need no traffic. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/context_fixture.h"
 
 static void resolves(struct mrd_context *context, const char *name, const char *expected)
@@ -25,7 +19,7 @@ static void resolves(struct mrd_context *context, const char *name, const char *
 }
 
 /* To an address that the context can send to; what is one already stays. */
-static void mrd_resolve__names(void **state)
+TEST(mrd_resolve__names)
 {
     static const char *const malformed[] = {
         "",       ":7",           "localhost:",      "localhost:0", "a:b:c",
@@ -34,7 +28,6 @@ static void mrd_resolve__names(void **state)
     char address[MRD_ADDRESS_MAX];
     int error;
 
-    (void)state;
     assert_non_null(context);
     resolves(context, "localhost:5", "127.0.0.1:5");
     resolves(context, "localhost", "127.0.0.1:4793");
@@ -51,12 +44,11 @@ static void mrd_resolve__names(void **state)
 }
 
 /* Many clients that come and go find room without a setting. */
-static void mrd_query_device__default_tables(void **state)
+TEST(mrd_query_device__default_tables)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_device_attr attr;
 
-    (void)state;
     assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
     assert_int_equal(attr.max_peers, 16384);
     assert_int_equal(attr.max_flows, 4096);
@@ -64,7 +56,7 @@ static void mrd_query_device__default_tables(void **state)
 }
 
 /* Limits are those that calls check. */
-static void mrd_query_device__limits(void **state)
+TEST(mrd_query_device__limits)
 {
     struct mrd_context *context =
         open_local(&(struct mrd_context_attr){.max_peers = 77, .max_flows = 88});
@@ -75,7 +67,6 @@ static void mrd_query_device__limits(void **state)
     } later = {.tail = {1}};
     struct mrd_cq *cq;
 
-    (void)state;
     assert_non_null(context);
     assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
     assert_int_equal(attr.max_peers, 77);
@@ -95,7 +86,7 @@ static void mrd_query_device__limits(void **state)
 }
 
 /* What a queue pair was made with, with the defaults filled in, and changed to. */
-static void mrd_query_qp__what_is_in_force(void **state)
+TEST(mrd_query_qp__what_is_in_force)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -111,7 +102,6 @@ static void mrd_query_qp__what_is_in_force(void **state)
                                    };
     struct mrd_qp *qp = mrd_create_qp(pd, &asked);
 
-    (void)state;
     assert_non_null(qp);
     assert_int_equal(asked.cap.max_send_sge, 1);
     assert_int_equal(asked.cap.max_recv_sge, 1);
@@ -145,7 +135,7 @@ static void mrd_query_qp__what_is_in_force(void **state)
 }
 
 /* Only the error state and three attributes can be set, and what is refused changes nothing. */
-static void mrd_modify_qp__refuses(void **state)
+TEST(mrd_modify_qp__refuses)
 {
     static const struct {
         struct mrd_qp_attr attr;
@@ -162,7 +152,6 @@ static void mrd_modify_qp__refuses(void **state)
     struct mrd_qp_init_attr found, asked = {.send_cq = cq, .recv_cq = cq, .qkey = 5};
     struct mrd_qp *qp = mrd_create_qp(pd, &asked);
 
-    (void)state;
     assert_non_null(qp);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         assert_int_equal(mrd_modify_qp(qp, &cases[i].attr, cases[i].mask), -EINVAL);
@@ -184,13 +173,12 @@ static void mrd_modify_qp__refuses(void **state)
 }
 
 /* A queue is as long as was asked; without room for one completion there is none. */
-static void mrd_create_cq__capacity(void **state)
+TEST(mrd_create_cq__capacity)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_cq *cq = mrd_create_cq(context, 5, &cq);
     struct mrd_wc wc;
 
-    (void)state;
     assert_non_null(cq);
     assert_int_equal(cq->cqe, 5);
     assert_ptr_equal(cq->cq_context, &cq);
@@ -206,7 +194,7 @@ static void mrd_create_cq__capacity(void **state)
 }
 
 /* What is in use stays: a domain with a region, queue pair or handle, a queue of a queue pair. */
-static void mrd_dealloc_pd__busy(void **state)
+TEST(mrd_dealloc_pd__busy)
 {
     static char memory[64];
     struct mrd_context *context = open_local(NULL);
@@ -217,7 +205,6 @@ static void mrd_dealloc_pd__busy(void **state)
     struct mrd_qp_init_attr init = {.send_cq = cq, .recv_cq = cq};
     struct mrd_qp *qp = mrd_create_qp(pd, &init);
 
-    (void)state;
     assert_true(mr && ah && qp);
     assert_int_equal(mrd_destroy_cq(cq), -EBUSY);
     assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
@@ -231,12 +218,11 @@ static void mrd_dealloc_pd__busy(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_query_address__port_and_room(void **state)
+TEST(mrd_query_address__port_and_room)
 {
     struct mrd_context *context = open_local(NULL);
     char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
 
-    (void)state;
     assert_non_null(context);
     assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
     snprintf(expected, sizeof(expected), "127.0.0.1:%u", context_info(context).port);
@@ -246,12 +232,11 @@ static void mrd_query_address__port_and_room(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_reg_mr__bad_arguments(void **state)
+TEST(mrd_reg_mr__bad_arguments)
 {
     struct mrd_context *context = open_local(NULL);
     static char memory[64];
 
-    (void)state;
     assert_non_null(context);
 
     struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -270,12 +255,11 @@ static void mrd_reg_mr__bad_arguments(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_create_ah__address_and_back(void **state)
+TEST(mrd_create_ah__address_and_back)
 {
     struct mrd_context *context = open_local(NULL);
     char text[MRD_ADDRESS_MAX];
 
-    (void)state;
     assert_non_null(context);
 
     struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -308,7 +292,7 @@ static void mrd_create_ah__address_and_back(void **state)
  * A caller built against a newer header gets zeroes for what the library does not know; no version
  * is smaller.
  */
-static void mrd_query_context__other_sizes(void **state)
+TEST(mrd_query_context__other_sizes)
 {
     struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
     struct {
@@ -317,7 +301,6 @@ static void mrd_query_context__other_sizes(void **state)
     } larger;
     struct mrd_context_info smaller;
 
-    (void)state;
     assert_non_null(context);
     memset(&larger, 0xee, sizeof(larger));
     assert_int_equal(mrd_query_context(context, (void *)&larger, sizeof(larger)), 0);
@@ -332,12 +315,11 @@ static void mrd_query_context__other_sizes(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_query_counters__names_and_count(void **state)
+TEST(mrd_query_counters__names_and_count)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_counter counters[256];
 
-    (void)state;
     assert_non_null(context);
 
     int n = mrd_query_counters(context, NULL, 0);
@@ -357,12 +339,11 @@ static void mrd_query_counters__names_and_count(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_get_async_event__none(void **state)
+TEST(mrd_get_async_event__none)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_async_event event;
 
-    (void)state;
     assert_non_null(context);
 
     struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
@@ -373,9 +354,8 @@ static void mrd_get_async_event__none(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_wc_status_str__all_different(void **state)
+TEST(mrd_wc_status_str__all_different)
 {
-    (void)state;
     for (int i = 0; i <= MRD_WC_GENERAL_ERR; i++)
         for (int j = 0; j < i; j++)
             assert_string_not_equal(mrd_wc_status_str((enum mrd_wc_status)i),
@@ -383,9 +363,8 @@ static void mrd_wc_status_str__all_different(void **state)
     assert_string_equal(mrd_wc_status_str((enum mrd_wc_status)1000), "unknown status");
 }
 
-static void mrd_event_type_str__all_different(void **state)
+TEST(mrd_event_type_str__all_different)
 {
-    (void)state;
     for (int i = 0; i <= MRD_EVENT_SRQ_LIMIT_REACHED; i++)
         for (int j = 0; j < i; j++)
             assert_string_not_equal(mrd_event_type_str((enum mrd_event_type)i),
@@ -393,40 +372,20 @@ static void mrd_event_type_str__all_different(void **state)
     assert_string_equal(mrd_event_type_str((enum mrd_event_type)1000), "unknown event");
 }
 
-static void mrd_version__agrees_with_the_header(void **state)
+TEST(mrd_version__agrees_with_the_header)
 {
     char expected[32];
 
-    (void)state;
     snprintf(expected, sizeof(expected), "%d.%d.%d", MRD_VERSION_MAJOR, MRD_VERSION_MINOR,
              MRD_VERSION_PATCH);
     assert_string_equal(mrd_version(), expected);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_resolve__names),
-        cmocka_unit_test(mrd_query_device__default_tables),
-        cmocka_unit_test(mrd_query_device__limits),
-        cmocka_unit_test(mrd_query_qp__what_is_in_force),
-        cmocka_unit_test(mrd_modify_qp__refuses),
-        cmocka_unit_test(mrd_create_cq__capacity),
-        cmocka_unit_test(mrd_dealloc_pd__busy),
-        cmocka_unit_test(mrd_query_address__port_and_room),
-        cmocka_unit_test(mrd_reg_mr__bad_arguments),
-        cmocka_unit_test(mrd_create_ah__address_and_back),
-        cmocka_unit_test(mrd_query_context__other_sizes),
-        cmocka_unit_test(mrd_query_counters__names_and_count),
-        cmocka_unit_test(mrd_get_async_event__none),
-        cmocka_unit_test(mrd_wc_status_str__all_different),
-        cmocka_unit_test(mrd_event_type_str__all_different),
-        cmocka_unit_test(mrd_version__agrees_with_the_header),
-    };
-
     unsetenv("MRD_LOG");
     unsetenv("MRD_PATHS");
     unsetenv("MRD_SPRAY");
     unsetenv("MRD_CC");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

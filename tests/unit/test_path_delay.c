@@ -1,81 +1,69 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Delays of paths: what is a queue, and what a path's length. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/path_fixture.h"
 
 /* First sample half from the average, then an eighth; the average a 32nd. */
-static void mrd_path_sample__smooths_queue_delay(void **state)
+TEST_F(path_fixture, mrd_path_sample__smooths_queue_delay)
 {
-    struct path_fixture *f = *state;
-
-    begin(f, PATHS);
-    mrd_path_sample(&f->paths, 0, -5000, 10000, 10000, 1);
-    assert_float_equal(f->load[0].q_ns, 0, 1e-3);
-    mrd_path_sample(&f->paths, 1, -5000 + 6400, 20000, 10000, 2);
-    assert_float_equal(f->load[1].q_ns, 3200, 1e-3);
-    assert_float_equal(f->paths.q_avg_ns, 200, 1e-3);
-    mrd_path_sample(&f->paths, 1, -5000 + 6400, 20000, 10000, 3);
-    assert_float_equal(f->load[1].q_ns, 3600, 1e-3);
-    assert_true(f->load[2].q_ns == MRD_PATH_NO_DELAY);
-    assert_int_equal(f->path[1].srtt_ns, 20000);
-    assert_int_equal(f->path[0].rtt_min_ns, 10000);
+    begin(self, PATHS);
+    mrd_path_sample(&self->paths, 0, -5000, 10000, 10000, 1);
+    assert_float_equal(self->load[0].q_ns, 0, 1e-3);
+    mrd_path_sample(&self->paths, 1, -5000 + 6400, 20000, 10000, 2);
+    assert_float_equal(self->load[1].q_ns, 3200, 1e-3);
+    assert_float_equal(self->paths.q_avg_ns, 200, 1e-3);
+    mrd_path_sample(&self->paths, 1, -5000 + 6400, 20000, 10000, 3);
+    assert_float_equal(self->load[1].q_ns, 3600, 1e-3);
+    assert_true(self->load[2].q_ns == MRD_PATH_NO_DELAY);
+    assert_int_equal(self->path[1].srtt_ns, 20000);
+    assert_int_equal(self->path[0].rtt_min_ns, 10000);
 }
 
 /* The least delay leaves a window of 16 RTT, at most 24 after it was seen: clocks drift. */
-static void mrd_path_sample__least_delay_is_windowed(void **state)
+TEST_F(path_fixture, mrd_path_sample__least_delay_is_windowed)
 {
-    struct path_fixture *f = *state;
     const uint64_t rtt_ns = 10000;
     uint64_t now_ns = SEC_NS;
 
-    begin(f, PATHS);
-    mrd_path_sample(&f->paths, 0, 0, 0, rtt_ns, now_ns);
+    begin(self, PATHS);
+    mrd_path_sample(&self->paths, 0, 0, 0, rtt_ns, now_ns);
     for (int i = 0; i < 7; i++) {
         now_ns += rtt_ns;
-        mrd_path_sample(&f->paths, 1, 5000, 0, rtt_ns, now_ns);
+        mrd_path_sample(&self->paths, 1, 5000, 0, rtt_ns, now_ns);
     }
-    assert_true(f->load[1].q_ns > 3500); /* against the least, which path 0 saw */
+    assert_true(self->load[1].q_ns > 3500); /* against the least, which path 0 saw */
     for (int i = 0; i < 60; i++) {
         now_ns += rtt_ns;
-        mrd_path_sample(&f->paths, 1, 5000, 0, rtt_ns, now_ns);
+        mrd_path_sample(&self->paths, 1, 5000, 0, rtt_ns, now_ns);
     }
-    assert_true(f->load[1].q_ns < 100);
+    assert_true(self->load[1].q_ns < 100);
 }
 
 /* A skew of 100 ppm between two clocks does not pass for a queue, not even after an idle second. */
-static void mrd_path_sample__clock_skew_is_no_queue(void **state)
+TEST_F(path_fixture, mrd_path_sample__clock_skew_is_no_queue)
 {
-    struct path_fixture *f = *state;
     const uint64_t rtt_ns = 100000;
 
-    begin(f, 4);
+    begin(self, 4);
     for (int burst = 0; burst < 3; burst++) {
         for (int i = 0; i < 1000; i++) {
             uint64_t now_ns = (uint64_t)(burst + 1) * SEC_NS + (uint64_t)i * rtt_ns / 4;
 
-            mrd_path_sample(&f->paths, (uint32_t)i % 4, (int64_t)(now_ns / 10000), 0, rtt_ns,
+            mrd_path_sample(&self->paths, (uint32_t)i % 4, (int64_t)(now_ns / 10000), 0, rtt_ns,
                             now_ns);
-            assert_true(f->load[i % 4].q_ns < 300);
+            assert_true(self->load[i % 4].q_ns < 300);
         }
     }
 }
 
 /* Stamps are the peer's: extremes must not overflow. */
-static void mrd_path_sample__hostile_stamps(void **state)
+TEST_F(path_fixture, mrd_path_sample__hostile_stamps)
 {
-    struct path_fixture *f = *state;
-
-    begin(f, 2);
-    mrd_path_sample(&f->paths, 0, INT64_MIN, 1, 1000, 1);
-    mrd_path_sample(&f->paths, 0, INT64_MAX, 1, 1000, 2);
-    mrd_path_sample(&f->paths, 1, INT64_MAX, 1, 1000, 3);
-    assert_true(f->load[0].q_ns >= 0 && f->load[1].q_ns >= 0);
+    begin(self, 2);
+    mrd_path_sample(&self->paths, 0, INT64_MIN, 1, 1000, 1);
+    mrd_path_sample(&self->paths, 0, INT64_MAX, 1, 1000, 2);
+    mrd_path_sample(&self->paths, 1, INT64_MAX, 1, 1000, 3);
+    assert_true(self->load[0].q_ns >= 0 && self->load[1].q_ns >= 0);
 }
 
 /* The clocks differ by 1 us; the way there takes 4 us, the way back 6. */
@@ -89,15 +77,13 @@ static uint64_t sample(struct path_fixture *f, uint32_t index, int64_t more_ns, 
     return mrd_path_measure_queue_ns(&f->paths, index, delay_ns, rtt_ns, BASE_NS);
 }
 
-static void mrd_path_queue_ns__late_ack_is_no_queue(void **state)
+TEST_F(path_fixture, mrd_path_queue_ns__late_ack_is_no_queue)
 {
-    struct path_fixture *f = *state;
-
-    begin(f, 2);
-    assert_int_equal(sample(f, 0, 0, 0, 10), 0);
-    assert_int_equal(sample(f, 0, 0, 7000, 20), 0);
-    assert_int_equal(sample(f, 0, 3000, 7000, 30), 3000);
-    assert_int_equal(sample(f, 1, 3000, 0, 40), 3000);
+    begin(self, 2);
+    assert_int_equal(sample(self, 0, 0, 0, 10), 0);
+    assert_int_equal(sample(self, 0, 0, 7000, 20), 0);
+    assert_int_equal(sample(self, 0, 3000, 7000, 30), 3000);
+    assert_int_equal(sample(self, 1, 3000, 0, 40), 3000);
 }
 
 static const struct mrd_path_lesson lesson = {.rtt_min_ns = BASE_NS, .most_ns = UINT64_MAX};
@@ -106,130 +92,105 @@ static const struct mrd_path_lesson lesson = {.rtt_min_ns = BASE_NS, .most_ns = 
  * Our queue is drained: by so much as the paths fall that are used then, the others would have
  * fallen, too.
  */
-static void mrd_path_drain__others_fell_as_well(void **state)
+TEST_F(path_fixture, mrd_path_drain__others_fell_as_well)
 {
     struct mrd_path_lesson fell = lesson;
-    struct path_fixture *f = *state;
 
     fell.fall_ns = 100000; /* so little of that is no queue of ours */
     for (unsigned drained = 0; drained < 2; drained++) {
-        begin(f, 4);
-        sample(f, 3, 0, 0, 10);
+        begin(self, 4);
+        sample(self, 3, 0, 0, 10);
         for (uint32_t i = 0; i < 3; i++)
-            sample(f, i, i < 2 ? 30000 : 35000, 0, 10);
+            sample(self, i, i < 2 ? 30000 : 35000, 0, 10);
         if (drained)
-            mrd_path_drain(&f->paths, &f->alloc.ops);
-        mrd_path_watch(&f->paths, &f->alloc.ops);
+            mrd_path_drain(&self->paths, &self->alloc.ops);
+        mrd_path_watch(&self->paths, &self->alloc.ops);
         for (uint32_t i = 0; i < 2; i++)
-            sample(f, i, 10000, 0, 20);
-        assert_true(mrd_path_learn(&f->paths, &f->alloc.ops, &fell, 30));
-        assert_int_equal((int)f->path[0].far_ns, 10000);
-        assert_int_equal((int)f->path[2].far_ns, drained ? 15000 : 35000);
+            sample(self, i, 10000, 0, 20);
+        assert_true(mrd_path_learn(&self->paths, &self->alloc.ops, &fell, 30));
+        assert_int_equal((int)self->path[0].far_ns, 10000);
+        assert_int_equal((int)self->path[2].far_ns, drained ? 15000 : 35000);
     }
 }
 
 /* A path that is longer has no queue, and holds more packets at the same rate. */
-static void mrd_path_learn__longer_path(void **state)
+TEST_F(path_fixture, mrd_path_learn__longer_path)
 {
-    struct path_fixture *f = *state;
-
-    begin(f, 2);
-    sample(f, 0, 0, 0, 10);
-    mrd_path_watch(&f->paths, &f->alloc.ops);
-    sample(f, 0, 500, 0, 20);
-    sample(f, 0, 0, 0, 30);
-    sample(f, 1, 31000, 0, 40);
-    sample(f, 1, 30000, 0, 50);
-    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, 60);
-    assert_int_equal((int)f->path[0].far_ns, 0);
-    assert_int_equal((int)f->path[1].far_ns, 30000);
-    assert_int_equal(sample(f, 1, 32000, 0, 70), 2000);
+    begin(self, 2);
+    sample(self, 0, 0, 0, 10);
+    mrd_path_watch(&self->paths, &self->alloc.ops);
+    sample(self, 0, 500, 0, 20);
+    sample(self, 0, 0, 0, 30);
+    sample(self, 1, 31000, 0, 40);
+    sample(self, 1, 30000, 0, 50);
+    mrd_path_learn(&self->paths, &self->alloc.ops, &lesson, 60);
+    assert_int_equal((int)self->path[0].far_ns, 0);
+    assert_int_equal((int)self->path[1].far_ns, 30000);
+    assert_int_equal(sample(self, 1, 32000, 0, 70), 2000);
     /* Four times as long: a quarter of the weight. */
-    assert_true(f->load[0].weight > 3.99f * f->load[1].weight);
-    assert_true(f->load[0].weight < 4.01f * f->load[1].weight);
+    assert_true(self->load[0].weight > 3.99f * self->load[1].weight);
+    assert_true(self->load[0].weight < 4.01f * self->load[1].weight);
 }
 
-static void mrd_path_learn__what_fell_or_was_marked_is_a_queue(void **state)
+TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
 {
-    struct path_fixture *f = *state;
     struct mrd_path_lesson fell = lesson;
 
     fell.fall_ns = 20000;
-    begin(f, 3);
-    mrd_path_watch(&f->paths, &f->alloc.ops);
+    begin(self, 3);
+    mrd_path_watch(&self->paths, &self->alloc.ops);
     for (uint32_t i = 0; i < 3; i++)
-        sample(f, i, i < 2 ? 30000 : 0, 0, 10);
-    mrd_path_watch(&f->paths, &f->alloc.ops);
-    sample(f, 0, 20000, 0, 20); /* fell by half of what our queue would fall */
-    sample(f, 1, 29000, 0, 20);
-    sample(f, 2, 0, 0, 20);
-    mrd_path_learn(&f->paths, &f->alloc.ops, &fell, SEC_NS / 1000);
-    assert_int_equal((int)f->path[0].far_ns, 0);
-    assert_int_equal((int)f->path[1].far_ns, 29000);
-    mrd_path_watch(&f->paths, &f->alloc.ops);
-    sample(f, 0, 20000, 0, SEC_NS / 1000 + 10);
-    f->path[0].rx_ce++;
-    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, SEC_NS / 1000 + 20);
-    assert_int_equal((int)f->path[0].far_ns, 0);
+        sample(self, i, i < 2 ? 30000 : 0, 0, 10);
+    mrd_path_watch(&self->paths, &self->alloc.ops);
+    sample(self, 0, 20000, 0, 20); /* fell by half of what our queue would fall */
+    sample(self, 1, 29000, 0, 20);
+    sample(self, 2, 0, 0, 20);
+    mrd_path_learn(&self->paths, &self->alloc.ops, &fell, SEC_NS / 1000);
+    assert_int_equal((int)self->path[0].far_ns, 0);
+    assert_int_equal((int)self->path[1].far_ns, 29000);
+    mrd_path_watch(&self->paths, &self->alloc.ops);
+    sample(self, 0, 20000, 0, SEC_NS / 1000 + 10);
+    self->path[0].rx_ce++;
+    mrd_path_learn(&self->paths, &self->alloc.ops, &lesson, SEC_NS / 1000 + 20);
+    assert_int_equal((int)self->path[0].far_ns, 0);
 }
 
 /*
  * One path of several is longer. That it is so for good, and has no queue of ours, shows after a while: soon
  * if it never was shorter, later if it was.
  */
-static void mrd_path_learn__one_longer_path_takes_time(void **state)
+TEST_F(path_fixture, mrd_path_learn__one_longer_path_takes_time)
 {
     const struct mrd_tune_path *tune = &mrd_tune_default.path;
     const uint64_t far_ns = 30000, begin_ns = 1000000;
-    struct path_fixture *f = *state;
 
     for (unsigned was_shorter = 0; was_shorter < 2; was_shorter++) {
         double times = was_shorter ? tune->level_times : tune->level_new_times;
         uint64_t wait_ns = (uint64_t)(times * (double)far_ns);
 
-        begin(f, 4);
+        begin(self, 4);
         for (uint32_t i = 0; i < 4; i++)
-            sample(f, i, i || was_shorter ? 0 : (int64_t)far_ns, 0, begin_ns);
+            sample(self, i, i || was_shorter ? 0 : (int64_t)far_ns, 0, begin_ns);
         for (unsigned late = 0; late < 2; late++) {
-            mrd_path_watch(&f->paths, &f->alloc.ops);
+            mrd_path_watch(&self->paths, &self->alloc.ops);
             for (uint32_t i = 0; i < 4; i++)
-                sample(f, i, i ? 0 : (int64_t)far_ns, 0, begin_ns + 10);
-            assert_int_equal(mrd_path_learn(&f->paths, &f->alloc.ops, &lesson,
+                sample(self, i, i ? 0 : (int64_t)far_ns, 0, begin_ns + 10);
+            assert_int_equal(mrd_path_learn(&self->paths, &self->alloc.ops, &lesson,
                                             begin_ns + wait_ns - 2000 + late * 4000),
                              late);
-            assert_int_equal((int)f->path[0].far_ns, late * far_ns);
+            assert_int_equal((int)self->path[0].far_ns, late * far_ns);
         }
     }
 }
 
-static void mrd_path_learn__shorter_again(void **state)
+TEST_F(path_fixture, mrd_path_learn__shorter_again)
 {
-    struct path_fixture *f = *state;
-
-    begin(f, 2);
-    sample(f, 0, 0, 0, 10);
-    mrd_path_watch(&f->paths, &f->alloc.ops);
-    sample(f, 1, 30000, 0, 20);
-    mrd_path_learn(&f->paths, &f->alloc.ops, &lesson, 30);
-    assert_int_equal(sample(f, 1, 5000, 0, 40), 0);
-    assert_int_equal((int)f->path[1].far_ns, 5000);
-    assert_int_equal(sample(f, 1, 8000, 0, 50), 3000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_path_sample__smooths_queue_delay),
-        cmocka_unit_test(mrd_path_sample__least_delay_is_windowed),
-        cmocka_unit_test(mrd_path_sample__clock_skew_is_no_queue),
-        cmocka_unit_test(mrd_path_sample__hostile_stamps),
-        cmocka_unit_test(mrd_path_queue_ns__late_ack_is_no_queue),
-        cmocka_unit_test(mrd_path_drain__others_fell_as_well),
-        cmocka_unit_test(mrd_path_learn__longer_path),
-        cmocka_unit_test(mrd_path_learn__one_longer_path_takes_time),
-        cmocka_unit_test(mrd_path_learn__what_fell_or_was_marked_is_a_queue),
-        cmocka_unit_test(mrd_path_learn__shorter_again),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
+    begin(self, 2);
+    sample(self, 0, 0, 0, 10);
+    mrd_path_watch(&self->paths, &self->alloc.ops);
+    sample(self, 1, 30000, 0, 20);
+    mrd_path_learn(&self->paths, &self->alloc.ops, &lesson, 30);
+    assert_int_equal(sample(self, 1, 5000, 0, 40), 0);
+    assert_int_equal((int)self->path[1].far_ns, 5000);
+    assert_int_equal(sample(self, 1, 8000, 0, 50), 3000);
 }

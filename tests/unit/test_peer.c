@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/peer.h"
@@ -47,11 +42,10 @@ static struct mrd_peer *add(struct peer_fixture *f, uint32_t host)
     return mrd_peer_add(&f->peers, &addr);
 }
 
-static void mrd_peers_init__gives_back_what_it_got(void **state)
+TEST(mrd_peers_init__gives_back_what_it_got)
 {
     struct peer_fixture whole;
 
-    (void)state;
     begin(&whole);
     for (uint32_t at = 1; at <= whole.alloc.requests; at++) {
         struct unit_alloc alloc;
@@ -67,12 +61,11 @@ static void mrd_peers_init__gives_back_what_it_got(void **state)
 }
 
 /* Address, scope and port all tell peers apart: two contexts on one host are two peers. */
-static void mrd_peer_find__by_the_whole_address(void **state)
+TEST(mrd_peer_find__by_the_whole_address)
 {
     struct peer_fixture f;
     struct mrd_addr addr[4];
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < 4; i++)
         addr[i] = addr_of(1);
@@ -91,11 +84,10 @@ static void mrd_peer_find__by_the_whole_address(void **state)
 }
 
 /* A number of a former peer names nobody, also when another has the place. */
-static void mrd_peer_by_id__not_the_next_tenant(void **state)
+TEST(mrd_peer_by_id__not_the_next_tenant)
 {
     struct peer_fixture f;
 
-    (void)state;
     begin(&f);
     assert_null(mrd_peer_by_id(&f.peers, 0));
     for (uint32_t i = 0; i < 10000; i++) {
@@ -114,12 +106,11 @@ static void mrd_peer_by_id__not_the_next_tenant(void **state)
     end(&f);
 }
 
-static void mrd_peer_add__null_when_full(void **state)
+TEST(mrd_peer_add__null_when_full)
 {
     struct peer_fixture f;
     struct mrd_peer *peer[PEERS];
 
-    (void)state;
     begin(&f);
     for (uint32_t i = 0; i < PEERS; i++) {
         peer[i] = add(&f, i);
@@ -133,12 +124,11 @@ static void mrd_peer_add__null_when_full(void **state)
 }
 
 /* An idle peer costs its entry and no timer. */
-static void mrd_peer_add__is_idle(void **state)
+TEST(mrd_peer_add__is_idle)
 {
     struct peer_fixture f;
     struct mrd_peer *peer;
 
-    (void)state;
     begin(&f);
     peer = add(&f, 1);
     assert_null(peer->tx);
@@ -153,12 +143,11 @@ static void mrd_peer_add__is_idle(void **state)
     end(&f);
 }
 
-static void mrd_peer_remove__is_not_found_again(void **state)
+TEST(mrd_peer_remove__is_not_found_again)
 {
     const struct mrd_addr addr = addr_of(1);
     struct peer_fixture f;
 
-    (void)state;
     begin(&f);
     add(&f, 2);
     mrd_peer_remove(&f.peers, add(&f, 1));
@@ -168,12 +157,11 @@ static void mrd_peer_remove__is_not_found_again(void **state)
     end(&f);
 }
 
-static void mrd_peer_tx_begin__nothing_sent(void **state)
+TEST(mrd_peer_tx_begin__nothing_sent)
 {
     struct peer_fixture f;
     struct mrd_tx_half *tx;
 
-    (void)state;
     begin(&f);
     memset(f.peers.tx_halves.items, 0xff,
            f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
@@ -195,12 +183,11 @@ static void mrd_peer_tx_begin__nothing_sent(void **state)
 }
 
 /* Records that nobody will ack go with their half. */
-static void mrd_peer_tx_end__gives_pages_back(void **state)
+TEST(mrd_peer_tx_end__gives_pages_back)
 {
     struct peer_fixture f;
     struct mrd_peer *peer;
 
-    (void)state;
     begin(&f);
     peer = add(&f, 1);
     mrd_peer_tx_begin(&f.peers, peer, PATHS, NULL, 0);
@@ -215,11 +202,10 @@ static void mrd_peer_tx_end__gives_pages_back(void **state)
 }
 
 /* There is a half of each kind for every entry: neither can be wanting. */
-static void mrd_peer_rx_begin__one_for_each_entry(void **state)
+TEST(mrd_peer_rx_begin__one_for_each_entry)
 {
     struct peer_fixture f;
 
-    (void)state;
     begin(&f);
     for (uint32_t i = 0; i < PEERS; i++) {
         struct mrd_peer *peer = add(&f, i);
@@ -234,13 +220,12 @@ static void mrd_peer_rx_begin__one_for_each_entry(void **state)
 }
 
 /* A life's number tells a refusal of an earlier half from one of this. */
-static void mrd_peer_rx_begin__counts_lives(void **state)
+TEST(mrd_peer_rx_begin__counts_lives)
 {
     struct peer_fixture f;
     struct mrd_peer *peer;
     uint8_t life;
 
-    (void)state;
     begin(&f);
     peer = add(&f, 1);
     mrd_peer_rx_begin(&f.peers, peer, TRACKER);
@@ -256,12 +241,11 @@ static void mrd_peer_rx_begin__counts_lives(void **state)
 }
 
 /* A tombstone remembers the space and has no half. */
-static void mrd_peer_rx_end__tombstone(void **state)
+TEST(mrd_peer_rx_end__tombstone)
 {
     struct peer_fixture f;
     struct mrd_peer *peer;
 
-    (void)state;
     begin(&f);
     peer = add(&f, 1);
     mrd_peer_rx_begin(&f.peers, peer, TRACKER);
@@ -276,7 +260,7 @@ static void mrd_peer_rx_end__tombstone(void **state)
 }
 
 /* A peer that rests is found by address and id, with what was counted; woken, it has all that. */
-static void mrd_peer_wake__knows_what_it_knew(void **state)
+TEST(mrd_peer_wake__knows_what_it_knew)
 {
     struct peer_fixture f;
     const struct mrd_rest *rest;
@@ -284,7 +268,6 @@ static void mrd_peer_wake__knows_what_it_knew(void **state)
     struct mrd_addr addr[PEERS];
     uint32_t id[PEERS];
 
-    (void)state;
     begin(&f);
     for (uint32_t i = 0; i < PEERS; i++) {
         peer = add(&f, i);
@@ -325,13 +308,12 @@ static void mrd_peer_wake__knows_what_it_knew(void **state)
 }
 
 /* Those that rest make room for others, one at a time; those that are awake stay. */
-static void mrd_peer_forget__only_who_rests(void **state)
+TEST(mrd_peer_forget__only_who_rests)
 {
     struct peer_fixture f;
     struct mrd_addr addr[PEERS];
     uint32_t resting = 0, id[PEERS];
 
-    (void)state;
     begin(&f);
     assert_false(mrd_peer_forget(&f.peers));
     for (uint32_t i = 0; i < PEERS; i++) {
@@ -360,14 +342,13 @@ static void mrd_peer_forget__only_who_rests(void **state)
 }
 
 /* At random, against a table that is a list: nobody is lost, found twice or taken for another. */
-static void mrd_peer_rest__random_walk(void **state)
+TEST(mrd_peer_rest__random_walk)
 {
     struct peer_fixture f;
     uint32_t known[PEERS] = {0}; /* id of the peer with the i-th address; 0: not known */
     bool awake[PEERS] = {0};
     struct mrd_rng rng;
 
-    (void)state;
     begin(&f);
     mrd_rng_init(&rng, 5);
     for (unsigned step = 0; step < 20000; step++) {
@@ -396,7 +377,7 @@ static void mrd_peer_rest__random_walk(void **state)
  * What an active peer costs beside its packets in flight: its entry and a half for each way. The
  * paths of one with few packets in flight are MRD_PATHS_FIRST.
  */
-static void mrd_peer_bytes__active(void **state)
+TEST(mrd_peer_bytes__active)
 {
     static const struct {
         uint32_t paths;
@@ -405,7 +386,6 @@ static void mrd_peer_bytes__active(void **state)
     } table[] = {{1, false, 2176}, {1, true, 2176}, {32, false, 3200}, {32, true, 3200}};
     struct unit_alloc alloc;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const struct mrd_addr addr = {.port = 1};
         struct mrd_peers peers;
@@ -422,27 +402,4 @@ static void mrd_peer_bytes__active(void **state)
         mrd_peers_fini(&peers);
         assert_int_equal(alloc.live_bytes, 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_peers_init__gives_back_what_it_got),
-        cmocka_unit_test(mrd_peer_wake__knows_what_it_knew),
-        cmocka_unit_test(mrd_peer_forget__only_who_rests),
-        cmocka_unit_test(mrd_peer_rest__random_walk),
-        cmocka_unit_test(mrd_peer_find__by_the_whole_address),
-        cmocka_unit_test(mrd_peer_by_id__not_the_next_tenant),
-        cmocka_unit_test(mrd_peer_add__null_when_full),
-        cmocka_unit_test(mrd_peer_add__is_idle),
-        cmocka_unit_test(mrd_peer_remove__is_not_found_again),
-        cmocka_unit_test(mrd_peer_tx_begin__nothing_sent),
-        cmocka_unit_test(mrd_peer_tx_end__gives_pages_back),
-        cmocka_unit_test(mrd_peer_rx_begin__one_for_each_entry),
-        cmocka_unit_test(mrd_peer_rx_begin__counts_lives),
-        cmocka_unit_test(mrd_peer_rx_end__tombstone),
-        cmocka_unit_test(mrd_peer_bytes__active),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

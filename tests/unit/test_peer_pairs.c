@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Peers that share an address, or a name of ours: which one is meant. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/peer.h"
@@ -79,12 +74,11 @@ static struct mrd_peer *find_pair(const struct pairs *f, uint8_t host, uint32_t 
 }
 
 /* Of two at an address the newest that has a half; a tombstone is none. */
-static void mrd_peer_find__who_has_a_half(void **state)
+TEST(mrd_peer_find__who_has_a_half)
 {
     struct pairs f;
     struct mrd_peer *older, *newer;
 
-    (void)state;
     begin(&f);
     older = add(&f, 1, OWN);
     newer = add(&f, 1, OWN);
@@ -100,12 +94,11 @@ static void mrd_peer_find__who_has_a_half(void **state)
 }
 
 /* By both names, wherever it is; by what it calls itself in its space, and in its answers. */
-static void mrd_peer_find_pair__by_both_names(void **state)
+TEST(mrd_peer_find_pair__by_both_names)
 {
     struct pairs f;
     struct mrd_peer *speaks, *answers, *buried, *newest;
 
-    (void)state;
     begin(&f);
     speaks = add(&f, 1, OWN);
     receive_from(&f, speaks, INC);
@@ -134,12 +127,11 @@ static void mrd_peer_find_pair__by_both_names(void **state)
 }
 
 /* Two have the same names by chance: the one that is there. */
-static void mrd_peer_find_pair__who_is_there(void **state)
+TEST(mrd_peer_find_pair__who_is_there)
 {
     struct pairs f;
     struct mrd_peer *peer[3];
 
-    (void)state;
     begin(&f);
     for (uint8_t i = 0; i < 3; i++) {
         peer[i] = add(&f, i, OWN);
@@ -151,12 +143,11 @@ static void mrd_peer_find_pair__who_is_there(void **state)
 }
 
 /* Whom we asked as that, in that epoch, until it answers. */
-static void mrd_peer_find_asked__until_it_answers(void **state)
+TEST(mrd_peer_find_asked__until_it_answers)
 {
     struct pairs f;
     struct mrd_peer *peer;
 
-    (void)state;
     begin(&f);
     receive_from(&f, add(&f, 1, OWN), INC);
     peer = add(&f, 1, OWN);
@@ -170,13 +161,12 @@ static void mrd_peer_find_asked__until_it_answers(void **state)
 }
 
 /* A name is taken elsewhere if a peer at another address has it, awake or not. */
-static void mrd_peer_is_named_elsewhere__awake_or_not(void **state)
+TEST(mrd_peer_is_named_elsewhere__awake_or_not)
 {
     struct pairs f;
     struct mrd_addr here = addr_of(1), there = addr_of(2);
     struct mrd_peer *peer;
 
-    (void)state;
     begin(&f);
     peer = add(&f, 1, OWN);
     for (unsigned rests = 0; rests < 2; rests++) {
@@ -192,17 +182,4 @@ static void mrd_peer_is_named_elsewhere__awake_or_not(void **state)
     assert_true(mrd_peer_is_named_elsewhere(&f.peers, OWN, &here));
     assert_false(mrd_peer_is_named_elsewhere(&f.peers, OWN, &there));
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_peer_find__who_has_a_half),
-        cmocka_unit_test(mrd_peer_find_pair__by_both_names),
-        cmocka_unit_test(mrd_peer_find_pair__who_is_there),
-        cmocka_unit_test(mrd_peer_find_asked__until_it_answers),
-        cmocka_unit_test(mrd_peer_is_named_elsewhere__awake_or_not),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

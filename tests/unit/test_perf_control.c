@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The control connection of mrd_perf: messages in pieces, and what is none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tools/perf/control.h"
 #include "tools/perf/json.h"
 
@@ -22,23 +17,21 @@ enum { PATIENCE_MS = 50 }; /* for what does not come */
 static struct perf_control control;
 static int other_end;
 
-static int setup(void **state)
+FIXTURE(connection){};
+
+FIXTURE_SETUP(connection)
 {
     int fds[2];
 
-    (void)state;
-    if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds))
-        return -1;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
     control = (struct perf_control){.fd = fds[0], .tokener = json_tokener_new()};
     other_end = fds[1];
-    return 0;
 }
 
-static int teardown(void **state)
+FIXTURE_TEARDOWN(connection)
 {
-    (void)state;
     perf_control_close(&control);
-    return close(other_end);
+    assert_int_equal(close(other_end), 0);
 }
 
 static void say(const char *text)
@@ -62,9 +55,8 @@ static void expect_error(int rc)
     assert_int_equal(perf_control_recv(&control, PATIENCE_MS, &message), rc);
 }
 
-static void perf_control_recv__pieces(void **state)
+TEST_F(connection, perf_control_recv__pieces)
 {
-    (void)state;
     say("{\"ty");
     expect_error(-ETIMEDOUT);
     say("pe\":\"go\"}");
@@ -78,18 +70,16 @@ static void perf_control_recv__pieces(void **state)
 }
 
 /* Whoever ends a line in mid-message will not go on with it: that is said at once. */
-static void perf_control_recv__half_line(void **state)
+TEST_F(connection, perf_control_recv__half_line)
 {
-    (void)state;
     say("{\"type\":");
     expect_error(-ETIMEDOUT);
     say("\n");
     expect_error(-EPROTO);
 }
 
-static void perf_control_recv__no_message(void **state)
+TEST_F(connection, perf_control_recv__no_message)
 {
-    (void)state;
     say("[[[\n");
     expect_error(-EPROTO);
 }
@@ -107,13 +97,12 @@ static void expect_linear_timeouts(int fd)
     assert_string_equal(name, "reno");
 }
 
-static void perf_control_connect__linear_timeouts(void **state)
+TEST(perf_control_connect__linear_timeouts)
 {
     struct perf_control client = {.fd = -1}, server = {.fd = -1};
     char error[PERF_ERROR_BYTES];
     uint16_t port = 0;
 
-    (void)state;
     int listener = perf_control_listen("127.0.0.1", &port, false, error);
     assert_true(listener >= 0);
     assert_int_equal(perf_control_connect(&client, "127.0.0.1", port, "", false, error), 0);
@@ -123,18 +112,4 @@ static void perf_control_connect__linear_timeouts(void **state)
     perf_control_close(&client);
     perf_control_close(&server);
     close(listener);
-}
-
-#define test(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        test(perf_control_recv__pieces),
-        test(perf_control_recv__half_line),
-        test(perf_control_recv__no_message),
-        cmocka_unit_test(perf_control_connect__linear_timeouts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When mrd_perf finds its machine too busy for the figures. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/perf/measure.h"
 
 enum { TICK_HZ = 100 };
@@ -23,11 +18,10 @@ static struct perf_cpu_load load_of(const char *before, const char *after, doubl
 }
 
 /* user nice system idle iowait irq softirq steal guest guest_nice; guests are within user. */
-static void perf_cpu_parse__fields(void **state)
+TEST(perf_cpu_parse__fields)
 {
     struct perf_cpu_times t = {0};
 
-    (void)state;
     assert_int_equal(perf_cpu_parse("cpu  1 20 300 4000 50000 600000 7000000 80000000 1 2\n"
                                     "cpu0 1 2 3 4 5 6 7 8 9 10\n",
                                     &t),
@@ -38,11 +32,10 @@ static void perf_cpu_parse__fields(void **state)
     assert_int_equal(t.total, 87654321);
 }
 
-static void perf_cpu_parse__other_texts(void **state)
+TEST(perf_cpu_parse__other_texts)
 {
     struct perf_cpu_times t = {0};
 
-    (void)state;
     assert_int_equal(perf_cpu_parse("", &t), -EINVAL);
     assert_int_equal(perf_cpu_parse("intr 1 2 3 4 5 6 7 8", &t), -EINVAL);
     assert_int_equal(perf_cpu_parse("cpu  1 2 3 4 5 6 7\n", &t), -EINVAL);
@@ -50,9 +43,8 @@ static void perf_cpu_parse__other_texts(void **state)
 }
 
 /* Own time is no disturbance, nor is what others do on cores that are idle otherwise. */
-static void perf_cpu_load_between__quiet(void **state)
+TEST(perf_cpu_load_between__quiet)
 {
-    (void)state;
     struct perf_cpu_load load = load_of("cpu  1000 0 0 0 0 0 0 0", "cpu  1150 0 50 0 0 0 0 0", 1.5);
     assert_true(load.known);
     assert_false(load.busy);
@@ -65,9 +57,8 @@ static void perf_cpu_load_between__quiet(void **state)
 }
 
 /* No core is idle, and others had a part of them. */
-static void perf_cpu_load_between__others(void **state)
+TEST(perf_cpu_load_between__others)
 {
-    (void)state;
     struct perf_cpu_load load = load_of("cpu  1000 0 0 0 0 0 0 0", "cpu  1100 90 0 5 5 0 0 0", 1.0);
     assert_true(load.others == 0.45);
     assert_false(load.busy); /* 5% idle */
@@ -76,19 +67,17 @@ static void perf_cpu_load_between__others(void **state)
 }
 
 /* The time of the other end counts as own where it runs on the same machine. */
-static void perf_cpu_load_between__helper(void **state)
+TEST(perf_cpu_load_between__helper)
 {
     struct perf_cpu_times before = {.total = 1}, after = {.total = 201, .user = 200};
 
-    (void)state;
     after.own_user_s = 1;
     assert_true(perf_cpu_load_between(&before, &after, 0, TICK_HZ).busy);
     assert_false(perf_cpu_load_between(&before, &after, 1, TICK_HZ).busy);
 }
 
-static void perf_cpu_load_between__stolen(void **state)
+TEST(perf_cpu_load_between__stolen)
 {
-    (void)state;
     struct perf_cpu_load load =
         load_of("cpu  1000 0 0 0 0 0 0 10", "cpu  1050 0 0 47 0 0 0 13", 0.5);
     assert_true(load.stolen == 0.03);
@@ -97,23 +86,7 @@ static void perf_cpu_load_between__stolen(void **state)
 }
 
 /* A tick more or less is no share of a short time. */
-static void perf_cpu_load_between__too_few_ticks(void **state)
+TEST(perf_cpu_load_between__too_few_ticks)
 {
-    (void)state;
     assert_false(load_of("cpu  1 0 0 0 0 0 0 0", "cpu  5 0 0 0 0 0 0 5", 0).known);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_cpu_parse__fields),
-        cmocka_unit_test(perf_cpu_parse__other_texts),
-        cmocka_unit_test(perf_cpu_load_between__quiet),
-        cmocka_unit_test(perf_cpu_load_between__others),
-        cmocka_unit_test(perf_cpu_load_between__helper),
-        cmocka_unit_test(perf_cpu_load_between__stolen),
-        cmocka_unit_test(perf_cpu_load_between__too_few_ticks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

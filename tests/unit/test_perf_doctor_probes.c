@@ -17,11 +17,10 @@ static bool first_ports(uint32_t number, uint32_t port)
     return port < bound;
 }
 
-static void judge_ports__all_well(void **state)
+TEST(judge_ports__all_well)
 {
     struct json_object *through = NULL;
 
-    (void)state;
     judge((struct ill){0});
     found_none();
     assert_true(json_object_object_get_ex(report, "ports_through", &through));
@@ -32,11 +31,10 @@ static void judge_ports__all_well(void **state)
 }
 
 /* One port that is blocked is named by its number; the others are left to run from. */
-static void judge_ports__blocked(void **state)
+TEST(judge_ports__blocked)
 {
     struct json_object *through = NULL;
 
-    (void)state;
     bound = 1;
     judge((struct ill){.drops = first_ports});
     found("ports_blocked");
@@ -58,9 +56,8 @@ static bool sizes_drop(uint32_t mtu, uint32_t repeat)
 }
 
 /* Nothing else is said of a way on which nothing arrives. */
-static void judge_ports__nothing_arrives(void **state)
+TEST(judge_ports__nothing_arrives)
 {
-    (void)state;
     bound = PERF_PROBE_PORTS;
     judge((struct ill){.drops = first_ports});
     found("no_udp_there");
@@ -87,9 +84,8 @@ static bool none_drop(uint32_t number, uint32_t port)
 }
 
 /* Only what has ECT is dropped: UDP is not to blame, and the runs can be made. */
-static void judge_ect__dropped(void **state)
+TEST(judge_ect__dropped)
 {
-    (void)state;
     judge((struct ill){.drops = all_drop, .drops_plain = none_drop});
     found("ecn_dropped");
     says("ecn_dropped", "to the server the network drops packets that are ECN-capable");
@@ -104,11 +100,10 @@ static void judge_ect__dropped(void **state)
 }
 
 /* By one of eight paths only: the others' ports are as they should be, and all can be used. */
-static void judge_ect__dropped_on_some(void **state)
+TEST(judge_ect__dropped_on_some)
 {
     struct json_object *through = NULL;
 
-    (void)state;
     bound = 4;
     judge((struct ill){.drops = first_ports, .drops_plain = none_drop});
     found("ecn_dropped");
@@ -123,9 +118,8 @@ static bool first_port_all_but_few(uint32_t number, uint32_t port)
     return port == 0 && (number - PERF_PROBE_PLAIN_BASE) / PERF_PROBE_PORTS >= few;
 }
 
-static void judge_ect__bad_link(void **state)
+TEST(judge_ect__bad_link)
 {
-    (void)state;
     bound = 1;
     few = 2; /* of 5 */
     judge((struct ill){.drops = first_ports, .drops_plain = first_port_all_but_few});
@@ -138,11 +132,10 @@ static void judge_ect__bad_link(void **state)
 }
 
 /* Sizes leave without ECT, and tell an MTU where the network drops what has it. */
-static void judge_ect__sizes_tell(void **state)
+TEST(judge_ect__sizes_tell)
 {
     struct json_object *mtu = NULL;
 
-    (void)state;
     bound = 4000;
     judge((struct ill){
         .drops = all_drop, .drops_plain = none_drop, .drops_size = sizes_drop, .icmp_mtu = 1500});
@@ -152,11 +145,10 @@ static void judge_ect__sizes_tell(void **state)
 }
 
 /* More is sent only where ports are silent. */
-static void some_silent__ports(void **state)
+TEST(some_silent__ports)
 {
     struct json_object *arrivals = arrivals_of(&(struct ill){.drops = a_few});
 
-    (void)state;
     assert_false(perf_doctor_some_silent(arrivals));
     json_object_put(arrivals);
     bound = 1;
@@ -165,9 +157,8 @@ static void some_silent__ports(void **state)
     json_object_put(arrivals);
 }
 
-static void judge_back__nothing_arrives(void **state)
+TEST(judge_back__nothing_arrives)
 {
-    (void)state;
     examine(NULL, &(struct ill){.drops = all_drop});
     perf_doctor_judge_probes(report);
     found("no_udp_back");
@@ -186,9 +177,8 @@ static int all_marked(uint32_t number, uint32_t port)
     return CE;
 }
 
-static void judge_back__like_there(void **state)
+TEST(judge_back__like_there)
 {
-    (void)state;
     examine(NULL, &(struct ill){.drops = third_of_some, .ecn = all_marked});
     perf_doctor_judge_probes(report);
     found("loss_on_some", "ecn_marks");
@@ -211,9 +201,8 @@ static bool third_of_first_ports(uint32_t number, uint32_t port)
     return port < bound && number / PERF_PROBE_PORTS % 3 == 0;
 }
 
-static void judge_ports__some_lose(void **state)
+TEST(judge_ports__some_lose)
 {
-    (void)state;
     bound = 8;
     judge((struct ill){.drops = third_of_first_ports});
     found("loss_on_some");
@@ -229,9 +218,8 @@ static bool few_of_first_ports(uint32_t number, uint32_t port)
     return port < bound && number / PERF_PROBE_PORTS < few;
 }
 
-static void judge_loss__three_of_25(void **state)
+TEST(judge_loss__three_of_25)
 {
-    (void)state;
     few = 3;
     bound = 1;
     judge((struct ill){.drops = few_of_first_ports});
@@ -255,9 +243,8 @@ static bool much_of_one_little_of_next(uint32_t number, uint32_t port)
     return number / PERF_PROBE_PORTS < (port == 0 ? 5u : port == 1 ? 2u : 0u);
 }
 
-static void judge_loss__one_of_two(void **state)
+TEST(judge_loss__one_of_two)
 {
-    (void)state;
     judge((struct ill){.drops = much_of_one_little_of_next});
     found("loss_on_some");
     says("loss_on_some", "1 of 32");
@@ -279,11 +266,10 @@ static bool by_chance(uint32_t number, uint32_t port)
     return dice(number) < bound;
 }
 
-static void judge_loss__all_alike(void **state)
+TEST(judge_loss__all_alike)
 {
     static const uint32_t percent[] = {2, 5, 20, 60};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(percent) / sizeof(percent[0]); i++) {
         bound = percent[i];
         judge((struct ill){.drops = by_chance});
@@ -297,9 +283,8 @@ static bool chance_and_a_bad_link(uint32_t number, uint32_t port)
     return dice(number) < (port % 4 == 1 ? 40u : 5u);
 }
 
-static void judge_loss__some_and_all(void **state)
+TEST(judge_loss__some_and_all)
 {
-    (void)state;
     judge((struct ill){.drops = chance_and_a_bad_link});
     found("loss_on_some");
 }
@@ -310,9 +295,8 @@ static bool first_of_some_ports(uint32_t number, uint32_t port)
     return port < bound && number / PERF_PROBE_PORTS == 7;
 }
 
-static void judge_loss__border_of_all(void **state)
+TEST(judge_loss__border_of_all)
 {
-    (void)state;
     bound = 7;
     judge((struct ill){.drops = first_of_some_ports});
     found_none();
@@ -328,20 +312,18 @@ static bool all_but_some_of_one(uint32_t number, uint32_t port)
     return port > 0 || number / PERF_PROBE_PORTS < 5;
 }
 
-static void judge_loss__one_port_left(void **state)
+TEST(judge_loss__one_port_left)
 {
-    (void)state;
     judge((struct ill){.drops = all_but_some_of_one});
     found("ports_blocked", "loss_on_all");
     says("loss_on_all", "20.0%");
 }
 
 /* What a network delivers twice neither hides a loss nor is late. */
-static void judge_probes__duplicates(void **state)
+TEST(judge_probes__duplicates)
 {
     struct json_object *arrivals = json_object_new_array();
 
-    (void)state;
     examine(NULL, NULL);
     for (uint32_t i = 0; i < PERF_PROBE_MAX; i++)
         arrive(arrivals, i, ECT0);
@@ -365,17 +347,15 @@ static void judge_probes__duplicates(void **state)
     found("loss_on_some");
 }
 
-static void judge_ports__a_few_are_lost(void **state)
+TEST(judge_ports__a_few_are_lost)
 {
-    (void)state;
     judge((struct ill){.drops = a_few});
     found_none();
 }
 
 /* `bound` datagrams arrive behind their successors. */
-static void judge_order__overtaken(void **state)
+TEST(judge_order__overtaken)
 {
-    (void)state;
     for (uint32_t late = 16; late <= 17; late++) {
         struct json_object *arrivals = json_object_new_array();
         examine(NULL, NULL);
@@ -404,9 +384,8 @@ static int one_marked(uint32_t number, uint32_t port)
     return number == 17 ? CE : ECT0;
 }
 
-static void judge_marks__bleached(void **state)
+TEST(judge_marks__bleached)
 {
-    (void)state;
     judge((struct ill){.ecn = bleached});
     found("ecn_bleached");
     says("ecn_bleached", "800 of 800");
@@ -418,9 +397,8 @@ static int bleached_on_some(uint32_t number, uint32_t port)
     return port < bound || number == 100 ? NOT_ECT : ECT0;
 }
 
-static void judge_marks__bleached_on_some(void **state)
+TEST(judge_marks__bleached_on_some)
 {
-    (void)state;
     bound = 4;
     judge((struct ill){.ecn = bleached_on_some});
     found("ecn_bleached");
@@ -430,17 +408,15 @@ static void judge_marks__bleached_on_some(void **state)
     found_none();
 }
 
-static void judge_marks__marked(void **state)
+TEST(judge_marks__marked)
 {
-    (void)state;
     judge((struct ill){.ecn = one_marked});
     found("ecn_marks");
 }
 
 /* The path takes less than the interface, and ICMP tells or does not. */
-static void judge_sizes__path(void **state)
+TEST(judge_sizes__path)
 {
-    (void)state;
     bound = 4000;
     judge((struct ill){.drops_size = sizes_drop, .icmp_mtu = 1500});
     found("mtu_path");
@@ -455,9 +431,8 @@ static void judge_sizes__path(void **state)
 }
 
 /* What an end's own interface refuses is no fault of the path. */
-static void judge_sizes__interface(void **state)
+TEST(judge_sizes__interface)
 {
-    (void)state;
     judge((struct ill){.local_mtu = 4000});
     found_none();
     judge((struct ill){.local_mtu = 9000});
@@ -470,9 +445,8 @@ static void judge_sizes__interface(void **state)
 }
 
 /* A tunnel whose own interface is small is small, too, and silent by no fault of a router. */
-static void judge_sizes__small_interface(void **state)
+TEST(judge_sizes__small_interface)
 {
-    (void)state;
     judge((struct ill){.local_mtu = 1460});
     found("mtu_small");
     judge((struct ill){.local_mtu = 1500});
@@ -480,9 +454,8 @@ static void judge_sizes__small_interface(void **state)
 }
 
 /* None of the sizes comes through, but small datagrams do. */
-static void judge_sizes__none(void **state)
+TEST(judge_sizes__none)
 {
-    (void)state;
     bound = 0;
     judge((struct ill){.drops_size = sizes_drop});
     found("mtu_silent", "mtu_small");
@@ -506,9 +479,8 @@ static bool all_sizes(uint32_t mtu, uint32_t repeat)
     return true;
 }
 
-static void judge_sizes__blocked_ports(void **state)
+TEST(judge_sizes__blocked_ports)
 {
-    (void)state;
     bound = 0;
     judge((struct ill){.drops = ports_of_sizes, .drops_size = all_sizes});
     found("ports_blocked");
@@ -523,19 +495,17 @@ static bool all_but_one(uint32_t mtu, uint32_t repeat)
     return mtu >= 4000 && repeat != 5;
 }
 
-static void judge_sizes__lossy(void **state)
+TEST(judge_sizes__lossy)
 {
-    (void)state;
     judge((struct ill){.drops_size = all_but_one});
     found_none();
 }
 
 /* What no probe is, or none of these, is not counted. */
-static void judge_probes__foreign_numbers(void **state)
+TEST(judge_probes__foreign_numbers)
 {
     struct json_object *arrivals = json_object_new_array();
 
-    (void)state;
     examine(NULL, NULL);
     arrive(arrivals, PERF_PROBE_MAX, ECT0);
     json_object_array_add(arrivals, json_object_new_int64(-1));
@@ -544,42 +514,4 @@ static void judge_probes__foreign_numbers(void **state)
     json_object_object_add(report, "probe_arrivals", arrivals);
     perf_doctor_judge_probes(report);
     found("no_udp_there");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(judge_ports__all_well, forget_report),
-        cmocka_unit_test_teardown(judge_ports__blocked, forget_report),
-        cmocka_unit_test_teardown(judge_ports__nothing_arrives, forget_report),
-        cmocka_unit_test_teardown(judge_ect__dropped, forget_report),
-        cmocka_unit_test_teardown(judge_ect__dropped_on_some, forget_report),
-        cmocka_unit_test_teardown(judge_ect__bad_link, forget_report),
-        cmocka_unit_test_teardown(judge_ect__sizes_tell, forget_report),
-        cmocka_unit_test_teardown(some_silent__ports, forget_report),
-        cmocka_unit_test_teardown(judge_back__nothing_arrives, forget_report),
-        cmocka_unit_test_teardown(judge_back__like_there, forget_report),
-        cmocka_unit_test_teardown(judge_ports__some_lose, forget_report),
-        cmocka_unit_test_teardown(judge_loss__three_of_25, forget_report),
-        cmocka_unit_test_teardown(judge_loss__one_of_two, forget_report),
-        cmocka_unit_test_teardown(judge_loss__all_alike, forget_report),
-        cmocka_unit_test_teardown(judge_loss__some_and_all, forget_report),
-        cmocka_unit_test_teardown(judge_loss__border_of_all, forget_report),
-        cmocka_unit_test_teardown(judge_loss__one_port_left, forget_report),
-        cmocka_unit_test_teardown(judge_probes__duplicates, forget_report),
-        cmocka_unit_test_teardown(judge_ports__a_few_are_lost, forget_report),
-        cmocka_unit_test_teardown(judge_order__overtaken, forget_report),
-        cmocka_unit_test_teardown(judge_marks__bleached, forget_report),
-        cmocka_unit_test_teardown(judge_marks__bleached_on_some, forget_report),
-        cmocka_unit_test_teardown(judge_marks__marked, forget_report),
-        cmocka_unit_test_teardown(judge_sizes__path, forget_report),
-        cmocka_unit_test_teardown(judge_sizes__interface, forget_report),
-        cmocka_unit_test_teardown(judge_sizes__small_interface, forget_report),
-        cmocka_unit_test_teardown(judge_sizes__none, forget_report),
-        cmocka_unit_test_teardown(judge_sizes__blocked_ports, forget_report),
-        cmocka_unit_test_teardown(judge_sizes__lossy, forget_report),
-        cmocka_unit_test_teardown(judge_probes__foreign_numbers, forget_report),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

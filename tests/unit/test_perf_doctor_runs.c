@@ -35,28 +35,25 @@ static void judge(const double gbps[RATES], double cpu_s_per_gb)
 
 #define rates_of(...) ((const double[RATES]){__VA_ARGS__})
 
-static void judge_runs__nothing_in_the_way(void **state)
+TEST(judge_runs__nothing_in_the_way)
 {
     struct json_object *findings = NULL;
 
-    (void)state;
     judge(rates_of(10, 10, 10, 10, 10), 0.1);
     found_none();
     assert_true(json_object_object_get_ex(report, "findings", &findings));
 }
 
 /* No runs at all, as behind a firewall. */
-static void judge_runs__none(void **state)
+TEST(judge_runs__none)
 {
-    (void)state;
     examine(NULL, NULL);
     perf_doctor_judge_runs(report);
     found_none();
 }
 
-static void judge_rates__capped(void **state)
+TEST(judge_rates__capped)
 {
-    (void)state;
     judge(rates_of(1, 2, 4, 8, 8), 0.1);
     found("flow_cap");
     says("flow_cap", "about 1.00 Gb/s");
@@ -70,9 +67,8 @@ static void judge_rates__capped(void **state)
 }
 
 /* More ports must have that much more than one, and than two. */
-static void judge_rates__borders(void **state)
+TEST(judge_rates__borders)
 {
-    (void)state;
     judge(rates_of(1, 1.6, 2.5, 2.57, 2.57), 0.1);
     found("flow_cap");
     judge(rates_of(1, 1.59, 2.5, 2.55, 2.55), 0.1);
@@ -84,9 +80,8 @@ static void judge_rates__borders(void **state)
 }
 
 /* More ports are no slower anywhere, but not faster: one is enough. */
-static void judge_rates__no_cap(void **state)
+TEST(judge_rates__no_cap)
 {
-    (void)state;
     judge(rates_of(10, 9, 8, 7, 6), 0.1);
     found_none();
     judge(rates_of(6, 7, 8, 9, 10), 0.1);
@@ -94,9 +89,8 @@ static void judge_rates__no_cap(void **state)
 }
 
 /* Noise goes up and down: that is no cap, however little one port had. */
-static void judge_rates__noise(void **state)
+TEST(judge_rates__noise)
 {
-    (void)state;
     judge(rates_of(1, 9, 2, 6, 15), 0.01);
     found_none();
     judge(rates_of(1, 2, 4, 6, 4.81), 0.1);
@@ -114,11 +108,10 @@ static struct json_object *rate_of(size_t i)
 }
 
 /* Where a firewall leaves four ports, it is these whose rates are compared and told. */
-static void judge_rates__few_ports(void **state)
+TEST(judge_rates__few_ports)
 {
     struct json_object *rates = NULL;
 
-    (void)state;
     run_at(rates_of(1, 2, 4, 4, 4), 0.1);
     assert_true(json_object_object_get_ex(report, "rates", &rates));
     json_object_array_del_idx(rates, 3, 2);
@@ -133,9 +126,8 @@ static void judge_rates__few_ports(void **state)
 }
 
 /* 0.85 of a core at either end, with all ports: an end has one thread. */
-static void judge_cores__border(void **state)
+TEST(judge_cores__border)
 {
-    (void)state;
     run_at(rates_of(8, 8, 8, 8, 8), 0.1);
     perf_json_add_number(rate_of(4), "cores_client", 0.2);
     perf_json_add_number(rate_of(4), "cores_server", 0.85);
@@ -151,9 +143,8 @@ static void judge_cores__border(void **state)
 }
 
 /* One run that was disturbed is told of, and which figures it may have spoilt. */
-static void judge_disturbance__one(void **state)
+TEST(judge_disturbance__one)
 {
-    (void)state;
     run_at(rates_of(8, 8, 8, 8, 8), 0.1);
     perf_json_add_bool(rate_of(0), "disturbed", false);
     perf_json_add_bool(rate_of(2), "disturbed", true);
@@ -163,11 +154,10 @@ static void judge_disturbance__one(void **state)
 }
 
 /* A server that told nothing of itself lacks nothing for that. */
-static void judge_host__not_known(void **state)
+TEST(judge_host__not_known)
 {
     struct json_object *facts = NULL;
 
-    (void)state;
     examine(NULL, NULL);
     assert_true(json_object_object_get_ex(report, "facts", &facts));
     json_object_object_add(facts, "server", NULL);
@@ -175,9 +165,8 @@ static void judge_host__not_known(void **state)
     found_none();
 }
 
-static void judge_host__rcvbuf(void **state)
+TEST(judge_host__rcvbuf)
 {
-    (void)state;
     examine(NULL, NULL);
     perf_json_add_u64(facts_of("facts", "server"), "rcvbuf_granted", WANTED - 1);
     perf_doctor_judge_runs(report);
@@ -186,9 +175,8 @@ static void judge_host__rcvbuf(void **state)
     says("rcvbuf", "net.core.rmem_max=4194304");
 }
 
-static void judge_host__offloads(void **state)
+TEST(judge_host__offloads)
 {
-    (void)state;
     examine(NULL, NULL);
     perf_json_add_bool(facts_of("facts", "client"), "gso", false);
     perf_doctor_judge_runs(report);
@@ -210,11 +198,10 @@ static struct json_object *allowances(const char *facts, const char *end)
 }
 
 /* Counters that stand still, or grew before, are no finding. */
-static void judge_allowances__grown(void **state)
+TEST(judge_allowances__grown)
 {
     static const char name[] = "bw_out_allowance_exceeded";
 
-    (void)state;
     examine(NULL, NULL);
     perf_json_add_u64(allowances("facts", "client"), name, 7);
     perf_json_add_u64(allowances("facts_after", "client"), name, 7);
@@ -229,9 +216,8 @@ static void judge_allowances__grown(void **state)
 }
 
 /* What the end did not tell of is no fault of its. */
-static void judge_allowances__none_after(void **state)
+TEST(judge_allowances__none_after)
 {
-    (void)state;
     examine(NULL, NULL);
     perf_json_add_u64(allowances("facts", "server"), "bw_in_allowance_exceeded", 7);
     json_object_object_del(report, "facts_after");
@@ -240,7 +226,7 @@ static void judge_allowances__none_after(void **state)
 }
 
 /* The table has a line for each figure, each finding and its advice. */
-static void print__all(void **state)
+TEST(print__all)
 {
     static const char *const words[] = {
         "latency",   " 1 source ports",    "32 source ports",
@@ -251,7 +237,6 @@ static void print__all(void **state)
     FILE *table = open_memstream(&text, &len);
     struct json_object *latency = json_object_new_object(), *lat_us = json_object_new_object();
 
-    (void)state;
     assert_non_null(table);
     judge(rates_of(1, 2, 4, 8, 8), 0.1);
     perf_json_add_number(lat_us, "p50", 12.5);
@@ -264,27 +249,4 @@ static void print__all(void **state)
         assert_non_null(strstr(text, words[i]));
     assert_null(strstr(text, "nothing is in the way"));
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(judge_runs__nothing_in_the_way, forget_report),
-        cmocka_unit_test_teardown(judge_runs__none, forget_report),
-        cmocka_unit_test_teardown(judge_rates__capped, forget_report),
-        cmocka_unit_test_teardown(judge_rates__borders, forget_report),
-        cmocka_unit_test_teardown(judge_rates__no_cap, forget_report),
-        cmocka_unit_test_teardown(judge_rates__noise, forget_report),
-        cmocka_unit_test_teardown(judge_rates__few_ports, forget_report),
-        cmocka_unit_test_teardown(judge_cores__border, forget_report),
-        cmocka_unit_test_teardown(judge_disturbance__one, forget_report),
-        cmocka_unit_test_teardown(judge_host__not_known, forget_report),
-        cmocka_unit_test_teardown(judge_host__rcvbuf, forget_report),
-        cmocka_unit_test_teardown(judge_host__offloads, forget_report),
-        cmocka_unit_test_teardown(judge_allowances__grown, forget_report),
-        cmocka_unit_test_teardown(judge_allowances__none_after, forget_report),
-        cmocka_unit_test_teardown(print__all, forget_report),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

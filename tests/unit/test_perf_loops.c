@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The loops of mrd_perf's bandwidth and latency tests, over a transport that is made up here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include <errno.h>
 
+#include "tests/kit/kit.h"
 #include "tools/perf/run.h"
 #include "tools/perf/transport.h"
 
@@ -111,9 +106,8 @@ static const struct perf_transport_ops reliable = {
 };
 
 /* Writes that the receiver does not see: what was acknowledged counts, and none is forgotten. */
-static void perf_bw_client__flush_with_acks_in_one_poll(void **state)
+TEST(perf_bw_client__flush_with_acks_in_one_poll)
 {
-    (void)state;
     begin(&reliable, PERF_WRITE_BW, false);
     run.e.takes_recvs = false;
     run.e.signal_every = 1;
@@ -125,9 +119,8 @@ static void perf_bw_client__flush_with_acks_in_one_poll(void **state)
     end();
 }
 
-static void perf_bw_client__keeps_to_its_depth(void **state)
+TEST(perf_bw_client__keeps_to_its_depth)
 {
-    (void)state;
     begin(&reliable, PERF_SEND_BW, false);
     run.e.signal_every = 1;
     assert_int_equal(perf_bw_client(&run), 0);
@@ -147,11 +140,10 @@ static int poll_late(struct perf_run *r, struct perf_wc *wcs, int max)
     return m->polls == 2;
 }
 
-static void perf_bw_server__lossy_ends_after_silence_only(void **state)
+TEST(perf_bw_server__lossy_ends_after_silence_only)
 {
     static const struct perf_transport_ops ops = {.raw = true, .lossy = true, .poll_cq = poll_late};
 
-    (void)state;
     begin(&ops, PERF_SEND_BW, true);
     run.peer.done = true;
     assert_int_equal(perf_bw_server(&run), 0);
@@ -185,14 +177,13 @@ static int poll_half(struct perf_run *r, struct perf_wc *wcs, int max)
 }
 
 /* -b: the server tells what it sent, and goes on until the client has all, or all that will come. */
-static void perf_bw_both__hears_the_client_after_losses(void **state)
+TEST(perf_bw_both__hears_the_client_after_losses)
 {
     static const struct perf_transport_ops ops = {
         .raw = true, .lossy = true, .mutual = true, .post_send = post_send, .poll_cq = poll_half};
     char told[64] = "";
     int fds[2];
 
-    (void)state;
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
     struct perf_control control = {.fd = fds[0], .tokener = json_tokener_new()};
     client_fd = fds[1];
@@ -230,12 +221,11 @@ static int poll_answers(struct perf_run *r, struct perf_wc *wcs, int max)
     return 1;
 }
 
-static void perf_lat_client__begins_a_lost_exchange_again(void **state)
+TEST(perf_lat_client__begins_a_lost_exchange_again)
 {
     static const struct perf_transport_ops ops = {
         .raw = true, .lossy = true, .post_send = post_send, .poll_cq = poll_answers};
 
-    (void)state;
     begin(&ops, PERF_SEND_LAT, false);
     assert_int_equal(perf_latency_init(&run.latency, run.params.iterations), 0);
     assert_int_equal(perf_lat_client(&run), 0);
@@ -311,9 +301,8 @@ static int ask(enum perf_test test, int answers)
 }
 
 /* What comes back is verified, in whatever order, and each answer must be a new one. */
-static void perf_requests__client_verifies(void **state)
+TEST(perf_requests__client_verifies)
 {
-    (void)state;
     assert_int_equal(ask(PERF_READ_BW, WELL), 1);
     assert_int_equal(ask(PERF_READ_LAT, WELL), 1);
     assert_int_equal(ask(PERF_ATOMIC_BW, WELL), 1);
@@ -325,12 +314,11 @@ static void perf_requests__client_verifies(void **state)
 }
 
 /* What a server offers for reading, and what its word says of adds. */
-static void perf_requests__server_verifies(void **state)
+TEST(perf_requests__server_verifies)
 {
     static const struct perf_transport_ops ops = {.requests = true};
     uint64_t adds = 300;
 
-    (void)state;
     begin(&ops, PERF_READ_BW, true);
     perf_endpoint_close(&run);
     memset(&run.e, 0, sizeof(run.e));
@@ -349,19 +337,4 @@ static void perf_requests__server_verifies(void **state)
     assert_int_equal(run.verdict.verified, 0);
     assert_string_equal(run.verdict.error, "301 adds of 1 succeeded, but they make 300");
     end();
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_bw_client__flush_with_acks_in_one_poll),
-        cmocka_unit_test(perf_bw_client__keeps_to_its_depth),
-        cmocka_unit_test(perf_bw_server__lossy_ends_after_silence_only),
-        cmocka_unit_test(perf_bw_both__hears_the_client_after_losses),
-        cmocka_unit_test(perf_lat_client__begins_a_lost_exchange_again),
-        cmocka_unit_test(perf_requests__client_verifies),
-        cmocka_unit_test(perf_requests__server_verifies),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

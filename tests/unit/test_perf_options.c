@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The command line of mrd_perf: what it takes, and what it says of the rest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <errno.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/perf_cli.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
 #include "tools/perf/report.h"
 
-static void perf_options_parse__defaults(void **state)
+TEST(perf_options_parse__defaults)
 {
-    (void)state;
     good("write_bw");
     assert_int_equal(options.params.test, PERF_WRITE_BW);
     assert_string_equal(options.params.transport, "mrd-udp");
@@ -39,9 +33,8 @@ static void perf_options_parse__defaults(void **state)
     good("atomic_lat -s 8");
 }
 
-static void perf_options_parse__perftest(void **state)
+TEST(perf_options_parse__perftest)
 {
-    (void)state;
     good("send_bw -s 1M -n 1000 -t 64 -r 256 -q 4 -p 5000 -m 1024 -I 100 -Q 8 -F --report_gbits -d "
          "udp h");
     assert_int_equal(options.params.size_bytes, 1 << 20);
@@ -63,9 +56,8 @@ static void perf_options_parse__perftest(void **state)
     assert_true(options.all_sizes);
 }
 
-static void perf_options_parse__ours(void **state)
+TEST(perf_options_parse__ours)
 {
-    (void)state;
     good("write_bw --source-ports 5000-5003,6000 --spray rr --cc dctcp --order msg --verify --drop "
          "0.01 "
          "--local --bind 1,0 --seed 7 --interval 5 --wait sleep -6 --out_json --out_json_file "
@@ -92,9 +84,8 @@ static void perf_options_parse__ours(void **state)
     assert_true(options.forever);
 }
 
-static void perf_options_parse__compare(void **state)
+TEST(perf_options_parse__compare)
 {
-    (void)state;
     good("compare write_lat -s 64 --local --transports tcp,mrd-udp --repeat 3");
     assert_true(options.compare);
     assert_int_equal(options.params.test, PERF_WRITE_LAT);
@@ -107,17 +98,15 @@ static void perf_options_parse__compare(void **state)
     assert_int_equal(options.repeat, 5);
 }
 
-static void perf_options_parse__other_actions(void **state)
+TEST(perf_options_parse__other_actions)
 {
-    (void)state;
     assert_int_equal(parse("--help"), PERF_PARSE_HELP);
     assert_int_equal(parse("-h"), PERF_PARSE_HELP);
     assert_int_equal(parse("write_bw --version"), PERF_PARSE_VERSION);
 }
 
-static void perf_options_parse__bad_words(void **state)
+TEST(perf_options_parse__bad_words)
 {
-    (void)state;
     bad("", "which test");
     bad("compare", "which test");
     bad("push_bw", "read_bw");
@@ -129,9 +118,8 @@ static void perf_options_parse__bad_words(void **state)
     bad("write_bw --verify=yes", "--verify=yes takes no value");
 }
 
-static void perf_options_parse__bad_values(void **state)
+TEST(perf_options_parse__bad_values)
 {
-    (void)state;
     bad("write_bw -s 2G", "-s");
     bad("write_bw -s -1", "-s");
     bad("write_bw -s 10x", "'10x'");
@@ -162,9 +150,8 @@ static void perf_options_parse__bad_values(void **state)
     bad("write_bw --seed x", "--seed");
 }
 
-static void perf_options_parse__conflicts(void **state)
+TEST(perf_options_parse__conflicts)
 {
-    (void)state;
     bad("write_bw --local host", "leave out the host");
     bad("write_bw --forever --local", "--forever");
     bad("write_bw --forever host", "--forever");
@@ -192,9 +179,8 @@ static void perf_options_parse__conflicts(void **state)
 }
 
 /* An option of perftest that is not here is refused by its name, short and long. */
-static void perf_options_parse__unsupported(void **state)
+TEST(perf_options_parse__unsupported)
 {
-    (void)state;
     bad("write_bw -C", "option -C (--report-cycles) of perftest is not supported: times are");
     bad("write_bw -c RC", "--transport");
     bad("write_bw -X 3", "--bind");
@@ -212,9 +198,8 @@ static void perf_options_parse__unsupported(void **state)
 }
 
 /* No option means two things. */
-static void perf_unsupported__no_letter_twice(void **state)
+TEST(perf_unsupported__no_letter_twice)
 {
-    (void)state;
     for (const struct perf_unsupported *u = perf_unsupported(); u->name; u++) {
         if (u->letter)
             assert_null(strchr("sntrqopdixmIQlHUabeFhVD6", u->letter));
@@ -232,9 +217,8 @@ static struct perf_params settled(const char *line)
     return options.params;
 }
 
-static void perf_params_settle__bandwidth(void **state)
+TEST(perf_params_settle__bandwidth)
 {
-    (void)state;
     struct perf_params p = settled("write_bw -s 1M");
     assert_int_equal(p.iterations, 5000);
     assert_true(p.tx_depth >= 4 && p.tx_depth <= 16);
@@ -263,9 +247,8 @@ static void perf_params_settle__bandwidth(void **state)
 }
 
 /* The slots of verified messages do not eat all memory. */
-static void perf_params_settle__slots(void **state)
+TEST(perf_params_settle__slots)
 {
-    (void)state;
     assert_int_equal(settled("send_bw -s 64 --verify -q 2").slots, 256);
     assert_int_equal(settled("send_bw -s 8M --verify -t 128").slots, 32);
     assert_int_equal(settled("send_bw -s 1G --verify").slots, 1);
@@ -273,9 +256,8 @@ static void perf_params_settle__slots(void **state)
     assert_true(settled("send_lat --verify").slots >= 2);
 }
 
-static void perf_params_settle__latency(void **state)
+TEST(perf_params_settle__latency)
 {
-    (void)state;
     struct perf_params p = settled("send_lat -s 64");
     assert_int_equal(p.iterations, 10000);
     assert_int_equal(p.warmup, 1000);
@@ -297,13 +279,12 @@ static struct json_object *report_of(double gbps, uint64_t packets, const char *
     return json_tokener_parse(text);
 }
 
-static void perf_compare_median__each_key(void **state)
+TEST(perf_compare_median__each_key)
 {
     struct json_object *reports[3] = {report_of(9, 10, "true"), report_of(1, 30, "true"),
                                       report_of(5, 20, "true")};
     struct json_object *samples;
 
-    (void)state;
     struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
     assert_true(perf_report_number(median, "bw_gbps") == 5);
     assert_true(perf_report_number(median, "packets_sent") == 20);
@@ -314,12 +295,11 @@ static void perf_compare_median__each_key(void **state)
 }
 
 /* One run that is not verified spoils the median, too; what is null stays null. */
-static void perf_compare_median__verified(void **state)
+TEST(perf_compare_median__verified)
 {
     struct json_object *reports[2] = {report_of(4, 1, "true"), report_of(2, 1, "false")};
     struct json_object *nulls[1] = {report_of(4, 1, "null")}, *verified;
 
-    (void)state;
     struct json_object *median = perf_compare_median(reports, 2, "bw_gbps");
     assert_false(perf_report_passed(median));
     assert_true(perf_report_number(median, "bw_gbps") == 3);
@@ -331,7 +311,7 @@ static void perf_compare_median__verified(void **state)
 }
 
 /* One run on a busy machine makes the median doubtful; a run that does not know does not count. */
-static void perf_compare_median__disturbed(void **state)
+TEST(perf_compare_median__disturbed)
 {
     static const char *const texts[] = {
         "{\"bw_gbps\":1,\"disturbed\":true,\"cpu_others\":0.5,\"cpu_stolen\":0.01}",
@@ -340,7 +320,6 @@ static void perf_compare_median__disturbed(void **state)
     };
     struct json_object *reports[3], *disturbed;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++)
         reports[i] = json_tokener_parse(texts[i]);
     struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
@@ -356,11 +335,10 @@ static void perf_compare_median__disturbed(void **state)
     json_object_put(median);
 }
 
-static void perf_compare_ratio__nulls(void **state)
+TEST(perf_compare_ratio__nulls)
 {
     struct json_object *first = report_of(8, 1, "null"), *second = report_of(2, 1, "null");
 
-    (void)state;
     perf_compare_ratio(second, first);
     assert_true(perf_report_number(second, "ratio_to_first/bw_gbps") == 0.25);
     struct json_object *ratios, *lat;
@@ -372,7 +350,7 @@ static void perf_compare_ratio__nulls(void **state)
 }
 
 /* A line a transport, a dash where there is nothing, and of zero a zero. */
-static void perf_compare_print__columns(void **state)
+TEST(perf_compare_print__columns)
 {
     static char text[2048];
     struct json_object *medians = json_tokener_parse(
@@ -383,7 +361,6 @@ static void perf_compare_print__columns(void **state)
         "\"ratio_to_first\":{\"bw_gbps\":1.75,\"lat_p50\":null}}]");
     FILE *out = fmemopen(text, sizeof(text), "w");
 
-    (void)state;
     assert_non_null(medians);
     perf_compare_print(out, medians, false);
     fclose(out);
@@ -411,12 +388,11 @@ static void perf_compare_print__columns(void **state)
 /* ---------------------------------------------------------------- what is measured */
 
 /* Half of the round trips, by nearest rank. */
-static void perf_latency_summary__percentiles(void **state)
+TEST(perf_latency_summary__percentiles)
 {
     struct perf_latency l;
     struct perf_latency_summary s;
 
-    (void)state;
     assert_int_equal(perf_latency_init(&l, 10), 0);
     assert_false(perf_latency_summary(&l, true, &s));
     for (uint64_t i = 0; i < 1000; i++)
@@ -428,11 +404,10 @@ static void perf_latency_summary__percentiles(void **state)
 }
 
 /* Rates are between the first arrival and the last: what came with the first has no time. */
-static void perf_meter_update__first_to_last(void **state)
+TEST(perf_meter_update__first_to_last)
 {
     struct perf_meter m;
 
-    (void)state;
     perf_meter_init(&m, 10);
     perf_meter_update(&m, 5, 0);
     assert_int_equal(m.first_ns, 0);
@@ -447,11 +422,10 @@ static void perf_meter_update__first_to_last(void **state)
 }
 
 /* One sample an interval, on the grid of the first; silence gives samples, too. */
-static void perf_meter_update__samples(void **state)
+TEST(perf_meter_update__samples)
 {
     struct perf_meter m;
 
-    (void)state;
     perf_meter_init(&m, 10);
     for (uint64_t ms = 1; ms <= 100; ms++)
         perf_meter_update(&m, ms * PERF_MSEC_NS, ms < 50 ? ms : 50);
@@ -467,11 +441,10 @@ static void perf_meter_update__samples(void **state)
 }
 
 /* What the client tells is what the server has; a number that does not fit is not cut. */
-static void perf_params_from_json__too_large(void **state)
+TEST(perf_params_from_json__too_large)
 {
     struct json_object *told = json_object_new_object();
     struct perf_params heard = {.qps = 77};
-    (void)state;
 
     good("write_bw -b -q 4 --order msg --seed 18446744073709551615");
     perf_params_to_json(&options.params, told);
@@ -487,9 +460,8 @@ static void perf_params_from_json__too_large(void **state)
 }
 
 /* What doctor would not heed is refused, above all what would keep it from its end. */
-static void perf_options_check__doctor(void **state)
+TEST(perf_options_check__doctor)
 {
-    (void)state;
     good("doctor");
     good("doctor h -F --out_json -p 5000");
     good("doctor --forever");
@@ -514,35 +486,4 @@ static void perf_options_check__doctor(void **state)
     bad("doctor h -d rocep1", "RDMA");
     bad("doctor h --repeat 3", "compare");
     bad("doctor h h2", "one word too many");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_options_check__doctor),
-        cmocka_unit_test(perf_options_parse__defaults),
-        cmocka_unit_test(perf_options_parse__perftest),
-        cmocka_unit_test(perf_options_parse__ours),
-        cmocka_unit_test(perf_options_parse__compare),
-        cmocka_unit_test(perf_options_parse__other_actions),
-        cmocka_unit_test(perf_options_parse__bad_words),
-        cmocka_unit_test(perf_options_parse__bad_values),
-        cmocka_unit_test(perf_options_parse__conflicts),
-        cmocka_unit_test(perf_options_parse__unsupported),
-        cmocka_unit_test(perf_unsupported__no_letter_twice),
-        cmocka_unit_test(perf_params_settle__bandwidth),
-        cmocka_unit_test(perf_params_settle__slots),
-        cmocka_unit_test(perf_params_settle__latency),
-        cmocka_unit_test(perf_params_from_json__too_large),
-        cmocka_unit_test(perf_compare_median__each_key),
-        cmocka_unit_test(perf_compare_median__verified),
-        cmocka_unit_test(perf_compare_median__disturbed),
-        cmocka_unit_test(perf_compare_ratio__nulls),
-        cmocka_unit_test(perf_compare_print__columns),
-        cmocka_unit_test(perf_latency_summary__percentiles),
-        cmocka_unit_test(perf_meter_update__first_to_last),
-        cmocka_unit_test(perf_meter_update__samples),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

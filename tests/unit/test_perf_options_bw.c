@@ -2,9 +2,8 @@
 /* The options of mrd_perf that say how an end sends and waits: -b, -e, --threads. */
 #include "tests/unit/perf_cli.h"
 
-static void perf_options_parse__events(void **state)
+TEST(perf_options_parse__events)
 {
-    (void)state;
     good("send_lat -e");
     assert_true(options.params.events);
     good("write_bw --events -b --verify host");
@@ -21,9 +20,8 @@ static void perf_options_parse__events(void **state)
     assert_int_equal(options.num_transports, 1);
 }
 
-static void perf_options_parse__threads(void **state)
+TEST(perf_options_parse__threads)
 {
-    (void)state;
     good("write_bw");
     assert_int_equal(options.params.threads, 1);
     good("read_bw --threads 4 -e --verify host");
@@ -39,9 +37,8 @@ static void perf_options_parse__threads(void **state)
     assert_int_equal(options.num_transports, 1);
 }
 
-static void perf_options_parse__bidirectional(void **state)
+TEST(perf_options_parse__bidirectional)
 {
-    (void)state;
     good("write_bw -b");
     assert_true(options.params.bidirectional);
     good("atomic_bw --bidirectional host");
@@ -55,15 +52,4 @@ static void perf_options_parse__bidirectional(void **state)
     assert_int_equal(options.num_transports, 2);
     assert_string_equal(options.transports[0], "mrd-udp");
     assert_string_equal(options.transports[1], "raw-udp");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_options_parse__events),
-        cmocka_unit_test(perf_options_parse__threads),
-        cmocka_unit_test(perf_options_parse__bidirectional),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,10 @@
 /* What mrd_perf makes of devices, ports and MTUs of RDMA. None need be there. */
 #include <errno.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/perf_cli.h"
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/state.h"
@@ -30,9 +25,8 @@ static void rdma_bad(const char *line, const char *cause)
 }
 
 /* The device decides on the transport; what is given to the server is its own affair. */
-static void perf_options_parse__rdma_device(void **state)
+TEST(perf_options_parse__rdma_device)
 {
-    (void)state;
     rdma_good("write_bw -d rxe0 --entropy qpair -x 3 -i 2 host");
     assert_string_equal(options.params.transport, "mrd-ibv");
     assert_string_equal(options.device, "rxe0");
@@ -52,9 +46,8 @@ static void perf_options_parse__rdma_device(void **state)
 }
 
 /* With --local the first device is the server's, as the server of two commands is started first. */
-static void perf_options_parse__two_devices(void **state)
+TEST(perf_options_parse__two_devices)
 {
-    (void)state;
     rdma_good("write_bw --local --transport rc -d rxe0,rxe1");
     assert_string_equal(options.server_device, "rxe0");
     assert_string_equal(options.device, "rxe1");
@@ -67,9 +60,8 @@ static void perf_options_parse__two_devices(void **state)
     bad("write_bw -d udp,rxe0 --local", "of a kind");
 }
 
-static void perf_options_parse__device_conflicts(void **state)
+TEST(perf_options_parse__device_conflicts)
 {
-    (void)state;
     bad("write_bw --transport mrd-udp -d rxe0", "-d rxe0 conflicts with --transport mrd-udp");
     bad("write_bw --transport tcp -d rxe0", "uses no RDMA device");
     rdma_bad("write_bw --transport mrd-ibv -d udp", "which -d udp is not");
@@ -86,9 +78,8 @@ static void perf_options_parse__device_conflicts(void **state)
 }
 
 /* Payload over sockets, a path MTU over RDMA devices. */
-static void perf_options_parse__mtu(void **state)
+TEST(perf_options_parse__mtu)
 {
-    (void)state;
     good("write_bw -m 1472 --local");
     good("write_bw -m 8192 --local");
     rdma_good("write_bw -m 4096 -d rxe0 --local");
@@ -101,9 +92,8 @@ static void perf_options_parse__mtu(void **state)
 }
 
 /* -d speaks to the RDMA transports of a list, and chooses the list if there is none. */
-static void perf_options_parse__compare_rdma(void **state)
+TEST(perf_options_parse__compare_rdma)
 {
-    (void)state;
     rdma_good("compare write_bw -d rxe0,rxe1 --local");
     assert_int_equal(options.num_transports, 3);
     assert_string_equal(options.transports[0], "mrd-ibv");
@@ -117,9 +107,8 @@ static void perf_options_parse__compare_rdma(void **state)
 }
 
 /* state is about this end: the transports named, or those of the device that keep anything. */
-static void perf_options_parse__state(void **state)
+TEST(perf_options_parse__state)
 {
-    (void)state;
     good("state");
     assert_true(options.state);
     assert_int_equal(options.peers, 1000);
@@ -148,11 +137,10 @@ static void perf_options_parse__state(void **state)
  * User memory is this process's own and can be told exactly: sockets have none, a context grows.
  * Kernel memory is the whole machine's, of which a test cannot say anything.
  */
-static void perf_state_measure__tcp_and_mrd(void **state)
+TEST(perf_state_measure__tcp_and_mrd)
 {
     struct perf_state_figures f;
 
-    (void)state;
     good("state tcp");
     assert_int_equal(perf_state_measure(&options, "tcp", 400, &f, error), 0);
     assert_true(f.user < 1000);
@@ -165,16 +153,15 @@ static void perf_state_measure__tcp_and_mrd(void **state)
 
 /* ---------------------------------------------------------------- path MTUs */
 
-static void perf_ibv_mtu_payload__fits_with_headers(void **state)
+TEST(perf_ibv_mtu_payload__fits_with_headers)
 {
-    (void)state;
     assert_int_equal(perf_ibv_mtu_payload(256), 128);
     assert_int_equal(perf_ibv_mtu_payload(1024), 896);
     assert_int_equal(perf_ibv_mtu_payload(4096), 3968);
 }
 
 /* The ports' own MTU if they agree, else a sentence that names both and the way out. */
-static void perf_ibv_mtu_agree__table(void **state)
+TEST(perf_ibv_mtu_agree__table)
 {
     static const struct {
         uint32_t given, here, there, mtu; /* mtu 0: refused */
@@ -184,7 +171,6 @@ static void perf_ibv_mtu_agree__table(void **state)
         {4096, 1024, 4096, 0},    {4096, 4096, 4096, 4096},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         char text[PERF_ERROR_BYTES] = "", way[16];
         uint32_t mtu = 0;
@@ -200,21 +186,4 @@ static void perf_ibv_mtu_agree__table(void **state)
         assert_non_null(strstr(text, "rxe1 at B has"));
         assert_non_null(strstr(text, way));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_options_parse__rdma_device),
-        cmocka_unit_test(perf_options_parse__two_devices),
-        cmocka_unit_test(perf_options_parse__device_conflicts),
-        cmocka_unit_test(perf_options_parse__mtu),
-        cmocka_unit_test(perf_options_parse__compare_rdma),
-        cmocka_unit_test(perf_options_parse__state),
-        cmocka_unit_test(perf_state_measure__tcp_and_mrd),
-        cmocka_unit_test(perf_ibv_mtu_payload__fits_with_headers),
-        cmocka_unit_test(perf_ibv_mtu_agree__table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* mrd_perf scale: its words, and the network in which one context is many peers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/perf_cli.h"
 #include "tools/perf/scale.h"
 
-static void perf_scale_take__defaults(void **state)
+TEST(perf_scale_take__defaults)
 {
-    (void)state;
     good("scale");
     assert_true(options.scale);
     assert_int_equal(options.num_scale_peers, 5);
@@ -28,9 +22,8 @@ static void perf_scale_take__defaults(void **state)
     assert_int_equal(scale_depth(&options), 128);
 }
 
-static void perf_scale_take__words(void **state)
+TEST(perf_scale_take__words)
 {
-    (void)state;
     good("scale 20 300 -s 8 -t 16 -D 3 --paths 4");
     assert_int_equal(options.num_scale_peers, 2);
     assert_int_equal(options.scale_peers[0], 20);
@@ -48,9 +41,8 @@ static void perf_scale_take__words(void **state)
     assert_true(options.scale_contexts);
 }
 
-static void perf_scale_take__bad(void **state)
+TEST(perf_scale_take__bad)
 {
-    (void)state;
     bad("scale 0", "'0' is not a number of peers within 1..1000000");
     bad("scale 1000001", "'1000001'");
     bad("scale 10x", "'10x'");
@@ -58,9 +50,8 @@ static void perf_scale_take__bad(void **state)
     bad("scale 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10", "at most 16");
 }
 
-static void perf_scale_check__conflicts(void **state)
+TEST(perf_scale_check__conflicts)
 {
-    (void)state;
     bad("scale --local", "no --local");
     bad("scale --forever", "no host");
     bad("scale --run_infinitely", "--run_infinitely");
@@ -113,12 +104,11 @@ static int send_to_many(void)
     return CHILD_GOOD;
 }
 
-static void scale_own_network__source_is_destination(void **state)
+TEST(scale_own_network__source_is_destination)
 {
     int status;
     pid_t pid;
 
-    (void)state;
     fflush(NULL);
     pid = fork();
     assert_true(pid >= 0);
@@ -133,17 +123,4 @@ static void scale_own_network__source_is_destination(void **state)
     if (WEXITSTATUS(status) == CHILD_SKIPS)
         skip();
     assert_int_equal(WEXITSTATUS(status), CHILD_GOOD);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_scale_take__defaults),
-        cmocka_unit_test(perf_scale_take__words),
-        cmocka_unit_test(perf_scale_take__bad),
-        cmocka_unit_test(perf_scale_check__conflicts),
-        cmocka_unit_test(scale_own_network__source_is_destination),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

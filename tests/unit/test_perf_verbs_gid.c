@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which GID packets come from, of tables as ports have them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 
+#include "tests/kit/kit.h"
 #include "tools/perf/verbs/verbs.h"
 
 static char error[PERF_ERROR_BYTES];
@@ -34,7 +30,7 @@ static int pick(const struct ibv_gid_entry *entries, size_t count, uint8_t port,
     return e ? (int)e->gid_index : -1;
 }
 
-static void perf_ibv_gid_pick__ipv4_first(void **state)
+TEST(perf_ibv_gid_pick__ipv4_first)
 {
     const struct ibv_gid_entry table[] = {
         entry(0, 1, IBV_GID_TYPE_ROCE_V1, "::ffff:10.0.0.1"),
@@ -44,18 +40,16 @@ static void perf_ibv_gid_pick__ipv4_first(void **state)
         entry(4, 1, IBV_GID_TYPE_ROCE_V2, "::ffff:10.0.0.3"),
     };
 
-    (void)state;
     assert_int_equal(pick(table, 5, 1, true, -1), 3);
     assert_int_equal(pick(table, 3, 1, true, -1), 1); /* port 2 has the only IPv4 one */
     assert_int_equal(pick(table, 5, 2, true, -1), 2);
 }
 
 /* RoCEv1 is taken only if it is asked for. */
-static void perf_ibv_gid_pick__no_roce_v2(void **state)
+TEST(perf_ibv_gid_pick__no_roce_v2)
 {
     const struct ibv_gid_entry table[] = {entry(0, 1, IBV_GID_TYPE_ROCE_V1, "::ffff:10.0.0.1")};
 
-    (void)state;
     assert_int_equal(pick(table, 1, 1, true, -1), -1);
     assert_non_null(strstr(error, "port 1 of rxe0 has no RoCEv2 GID"));
     assert_non_null(strstr(error, "-x"));
@@ -64,23 +58,11 @@ static void perf_ibv_gid_pick__no_roce_v2(void **state)
     assert_non_null(strstr(error, "-x 7"));
 }
 
-static void perf_ibv_gid_pick__infiniband(void **state)
+TEST(perf_ibv_gid_pick__infiniband)
 {
     const struct ibv_gid_entry table[] = {entry(0, 1, IBV_GID_TYPE_IB, "fe80::2"),
                                           entry(1, 1, IBV_GID_TYPE_IB, "fec0::2")};
 
-    (void)state;
     assert_int_equal(pick(table, 2, 1, false, -1), 0);
     assert_int_equal(pick(table, 2, 1, false, 1), 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_ibv_gid_pick__ipv4_first),
-        cmocka_unit_test(perf_ibv_gid_pick__no_roce_v2),
-        cmocka_unit_test(perf_ibv_gid_pick__infiniband),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

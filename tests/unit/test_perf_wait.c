@@ -2,11 +2,7 @@
 /* How a bandwidth test of mrd_perf waits for packets: asleep where others want its core. */
 #include <poll.h>
 #include <sched.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tools/perf/mrd.h"
 #include "tools/perf/transport.h"
 
@@ -66,9 +61,8 @@ static long sleeps(bool busy)
     return num_sleeps;
 }
 
-static void perf_wait__as_told(void **state)
+TEST(perf_wait__as_told)
 {
-    (void)state;
     begin("spin");
     state_of_run.wait.shared = true;
     assert_int_equal(sleeps(false), 0);
@@ -98,7 +92,7 @@ static pid_t start_hog(void)
 }
 
 /* Another process spins on the same core. */
-static void perf_wait__finds_out_that_its_core_is_shared(void **state)
+TEST(perf_wait__finds_out_that_its_core_is_shared)
 {
     FILE *f = fopen("/proc/thread-self/schedstat", "r");
     cpu_set_t before, one;
@@ -106,7 +100,6 @@ static void perf_wait__finds_out_that_its_core_is_shared(void **state)
     pid_t hog;
     int cpu = 0;
 
-    (void)state;
     if (!f) {
         print_message("this kernel does not tell how long a thread waited\n");
         skip();
@@ -127,14 +120,4 @@ static void perf_wait__finds_out_that_its_core_is_shared(void **state)
     waitpid(hog, NULL, 0);
     end();
     assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(perf_wait__as_told),
-        cmocka_unit_test(perf_wait__finds_out_that_its_core_is_shared),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/limits.h"
 #include "core/pmtu.h"
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 
 enum { BASE = 1088, LIMIT = 8192 };
 
@@ -40,9 +34,8 @@ static unsigned search(struct mrd_pmtu *m, uint32_t path, uint64_t now_ns)
 }
 
 /* Whatever the path takes is found, to the last multiple of 64. */
-static void mrd_pmtu_next__finds_any_size(void **state)
+TEST(mrd_pmtu_next__finds_any_size)
 {
-    (void)state;
     for (uint32_t path = 0; path <= LIMIT + 64; path += 32) {
         uint32_t expected = path < BASE ? BASE : path > LIMIT ? LIMIT : path / 64 * 64;
         struct mrd_pmtu m;
@@ -55,11 +48,10 @@ static void mrd_pmtu_next__finds_any_size(void **state)
 }
 
 /* Most networks need one probe; Ethernet four. */
-static void mrd_pmtu_next__likely_sizes_first(void **state)
+TEST(mrd_pmtu_next__likely_sizes_first)
 {
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     assert_int_equal(search(&m, LIMIT, 0), 1);
     mrd_pmtu_init(&m, &range, false);
@@ -75,11 +67,10 @@ static void mrd_pmtu_next__likely_sizes_first(void **state)
 }
 
 /* A few probes that were lost for other reasons do not hide a size. */
-static void mrd_pmtu_lost__three_in_a_row(void **state)
+TEST(mrd_pmtu_lost__three_in_a_row)
 {
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     for (unsigned i = 0; i < 2; i++) {
         mrd_pmtu_sent(&m, mrd_pmtu_next(&m, &range, 0));
@@ -93,11 +84,10 @@ static void mrd_pmtu_lost__three_in_a_row(void **state)
 }
 
 /* An ack of a probe that was taken for lost counts, as long as nothing else was sent in its place. */
-static void mrd_pmtu_acked__late(void **state)
+TEST(mrd_pmtu_acked__late)
 {
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, 4000, 0);
     assert_int_equal(m.payload, 3968);
@@ -108,13 +98,12 @@ static void mrd_pmtu_acked__late(void **state)
 }
 
 /* When a search has ended another follows after a minute, then after two, at last every ten. */
-static void mrd_pmtu_next__searches_again(void **state)
+TEST(mrd_pmtu_next__searches_again)
 {
     static const unsigned minutes[] = {1, 2, 4, 8, 10, 10};
     uint64_t now_ns = 7;
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, 1400, now_ns);
     for (unsigned i = 0; i < 6; i++) {
@@ -128,11 +117,10 @@ static void mrd_pmtu_next__searches_again(void **state)
 }
 
 /* The next search is due also if nobody asked for hours: the clock of searches wraps every 18. */
-static void mrd_pmtu_next__after_hours(void **state)
+TEST(mrd_pmtu_next__after_hours)
 {
     struct mrd_pmtu m;
 
-    (void)state;
     for (unsigned hours = 1; hours < 40; hours++) {
         mrd_pmtu_init(&m, &range, false);
         search(&m, 1400, 0);
@@ -144,12 +132,11 @@ static void mrd_pmtu_next__after_hours(void **state)
  * The path becomes smaller: packets above the base are lost, and none is acked. But neither a burst
  * of losses counts, nor losses among acks of packets as large, nor what carries no more than the base.
  */
-static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
+TEST(mrd_pmtu_payload_lost__when_nothing_large_comes)
 {
     const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, LIMIT, 0);
     for (unsigned i = 0; i < 1000; i++)
@@ -178,12 +165,11 @@ static void mrd_pmtu_payload_lost__when_nothing_large_comes(void **state)
 }
 
 /* Some smaller ones are lost by chance: that others of their size come says nothing of large ones. */
-static void mrd_pmtu_payload_acked__smaller_than_the_largest_lost(void **state)
+TEST(mrd_pmtu_payload_acked__smaller_than_the_largest_lost)
 {
     const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, LIMIT, 0);
     for (unsigned i = 0; i < 4; i++) {
@@ -196,13 +182,12 @@ static void mrd_pmtu_payload_acked__smaller_than_the_largest_lost(void **state)
 }
 
 /* The route takes less from now on: what was lost of the sizes before is no sign any more. */
-static void mrd_pmtu_limit__forgets_what_was_lost(void **state)
+TEST(mrd_pmtu_limit__forgets_what_was_lost)
 {
     const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
     static const struct mrd_pmtu_range less = {BASE, LIMIT / 2};
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, LIMIT, 0);
     assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, MRD_SEC));
@@ -215,12 +200,11 @@ static void mrd_pmtu_limit__forgets_what_was_lost(void **state)
 }
 
 /* What the sender's own route does not take is not tried before the next search, a minute later. */
-static void mrd_pmtu_too_big__for_a_while(void **state)
+TEST(mrd_pmtu_too_big__for_a_while)
 {
     const uint64_t now_ns = 7 * MRD_SEC;
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, LIMIT, 0);
     for (unsigned i = 0; i < 5; i++) {
@@ -244,9 +228,8 @@ static void mrd_pmtu_too_big__for_a_while(void **state)
 }
 
 /* A probe of a size that is not tried any more was lost: that hides none of the others. */
-static void mrd_pmtu_lost__of_another_size(void **state)
+TEST(mrd_pmtu_lost__of_another_size)
 {
-    (void)state;
     for (unsigned falls = 0; falls < 2; falls++) {
         uint32_t bytes;
         struct mrd_pmtu m;
@@ -274,11 +257,10 @@ static void mrd_pmtu_lost__of_another_size(void **state)
 }
 
 /* Who is sure of the size begins with it, and falls like others if it does not come through. */
-static void mrd_pmtu_init__sure(void **state)
+TEST(mrd_pmtu_init__sure)
 {
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, true);
     assert_int_equal(m.payload, LIMIT);
     assert_int_equal(mrd_pmtu_next(&m, &range, 0), 0);
@@ -289,12 +271,11 @@ static void mrd_pmtu_init__sure(void **state)
     assert_int_equal(m.payload, LIMIT);
 }
 
-static void mrd_pmtu_limit__of_the_route(void **state)
+TEST(mrd_pmtu_limit__of_the_route)
 {
     const struct mrd_pmtu_range less = {BASE, 4096}, least = {512, 512};
     struct mrd_pmtu m;
 
-    (void)state;
     mrd_pmtu_init(&m, &range, false);
     search(&m, LIMIT, 0);
     mrd_pmtu_limit(&m, &less);
@@ -307,12 +288,11 @@ static void mrd_pmtu_limit__of_the_route(void **state)
 }
 
 /* At 20% loss the size is found all the same, at times after another search. */
-static void mrd_pmtu_next__with_losses(void **state)
+TEST(mrd_pmtu_next__with_losses)
 {
     struct mrd_rng rng;
     unsigned searches = 0;
 
-    (void)state;
     mrd_rng_init(&rng, 3);
     for (unsigned i = 0; i < 1000; i++) {
         uint32_t path = BASE + mrd_rng_below(&rng, LIMIT - BASE), bytes;
@@ -332,26 +312,4 @@ static void mrd_pmtu_next__with_losses(void **state)
         }
     }
     assert_true(searches < 2200);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_pmtu_next__finds_any_size),
-        cmocka_unit_test(mrd_pmtu_next__likely_sizes_first),
-        cmocka_unit_test(mrd_pmtu_lost__three_in_a_row),
-        cmocka_unit_test(mrd_pmtu_lost__of_another_size),
-        cmocka_unit_test(mrd_pmtu_acked__late),
-        cmocka_unit_test(mrd_pmtu_next__searches_again),
-        cmocka_unit_test(mrd_pmtu_next__after_hours),
-        cmocka_unit_test(mrd_pmtu_payload_lost__when_nothing_large_comes),
-        cmocka_unit_test(mrd_pmtu_too_big__for_a_while),
-        cmocka_unit_test(mrd_pmtu_init__sure),
-        cmocka_unit_test(mrd_pmtu_payload_acked__smaller_than_the_largest_lost),
-        cmocka_unit_test(mrd_pmtu_limit__forgets_what_was_lost),
-        cmocka_unit_test(mrd_pmtu_limit__of_the_route),
-        cmocka_unit_test(mrd_pmtu_next__with_losses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/pool.h"
 
 enum { ITEMS = 5 };
 
-static void mrd_pool_init__fails_without_memory(void **state)
+TEST(mrd_pool_init__fails_without_memory)
 {
     struct unit_alloc a;
     struct mrd_pool pool;
 
-    (void)state;
     unit_alloc_init(&a);
     a.fail_at = 1;
     assert_false(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
@@ -29,11 +23,10 @@ static void mrd_pool_init__fails_without_memory(void **state)
 /*
  * Items are records with pointers and 64-bit numbers in them: each is aligned, whatever its size.
  */
-static void mrd_pool_init__aligns_items(void **state)
+TEST(mrd_pool_init__aligns_items)
 {
     static const size_t item_bytes[] = {8, 15, 16, 17, 31, 100};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(item_bytes) / sizeof(item_bytes[0]); i++) {
         struct unit_alloc a;
         struct mrd_pool pool;
@@ -50,13 +43,12 @@ static void mrd_pool_init__aligns_items(void **state)
     }
 }
 
-static void mrd_pool_alloc__null_when_exhausted(void **state)
+TEST(mrd_pool_alloc__null_when_exhausted)
 {
     struct unit_alloc a;
     struct mrd_pool pool;
     void *item[ITEMS];
 
-    (void)state;
     unit_alloc_init(&a);
     assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
     for (uint32_t i = 0; i < ITEMS; i++) {
@@ -76,13 +68,12 @@ static void mrd_pool_alloc__null_when_exhausted(void **state)
 /*
  * A large pool costs only the pages in use: what was given back is used again before what is fresh.
  */
-static void mrd_pool_release__is_used_again_first(void **state)
+TEST(mrd_pool_release__is_used_again_first)
 {
     struct unit_alloc a;
     struct mrd_pool pool;
     void *one, *two;
 
-    (void)state;
     unit_alloc_init(&a);
     assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
     for (int round = 0; round < 100; round++) {
@@ -102,12 +93,11 @@ static void mrd_pool_release__is_used_again_first(void **state)
 }
 
 /* A test that starves an engine lowers the number of items: all memory is freed nevertheless. */
-static void mrd_pool_fini__after_it_was_made_smaller(void **state)
+TEST(mrd_pool_fini__after_it_was_made_smaller)
 {
     struct unit_alloc a;
     struct mrd_pool pool;
 
-    (void)state;
     unit_alloc_init(&a);
     assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
     pool.num = 2;
@@ -116,17 +106,4 @@ static void mrd_pool_fini__after_it_was_made_smaller(void **state)
     assert_null(mrd_pool_alloc(&pool));
     mrd_pool_fini(&pool);
     assert_int_equal(a.live_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_pool_init__fails_without_memory),
-        cmocka_unit_test(mrd_pool_init__aligns_items),
-        cmocka_unit_test(mrd_pool_alloc__null_when_exhausted),
-        cmocka_unit_test(mrd_pool_release__is_used_again_first),
-        cmocka_unit_test(mrd_pool_fini__after_it_was_made_smaller),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/qp.h"
+#include "tests/kit/kit.h"
 
 enum { SEND_WR = 3, RECV_WR = 2, SEND_SGE = 3, RECV_SGE = 2, INLINE = 24 };
 
@@ -56,7 +51,7 @@ static struct mrd_send_wr send_wr(struct qp_fixture *f, int num_sge)
                                 .ud = {.ah = &f->ah, .remote_qpn = 20, .remote_qkey = 21}};
 }
 
-static void mrd_qp_bytes__rejects_caps_out_of_range(void **state)
+TEST(mrd_qp_bytes__rejects_caps_out_of_range)
 {
     static const struct {
         struct mrd_qp_cap cap;
@@ -73,7 +68,6 @@ static void mrd_qp_bytes__rejects_caps_out_of_range(void **state)
         {{UINT32_MAX, UINT32_MAX, 1, 1, 0}, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(mrd_qp_bytes(&table[i].cap) != 0, table[i].good);
 }
@@ -81,13 +75,12 @@ static void mrd_qp_bytes__rejects_caps_out_of_range(void **state)
 /*
  * Slots, their lists and their inline data lie in the one allocation and nowhere upon each other.
  */
-static void mrd_qp_init__slots_do_not_overlap(void **state)
+TEST(mrd_qp_init__slots_do_not_overlap)
 {
     struct mrd_recv *recv[RECV_WR];
     struct mrd_recv_wr wr = {0};
     struct qp_fixture f;
 
-    (void)state;
     begin(&f);
     for (uint32_t i = 0; i < SEND_WR; i++) {
         memset(f.qp->msgs[i].wr.sge, 0xa0 + (int)i, SEND_SGE * sizeof(struct mrd_sge));
@@ -117,14 +110,13 @@ static void mrd_qp_init__slots_do_not_overlap(void **state)
 }
 
 /* A cap of 0 entries means 1. */
-static void mrd_qp_init__at_least_one_sge(void **state)
+TEST(mrd_qp_init__at_least_one_sge)
 {
     struct mrd_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
     size_t bytes = mrd_qp_bytes(&attr.cap);
     struct mrd_qp_impl *qp = calloc(1, bytes);
     struct mrd_pd pd = {0};
 
-    (void)state;
     assert_non_null(qp);
     mrd_qp_init(qp, &pd, &attr, bytes);
     assert_int_equal(qp->cap.max_send_sge, 1);
@@ -133,13 +125,12 @@ static void mrd_qp_init__at_least_one_sge(void **state)
     free(qp);
 }
 
-static void mrd_qp_check_send__takes_what_is_right(void **state)
+TEST(mrd_qp_check_send__takes_what_is_right)
 {
     static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM,
                                                  MRD_WR_SEND, MRD_WR_SEND_WITH_IMM};
     struct qp_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < 4; i++) {
         struct mrd_send_wr wr = send_wr(&f, i);
@@ -155,11 +146,10 @@ static void mrd_qp_check_send__takes_what_is_right(void **state)
     end(&f);
 }
 
-static void mrd_qp_check_send__says_what_is_wrong(void **state)
+TEST(mrd_qp_check_send__says_what_is_wrong)
 {
     struct qp_fixture f;
 
-    (void)state;
     begin(&f);
     for (int i = 0; i < 12; i++) {
         struct mrd_send_wr wr = send_wr(&f, 3);
@@ -209,14 +199,13 @@ static void mrd_qp_check_send__says_what_is_wrong(void **state)
 }
 
 /* Up to the bounds themselves; sums of lengths do not wrap. */
-static void mrd_qp_check_send__lengths_at_the_bounds(void **state)
+TEST(mrd_qp_check_send__lengths_at_the_bounds)
 {
     struct qp_fixture f;
     struct mrd_send_wr wr;
     uint32_t length;
     const char *why;
 
-    (void)state;
     begin(&f);
     wr = send_wr(&f, 3);
     wr.send_flags = MRD_SEND_INLINE;
@@ -231,7 +220,7 @@ static void mrd_qp_check_send__lengths_at_the_bounds(void **state)
     end(&f);
 }
 
-static void mrd_qp_msg_alloc__table(void **state)
+TEST(mrd_qp_msg_alloc__table)
 {
     static const struct {
         enum mrd_wr_opcode opcode;
@@ -246,7 +235,6 @@ static void mrd_qp_msg_alloc__table(void **state)
          MRD_PART_IMM | MRD_PART_SOLICITED | MRD_PART_ORDERED},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         bool write = table[i].op == MRD_OP_WRITE;
         struct qp_fixture f;
@@ -282,12 +270,11 @@ static void mrd_qp_msg_alloc__table(void **state)
 }
 
 /* Nothing of the slot's earlier life is left. */
-static void mrd_qp_msg_alloc__slot_is_fresh(void **state)
+TEST(mrd_qp_msg_alloc__slot_is_fresh)
 {
     struct qp_fixture f;
     struct mrd_send_wr wr;
 
-    (void)state;
     begin(&f);
     wr = send_wr(&f, 1);
     f.qp->sig_all = true;
@@ -318,13 +305,12 @@ static void mrd_qp_msg_alloc__slot_is_fresh(void **state)
 }
 
 /* The bytes are taken at once: the caller's buffer is free when the post returns. */
-static void mrd_qp_msg_alloc__copies_inline_data(void **state)
+TEST(mrd_qp_msg_alloc__copies_inline_data)
 {
     struct qp_fixture f;
     struct mrd_send_wr wr;
     struct mrd_msg *msg;
 
-    (void)state;
     begin(&f);
     memcpy(&f.memory[0], "ABCDEFGH", 8);
     memcpy(&f.memory[10], "ijklmnop", 8);
@@ -337,13 +323,12 @@ static void mrd_qp_msg_alloc__copies_inline_data(void **state)
     end(&f);
 }
 
-static void mrd_qp_msg_free__gives_the_slot_back(void **state)
+TEST(mrd_qp_msg_free__gives_the_slot_back)
 {
     struct qp_fixture f;
     struct mrd_send_wr wr;
     struct mrd_msg *msg[SEND_WR];
 
-    (void)state;
     begin(&f);
     wr = send_wr(&f, 0);
     for (unsigned i = 0; i < SEND_WR; i++) {
@@ -357,22 +342,4 @@ static void mrd_qp_msg_free__gives_the_slot_back(void **state)
     assert_int_equal(msg[1]->state, MRD_MSG_FREE);
     assert_ptr_equal(mrd_qp_msg_alloc(f.qp, &wr, 0), msg[1]);
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_qp_bytes__rejects_caps_out_of_range),
-        cmocka_unit_test(mrd_qp_init__slots_do_not_overlap),
-        cmocka_unit_test(mrd_qp_init__at_least_one_sge),
-        cmocka_unit_test(mrd_qp_check_send__takes_what_is_right),
-        cmocka_unit_test(mrd_qp_check_send__says_what_is_wrong),
-        cmocka_unit_test(mrd_qp_check_send__lengths_at_the_bounds),
-        cmocka_unit_test(mrd_qp_msg_alloc__table),
-        cmocka_unit_test(mrd_qp_msg_alloc__slot_is_fresh),
-        cmocka_unit_test(mrd_qp_msg_alloc__copies_inline_data),
-        cmocka_unit_test(mrd_qp_msg_free__gives_the_slot_back),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/packet.h"
 #include "core/rcv.h"
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum { TRACKER = 1024 };
@@ -71,11 +66,10 @@ static bool tells(const struct mrd_wire_ack *ack, uint32_t psn)
     return false;
 }
 
-static void mrd_rcv_init__owes_nothing(void **state)
+TEST(mrd_rcv_init__owes_nothing)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     assert_true(f.r.due_ns == MRD_NEVER);
     assert_false(f.r.now);
@@ -83,7 +77,7 @@ static void mrd_rcv_init__owes_nothing(void **state)
     end(&f);
 }
 
-static void mrd_rcv_check__table(void **state)
+TEST(mrd_rcv_check__table)
 {
     static const struct {
         int32_t psn; /* from the first */
@@ -97,7 +91,6 @@ static void mrd_rcv_check__table(void **state)
     };
     static const uint32_t first[] = {0, 5, 1020, UINT32_MAX - 1, UINT32_MAX - 500};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
         struct rcv_fixture f;
 
@@ -111,12 +104,11 @@ static void mrd_rcv_check__table(void **state)
     }
 }
 
-static void mrd_rcv_add__cum_passes_what_came(void **state)
+TEST(mrd_rcv_add__cum_passes_what_came)
 {
     const uint32_t first = UINT32_MAX - 1;
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, first);
     add(&f, first + 1);
     add(&f, first + 3);
@@ -131,7 +123,7 @@ static void mrd_rcv_add__cum_passes_what_came(void **state)
 }
 
 /* Any order, any number of turns of the ring: each PSN is new once. */
-static void mrd_rcv_add__exactly_once_in_random_order(void **state)
+TEST(mrd_rcv_add__exactly_once_in_random_order)
 {
     enum { SPREAD = 200, PACKETS = 5000 };
     const uint32_t first = UINT32_MAX - PACKETS / 2;
@@ -139,7 +131,6 @@ static void mrd_rcv_add__exactly_once_in_random_order(void **state)
     struct mrd_rng rng;
     uint32_t taken = 0;
 
-    (void)state;
     begin(&f, 256, first);
     mrd_rng_init(&rng, 9);
     while (taken < PACKETS) {
@@ -159,11 +150,10 @@ static void mrd_rcv_add__exactly_once_in_random_order(void **state)
  * A refused PSN is never executed again, and not reported before its refusal was acked: it holds
  * cum back.
  */
-static void mrd_rcv_add__refused_is_received_and_not_reported(void **state)
+TEST(mrd_rcv_add__refused_is_received_and_not_reported)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     add(&f, 0);
     mrd_rcv_add(&f.r, 1, true);
@@ -177,11 +167,10 @@ static void mrd_rcv_add__refused_is_received_and_not_reported(void **state)
     end(&f);
 }
 
-static void mrd_rcv_dup__told_at_once_by_a_full_ack(void **state)
+TEST(mrd_rcv_dup__told_at_once_by_a_full_ack)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     add(&f, 0);
     mrd_rcv_dup(&f.r, 0);
@@ -195,11 +184,10 @@ static void mrd_rcv_dup__told_at_once_by_a_full_ack(void **state)
     end(&f);
 }
 
-static void mrd_rcv_dup__tells_at_most_four(void **state)
+TEST(mrd_rcv_dup__tells_at_most_four)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 10);
     for (uint32_t i = 0; i < 9; i++)
         mrd_rcv_dup(&f.r, i);
@@ -211,12 +199,11 @@ static void mrd_rcv_dup__tells_at_most_four(void **state)
 }
 
 /* Then at once: the sender's completion waits for it. */
-static void mrd_rcv_refusal_acked__reported_at_once(void **state)
+TEST(mrd_rcv_refusal_acked__reported_at_once)
 {
     const uint32_t first = UINT32_MAX;
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, first);
     mrd_rcv_add(&f.r, first, true);
     add(&f, first + 1);
@@ -230,11 +217,10 @@ static void mrd_rcv_refusal_acked__reported_at_once(void **state)
     end(&f);
 }
 
-static void mrd_rcv_refusal_acked__only_a_refused_psn(void **state)
+TEST(mrd_rcv_refusal_acked__only_a_refused_psn)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 10);
     mrd_rcv_add(&f.r, 12, true);
     add(&f, 13);
@@ -250,11 +236,10 @@ static void mrd_rcv_refusal_acked__only_a_refused_psn(void **state)
 }
 
 /* Counts are cumulative, so a lost ack loses nothing; a path is told when something came on it. */
-static void mrd_rcv_count__cumulative_per_path(void **state)
+TEST(mrd_rcv_count__cumulative_per_path)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     count_at(&f, 0, 3, false, 0);
     count_at(&f, 1, 3, true, 0);
@@ -277,11 +262,10 @@ static void mrd_rcv_count__cumulative_per_path(void **state)
 }
 
 /* A fresh entropy value takes a place: its counts begin anew, under its own id. */
-static void mrd_rcv_count__fresh_path_id_begins_anew(void **state)
+TEST(mrd_rcv_count__fresh_path_id_begins_anew)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     count_at(&f, 0, 3, true, 0);
     count_at(&f, 1, 3 + MRD_PATHS_MAX, false, 0);
@@ -298,11 +282,10 @@ static void mrd_rcv_count__fresh_path_id_begins_anew(void **state)
  * A block has room for cum only: with a gap, a duplicate, new marks or a doubled ack it would
  * hide something.
  */
-static void mrd_rcv_rides__only_when_cum_says_all(void **state)
+TEST(mrd_rcv_rides__only_when_cum_says_all)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     add(&f, 0);
     count_at(&f, 0, 1, false, 0);
@@ -326,12 +309,11 @@ static void mrd_rcv_rides__only_when_cum_says_all(void **state)
 /*
  * The echoed stamp is shifted by the wait, so that the sender's difference is the RTT without it.
  */
-static void mrd_rcv_ride__tells_cum_and_shifts_the_stamp(void **state)
+TEST(mrd_rcv_ride__tells_cum_and_shifts_the_stamp)
 {
     struct mrd_wire_head head = {.flags = MRD_WIRE_FIRST_CONTACT};
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     add(&f, 0);
     count_at(&f, 0, 1, false, 16000);
@@ -351,12 +333,11 @@ static void mrd_rcv_ride__tells_cum_and_shifts_the_stamp(void **state)
 }
 
 /* Path counts are not in a block: the next full ack tells them. */
-static void mrd_rcv_ride__leaves_path_counts_for_the_full_ack(void **state)
+TEST(mrd_rcv_ride__leaves_path_counts_for_the_full_ack)
 {
     struct mrd_wire_head head = {0};
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     add(&f, 0);
     count_at(&f, 0, 5, false, 0);
@@ -369,11 +350,10 @@ static void mrd_rcv_ride__leaves_path_counts_for_the_full_ack(void **state)
 }
 
 /* A grant may shrink, but what was granted once is taken. */
-static void mrd_rcv_build__a_grant_is_a_promise(void **state)
+TEST(mrd_rcv_build__a_grant_is_a_promise)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, UINT32_MAX - 10);
     mrd_rcv_build(&f.r, &f.ack, 500, UINT32_MAX, 0);
     assert_int_equal(f.r.limit, TRACKER - 11);
@@ -385,11 +365,10 @@ static void mrd_rcv_build__a_grant_is_a_promise(void **state)
     end(&f);
 }
 
-static void mrd_rcv_build__echoes_the_last_packet_once(void **state)
+TEST(mrd_rcv_build__echoes_the_last_packet_once)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     count_at(&f, 7, 2, false, 100);
     count_at(&f, 4, 9, true, 320);
@@ -405,11 +384,10 @@ static void mrd_rcv_build__echoes_the_last_packet_once(void **state)
     end(&f);
 }
 
-static void mrd_rcv_build__serial_rises(void **state)
+TEST(mrd_rcv_build__serial_rises)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     f.r.serial = UINT32_MAX - 1;
     build(&f, 0);
@@ -419,11 +397,10 @@ static void mrd_rcv_build__serial_rises(void **state)
     end(&f);
 }
 
-static void mrd_rcv_build__no_slices_without_a_gap(void **state)
+TEST(mrd_rcv_build__no_slices_without_a_gap)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     for (uint32_t i = 0; i < 300; i++)
         add(&f, i);
@@ -437,14 +414,13 @@ static void mrd_rcv_build__no_slices_without_a_gap(void **state)
  * What an ack says is what came: all of it and nothing else, wherever in the ring and in the PSN
  * space it lies.
  */
-static void mrd_rcv_build__tells_exactly_what_came(void **state)
+TEST(mrd_rcv_build__tells_exactly_what_came)
 {
     static const uint32_t trackers[] = {512, 1024, 4096};
     static const uint32_t first[] = {
         0, 100, 255, 256, 700, 4000, UINT32_MAX - 100, UINT32_MAX - 400};
     struct mrd_rng rng;
 
-    (void)state;
     mrd_rng_init(&rng, 4);
     for (size_t i = 0; i < 3 * 8; i++) {
         uint32_t tracker = trackers[i / 8], start = first[i % 8];
@@ -473,7 +449,7 @@ static void mrd_rcv_build__tells_exactly_what_came(void **state)
  * Also where a slice reaches into places of the ring that belong to PSNs before it: such an ack,
  * late, would confirm PSNs that were sent since and never came.
  */
-static void mrd_rcv_build__tells_nothing_beyond_the_highest(void **state)
+TEST(mrd_rcv_build__tells_nothing_beyond_the_highest)
 {
     static const struct {
         uint32_t tracker, cum, highest;
@@ -482,7 +458,6 @@ static void mrd_rcv_build__tells_nothing_beyond_the_highest(void **state)
         {512, 300, 790}, {4096, 100, 4100},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct rcv_fixture f;
 
@@ -501,11 +476,10 @@ static void mrd_rcv_build__tells_nothing_beyond_the_highest(void **state)
 }
 
 /* A full tracker that begins in mid-slice takes one slice more than its size says. */
-static void mrd_rcv_build__full_tracker_fits(void **state)
+TEST(mrd_rcv_build__full_tracker_fits)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, MRD_TRACKER_MAX, 77);
     for (uint32_t i = 1; i < MRD_TRACKER_MAX; i++)
         add(&f, 77 + i);
@@ -526,12 +500,11 @@ static void begin_wide(struct rcv_fixture *f, uint32_t first)
 }
 
 /* What was noted before a tracker grows stays: received, refused, and told by the next ack. */
-static void mrd_rcv_widen__keeps_all(void **state)
+TEST(mrd_rcv_widen__keeps_all)
 {
     static const uint32_t first[] = {0, 77, 4095, UINT32_MAX - 5000};
     static const uint32_t ahead[] = {1, 100, 127, 128, 300, 4094};
 
-    (void)state;
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
         struct rcv_fixture f;
 
@@ -561,11 +534,10 @@ static void mrd_rcv_widen__keeps_all(void **state)
 }
 
 /* Without memory nothing changes; and all that grew take MRD_WIDE_BYTES at most. */
-static void mrd_rcv_widen__no_memory(void **state)
+TEST(mrd_rcv_widen__no_memory)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, MRD_TRACKER_MAX, 0);
     add(&f, 5);
     f.alloc.fail_at = f.alloc.requests + 1;
@@ -585,13 +557,12 @@ static void mrd_rcv_widen__no_memory(void **state)
  * More slices than an ack takes. What came since the last ack is in the next one wherever it lies, and
  * all the rest, of which an ack may have been lost, within as many acks as it fills.
  */
-static void mrd_rcv_build__a_wide_tracker_takes_turns(void **state)
+TEST(mrd_rcv_build__a_wide_tracker_takes_turns)
 {
     static const uint32_t first[] = {0, 300, UINT32_MAX - 30000};
     enum { NUM = 20000, SLICES = NUM / MRD_WIRE_SLICE_BITS + 2, NEWS = 4 };
     static bool told[NUM];
 
-    (void)state;
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
         struct mrd_rng rng;
         struct rcv_fixture f;
@@ -626,13 +597,12 @@ static void mrd_rcv_build__a_wide_tracker_takes_turns(void **state)
 }
 
 /* With more news than an ack holds, the rest follows in the next one. */
-static void mrd_rcv_build__more_news_than_an_ack_holds(void **state)
+TEST(mrd_rcv_build__more_news_than_an_ack_holds)
 {
     enum { NUM = 40 };
     bool told[NUM + 1] = {true};
     struct rcv_fixture f;
 
-    (void)state;
     begin_wide(&f, 0);
     for (uint32_t i = 1; i <= NUM; i++)
         add(&f, i * MRD_WIRE_SLICE_BITS);
@@ -647,12 +617,11 @@ static void mrd_rcv_build__more_news_than_an_ack_holds(void **state)
 }
 
 /* More paths than an ack takes: the rest is told by the next one. */
-static void mrd_rcv_build__many_paths_take_turns(void **state)
+TEST(mrd_rcv_build__many_paths_take_turns)
 {
     struct rcv_fixture f;
     uint8_t told[100] = {0};
 
-    (void)state;
     begin(&f, TRACKER, 0);
     for (uint32_t i = 0; i < 100; i++)
         count_at(&f, i, (uint16_t)i, false, 0);
@@ -672,12 +641,11 @@ static void mrd_rcv_build__many_paths_take_turns(void **state)
  * However small the room, an ack keeps to it as long as the slices alone do, and each path gets
  * its turn.
  */
-static void mrd_rcv_build__keeps_to_the_room(void **state)
+TEST(mrd_rcv_build__keeps_to_the_room)
 {
     static const uint32_t rooms[] = {1024, 512, 400};
     struct rcv_fixture f;
 
-    (void)state;
     for (unsigned r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++) {
         unsigned told = 0, acks = 0;
 
@@ -704,11 +672,10 @@ static void mrd_rcv_build__keeps_to_the_room(void **state)
  * PSNs further ahead of cum than the few bits of a quiet peer: what they told is kept, of received
  * and of refused ones, at every place of the ring.
  */
-static void mrd_rcv_add__far_ahead(void **state)
+TEST(mrd_rcv_add__far_ahead)
 {
     static const uint32_t first[] = {0, 1, 63, 64, 200, 255, 256, 1000, UINT32_MAX - 100};
 
-    (void)state;
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
         struct rcv_fixture f;
         uint32_t base = first[k];
@@ -738,11 +705,10 @@ static void mrd_rcv_add__far_ahead(void **state)
 }
 
 /* Packets of a path for which there is no memory are taken, only their counts are not told. */
-static void mrd_rcv_count__no_memory(void **state)
+TEST(mrd_rcv_count__no_memory)
 {
     struct rcv_fixture f;
 
-    (void)state;
     begin(&f, TRACKER, 0);
     f.alloc.fail_at = f.alloc.requests + 1;
     count_at(&f, 0, 0, false, 0);
@@ -758,41 +724,4 @@ static void mrd_rcv_count__no_memory(void **state)
     assert_int_equal(f.ack.path[0].received, 2);
     assert_int_equal(f.ack.path[1].received, 1);
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_rcv_add__far_ahead),
-        cmocka_unit_test(mrd_rcv_count__no_memory),
-        cmocka_unit_test(mrd_rcv_init__owes_nothing),
-        cmocka_unit_test(mrd_rcv_check__table),
-        cmocka_unit_test(mrd_rcv_add__cum_passes_what_came),
-        cmocka_unit_test(mrd_rcv_add__exactly_once_in_random_order),
-        cmocka_unit_test(mrd_rcv_add__refused_is_received_and_not_reported),
-        cmocka_unit_test(mrd_rcv_dup__told_at_once_by_a_full_ack),
-        cmocka_unit_test(mrd_rcv_dup__tells_at_most_four),
-        cmocka_unit_test(mrd_rcv_refusal_acked__reported_at_once),
-        cmocka_unit_test(mrd_rcv_refusal_acked__only_a_refused_psn),
-        cmocka_unit_test(mrd_rcv_count__cumulative_per_path),
-        cmocka_unit_test(mrd_rcv_count__fresh_path_id_begins_anew),
-        cmocka_unit_test(mrd_rcv_rides__only_when_cum_says_all),
-        cmocka_unit_test(mrd_rcv_ride__tells_cum_and_shifts_the_stamp),
-        cmocka_unit_test(mrd_rcv_ride__leaves_path_counts_for_the_full_ack),
-        cmocka_unit_test(mrd_rcv_build__a_grant_is_a_promise),
-        cmocka_unit_test(mrd_rcv_build__echoes_the_last_packet_once),
-        cmocka_unit_test(mrd_rcv_build__serial_rises),
-        cmocka_unit_test(mrd_rcv_build__no_slices_without_a_gap),
-        cmocka_unit_test(mrd_rcv_build__tells_exactly_what_came),
-        cmocka_unit_test(mrd_rcv_build__tells_nothing_beyond_the_highest),
-        cmocka_unit_test(mrd_rcv_build__full_tracker_fits),
-        cmocka_unit_test(mrd_rcv_widen__keeps_all),
-        cmocka_unit_test(mrd_rcv_widen__no_memory),
-        cmocka_unit_test(mrd_rcv_build__a_wide_tracker_takes_turns),
-        cmocka_unit_test(mrd_rcv_build__more_news_than_an_ack_holds),
-        cmocka_unit_test(mrd_rcv_build__many_paths_take_turns),
-        cmocka_unit_test(mrd_rcv_build__keeps_to_the_room),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/recvq.h"
+#include "tests/kit/kit.h"
 
 enum { WR = 2, SGE = 2 };
 
@@ -45,11 +40,10 @@ static void post(struct recvq_fixture *f, uint64_t wr_id)
     assert_int_equal(mrd_recvq_post(&f->q, &wr), 0);
 }
 
-static void mrd_recvq_take__oldest_first(void **state)
+TEST(mrd_recvq_take__oldest_first)
 {
     struct recvq_fixture f;
 
-    (void)state;
     begin(&f);
     assert_null(mrd_recvq_take(&f.q));
     post(&f, 1);
@@ -62,12 +56,11 @@ static void mrd_recvq_take__oldest_first(void **state)
     end(&f);
 }
 
-static void mrd_recvq_return__is_next_again(void **state)
+TEST(mrd_recvq_return__is_next_again)
 {
     struct recvq_fixture f;
     struct mrd_recv *recv;
 
-    (void)state;
     begin(&f);
     post(&f, 1);
     post(&f, 2);
@@ -78,12 +71,11 @@ static void mrd_recvq_return__is_next_again(void **state)
     end(&f);
 }
 
-static void mrd_recvq_free__makes_room_for_another(void **state)
+TEST(mrd_recvq_free__makes_room_for_another)
 {
     struct mrd_recv_wr wr = {.wr_id = 3};
     struct recvq_fixture f;
 
-    (void)state;
     begin(&f);
     post(&f, 1);
     post(&f, 2);
@@ -94,13 +86,12 @@ static void mrd_recvq_free__makes_room_for_another(void **state)
     end(&f);
 }
 
-static void mrd_recvq_post__copies_the_list(void **state)
+TEST(mrd_recvq_post__copies_the_list)
 {
     struct recvq_fixture f;
     struct mrd_recv_wr wr;
     struct mrd_recv *recv;
 
-    (void)state;
     begin(&f);
     wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = f.sge, .num_sge = 2};
     assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
@@ -113,12 +104,11 @@ static void mrd_recvq_post__copies_the_list(void **state)
     end(&f);
 }
 
-static void mrd_recvq_post__rejects_bad_lists(void **state)
+TEST(mrd_recvq_post__rejects_bad_lists)
 {
     struct recvq_fixture f;
     struct mrd_recv_wr wr;
 
-    (void)state;
     begin(&f);
     wr = (struct mrd_recv_wr){.sg_list = f.sge, .num_sge = SGE + 1};
     assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL);
@@ -134,7 +124,7 @@ static void mrd_recvq_post__rejects_bad_lists(void **state)
     end(&f);
 }
 
-static void mrd_recvq_init__a_list_has_an_entry_at_least(void **state)
+TEST(mrd_recvq_init__a_list_has_an_entry_at_least)
 {
     struct mrd_sge sge = {.length = 1};
     struct mrd_recv_wr wr = {.sg_list = &sge, .num_sge = 1};
@@ -142,16 +132,14 @@ static void mrd_recvq_init__a_list_has_an_entry_at_least(void **state)
     struct mrd_recvq q;
     struct mrd_pd pd;
 
-    (void)state;
     mrd_recvq_init(&q, slots, 1, 0, &pd);
     assert_int_equal(q.max_sge, 1);
     assert_int_equal(mrd_recvq_post(&q, &wr), 0);
     free(slots);
 }
 
-static void mrd_srq_bytes__rejects_what_is_out_of_range(void **state)
+TEST(mrd_srq_bytes__rejects_what_is_out_of_range)
 {
-    (void)state;
     assert_int_equal(mrd_srq_bytes(0, 1), 0);
     assert_int_equal(mrd_srq_bytes((1 << 20) + 1, 1), 0);
     assert_int_equal(mrd_srq_bytes(1, MRD_SGE_MAX + 1), 0);
@@ -159,7 +147,7 @@ static void mrd_srq_bytes__rejects_what_is_out_of_range(void **state)
     assert_int_equal(mrd_srq_bytes(1, 0), mrd_srq_bytes(1, 1));
 }
 
-static void mrd_srq_init__keeps_what_was_asked_for(void **state)
+TEST(mrd_srq_init__keeps_what_was_asked_for)
 {
     struct mrd_srq_init_attr attr = {.srq_context = &attr,
                                      .attr = {.max_wr = 3, .max_sge = 2, .srq_limit = 1}};
@@ -167,7 +155,6 @@ static void mrd_srq_init__keeps_what_was_asked_for(void **state)
     struct mrd_context context;
     struct mrd_pd pd = {.context = &context};
 
-    (void)state;
     mrd_srq_init(srq, &pd, &attr);
     assert_ptr_equal(srq->pub.context, &context);
     assert_ptr_equal(srq->pub.srq_context, &attr);
@@ -178,20 +165,4 @@ static void mrd_srq_init__keeps_what_was_asked_for(void **state)
     assert_int_equal(srq->limit, 1);
     assert_int_equal(srq->bytes, mrd_srq_bytes(3, 2));
     free(srq);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_recvq_take__oldest_first),
-        cmocka_unit_test(mrd_recvq_return__is_next_again),
-        cmocka_unit_test(mrd_recvq_free__makes_room_for_another),
-        cmocka_unit_test(mrd_recvq_post__copies_the_list),
-        cmocka_unit_test(mrd_recvq_post__rejects_bad_lists),
-        cmocka_unit_test(mrd_recvq_init__a_list_has_an_entry_at_least),
-        cmocka_unit_test(mrd_srq_bytes__rejects_what_is_out_of_range),
-        cmocka_unit_test(mrd_srq_init__keeps_what_was_asked_for),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

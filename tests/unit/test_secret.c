@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/secret.h"
+#include "tests/kit/kit.h"
 
 /* The vectors of the paper's reference code: key 00 01 .. 0f, text 00 01 02 .. of each length. */
-static void mrd_siphash__vectors(void **state)
+TEST(mrd_siphash__vectors)
 {
     static const struct {
         size_t len;
@@ -22,7 +16,6 @@ static void mrd_siphash__vectors(void **state)
     const uint64_t key[2] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
     uint8_t text[16];
 
-    (void)state;
     for (uint8_t i = 0; i < sizeof(text); i++)
         text[i] = i;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -30,12 +23,11 @@ static void mrd_siphash__vectors(void **state)
 }
 
 /* The same for the same use and data; another for another use, key or data. */
-static void mrd_secret_of__depends_on_all(void **state)
+TEST(mrd_secret_of__depends_on_all)
 {
     struct mrd_secret a = {.key = {1, 2}}, b = {.key = {1, 3}};
     uint64_t first = mrd_secret_of(&a, MRD_SECRET_PAIR, "one", 4);
 
-    (void)state;
     assert_true(mrd_secret_of(&a, MRD_SECRET_PAIR, "one", 4) == first);
     assert_true(mrd_secret_of(&a, MRD_SECRET_COOKIE, "one", 4) != first);
     assert_true(mrd_secret_of(&b, MRD_SECRET_PAIR, "one", 4) != first);
@@ -44,12 +36,11 @@ static void mrd_secret_of__depends_on_all(void **state)
 }
 
 /* What was drawn tells nothing of what is drawn next; the same key gives the same. */
-static void mrd_secret_draw__another_each_time(void **state)
+TEST(mrd_secret_draw__another_each_time)
 {
     struct mrd_secret a = {.key = {1, 2}}, b = {.key = {1, 2}};
     uint64_t last = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t number = mrd_secret_draw(&a);
 
@@ -57,15 +48,4 @@ static void mrd_secret_draw__another_each_time(void **state)
         assert_true(number == mrd_secret_draw(&b));
         last = number;
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_siphash__vectors),
-        cmocka_unit_test(mrd_secret_of__depends_on_all),
-        cmocka_unit_test(mrd_secret_draw__another_each_time),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

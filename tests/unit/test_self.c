@@ -15,9 +15,8 @@ static void aim_at_self(struct mrd_qp *qp, struct mrd_send_wr *wr, char address[
 }
 
 /* A queue pair that is connected with itself, as some programs do, bound to one address and to all. */
-static void mrd_modify_qp__connects_with_itself(void **state)
+TEST(mrd_modify_qp__connects_with_itself)
 {
-    (void)state;
     for (unsigned bound = 0; bound < 2; bound++) {
         struct mrd_context *context = bound ? open_local(NULL) : mrd_open_device(NULL, NULL);
         struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -57,7 +56,7 @@ static void mrd_modify_qp__connects_with_itself(void **state)
 }
 
 /* What was refused is told with the address of who asked, here the context's own. */
-static void mrd_get_async_event__refused(void **state)
+TEST(mrd_get_async_event__refused)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -71,7 +70,6 @@ static void mrd_get_async_event__refused(void **state)
     struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
     struct mrd_wc wc;
 
-    (void)state;
     assert_non_null(qp);
     aim_at_self(qp, &send, address);
     send.ud.remote_qkey = 1;
@@ -96,7 +94,7 @@ static void mrd_get_async_event__refused(void **state)
 }
 
 /* What waits and what is reserved stays, and keeps its order; less than that is refused. */
-static void mrd_resize_cq__keeps_what_waits(void **state)
+TEST(mrd_resize_cq__keeps_what_waits)
 {
     enum { RECEIVES = 20, FEW = 3 };
     struct mrd_context *context = open_local(NULL);
@@ -113,7 +111,6 @@ static void mrd_resize_cq__keeps_what_waits(void **state)
     char address[MRD_ADDRESS_MAX];
     struct mrd_wc wc;
 
-    (void)state;
     assert_non_null(qp);
     aim_at_self(qp, &send, address);
     for (; recv.wr_id < FEW; recv.wr_id++)
@@ -156,7 +153,7 @@ static void mrd_resize_cq__keeps_what_waits(void **state)
 }
 
 /* Work goes on without the handle that it was posted with. */
-static void mrd_destroy_ah__work_goes_on(void **state)
+TEST(mrd_destroy_ah__work_goes_on)
 {
     struct mrd_context *context = open_local(NULL);
     struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -169,7 +166,6 @@ static void mrd_destroy_ah__work_goes_on(void **state)
     struct mrd_wc wc[2];
     char address[MRD_ADDRESS_MAX];
 
-    (void)state;
     assert_non_null(qp);
     send.send_flags = MRD_SEND_SIGNALED;
     aim_at_self(qp, &send, address);
@@ -184,16 +180,4 @@ static void mrd_destroy_ah__work_goes_on(void **state)
     assert_int_equal(mrd_destroy_cq(cq), 0);
     assert_int_equal(mrd_dealloc_pd(pd), 0);
     assert_int_equal(mrd_close_device(context), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_modify_qp__connects_with_itself),
-        cmocka_unit_test(mrd_get_async_event__refused),
-        cmocka_unit_test(mrd_resize_cq__keeps_what_waits),
-        cmocka_unit_test(mrd_destroy_ah__work_goes_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/rng.h"
@@ -120,11 +115,10 @@ static void expect_path(const struct sent_fixture *f, uint16_t path, uint32_t fi
     assert_int_equal(f->load[path].out_packets, n);
 }
 
-static void mrd_sent_add__numbers_records_in_order(void **state)
+TEST(mrd_sent_add__numbers_records_in_order)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, UINT32_MAX - 1);
     for (uint32_t i = 0; i < 5; i++) {
         struct mrd_sent *rec = mrd_sent_add(&f.s, MRD_SENT_EMPTY);
@@ -139,11 +133,10 @@ static void mrd_sent_add__numbers_records_in_order(void **state)
 }
 
 /* No page, no PSN: the next try gives the same one. */
-static void mrd_sent_add__null_when_pages_are_used_up(void **state)
+TEST(mrd_sent_add__null_when_pages_are_used_up)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, 1, 0);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
         send_at(&f, 0, i);
@@ -156,11 +149,10 @@ static void mrd_sent_add__null_when_pages_are_used_up(void **state)
 }
 
 /* The whole tracker may be in flight, at whatever place of the ring it begins. */
-static void mrd_sent_add__fills_the_tracker(void **state)
+TEST(mrd_sent_add__fills_the_tracker)
 {
     static const uint32_t first[] = {0, 1, 63, 200, UINT32_MAX - 100};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
         struct sent_fixture f;
 
@@ -174,11 +166,10 @@ static void mrd_sent_add__fills_the_tracker(void **state)
     }
 }
 
-static void mrd_sent_get__only_live_records(void **state)
+TEST(mrd_sent_get__only_live_records)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 10);
     send_at(&f, 0, 0);
     send_at(&f, 0, 0);
@@ -198,12 +189,11 @@ static void mrd_sent_get__only_live_records(void **state)
  * Oldest transmission first, for the peer and for each path: a packet that is sent again goes to
  * the end.
  */
-static void mrd_sent_transmit__keeps_the_order_of_transmissions(void **state)
+TEST(mrd_sent_transmit__keeps_the_order_of_transmissions)
 {
     const uint32_t first = UINT32_MAX - 1;
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, first);
     for (uint32_t i = 0; i < 5; i++)
         send_at(&f, (uint16_t)(i % 2), i);
@@ -225,11 +215,10 @@ static void mrd_sent_transmit__keeps_the_order_of_transmissions(void **state)
 }
 
 /* Bytes in flight follow the records' states: a retransmission counts once. */
-static void mrd_sent_transmit__counts_bytes_once(void **state)
+TEST(mrd_sent_transmit__counts_bytes_once)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     send_at(&f, 0, 0);
     send_at(&f, 1, 1);
@@ -246,11 +235,10 @@ static void mrd_sent_transmit__counts_bytes_once(void **state)
     end(&f);
 }
 
-static void mrd_sent_transmit__count_saturates(void **state)
+TEST(mrd_sent_transmit__count_saturates)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     send_at(&f, 0, 0);
     for (uint64_t i = 1; i < 600; i++)
@@ -259,11 +247,10 @@ static void mrd_sent_transmit__count_saturates(void **state)
     end(&f);
 }
 
-static void mrd_sent_lose__waits_in_the_order_of_losses(void **state)
+TEST(mrd_sent_lose__waits_in_the_order_of_losses)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < 4; i++)
         send_at(&f, 0, i);
@@ -279,11 +266,10 @@ static void mrd_sent_lose__waits_in_the_order_of_losses(void **state)
     end(&f);
 }
 
-static void mrd_sent_oldest__of_those_in_flight_and_lost(void **state)
+TEST(mrd_sent_oldest__of_those_in_flight_and_lost)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     assert_null(mrd_sent_oldest(&f.s));
     for (uint32_t i = 0; i < 3; i++)
@@ -296,12 +282,11 @@ static void mrd_sent_oldest__of_those_in_flight_and_lost(void **state)
     end(&f);
 }
 
-static void mrd_sent_ack__una_passes_what_is_acked(void **state)
+TEST(mrd_sent_ack__una_passes_what_is_acked)
 {
     const uint32_t first = UINT32_MAX - 2;
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, first);
     for (uint32_t i = 0; i < 6; i++)
         send_at(&f, 0, i);
@@ -319,11 +304,10 @@ static void mrd_sent_ack__una_passes_what_is_acked(void **state)
 }
 
 /* A packet that was given up may be acked after all. */
-static void mrd_sent_ack__of_a_lost_packet(void **state)
+TEST(mrd_sent_ack__of_a_lost_packet)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     send_at(&f, 0, 0);
     send_at(&f, 0, 1);
@@ -337,12 +321,11 @@ static void mrd_sent_ack__of_a_lost_packet(void **state)
 }
 
 /* A record outlives its ack until what it carried was dealt with. */
-static void mrd_sent_release__record_stays_until_then(void **state)
+TEST(mrd_sent_release__record_stays_until_then)
 {
     struct sent_fixture f;
     struct mrd_sent *rec;
 
-    (void)state;
     begin(&f, PAGES, 0);
     rec = send_at(&f, 0, 0);
     ack_only(&f, rec);
@@ -354,11 +337,10 @@ static void mrd_sent_release__record_stays_until_then(void **state)
 }
 
 /* Pages go back when their records are gone; a slow sender keeps the one it is on. */
-static void mrd_sent_release__gives_pages_back(void **state)
+TEST(mrd_sent_release__gives_pages_back)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < 2 * MRD_SENT_PAGE + 1; i++)
         send_at(&f, 0, i);
@@ -373,11 +355,10 @@ static void mrd_sent_release__gives_pages_back(void **state)
 }
 
 /* One packet at a time for ever: never more than two pages, also across the wrap of PSNs. */
-static void mrd_sent_release__slow_sender_holds_a_page(void **state)
+TEST(mrd_sent_release__slow_sender_holds_a_page)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, UINT32_MAX - 500);
     for (uint32_t i = 0; i < 1000; i++) {
         uint32_t psn = send_at(&f, 0, i)->psn;
@@ -390,7 +371,7 @@ static void mrd_sent_release__slow_sender_holds_a_page(void **state)
 }
 
 /* Of what an ack says: nothing below una, nothing that was never sent, nothing that is known. */
-static void mrd_sent_new_bits__table(void **state)
+TEST(mrd_sent_new_bits__table)
 {
     static const struct {
         uint32_t una, next, base;
@@ -411,7 +392,6 @@ static void mrd_sent_new_bits__table(void **state)
         {3, 100, 0x80000000, ~0ull, 0}, /* from half the space away */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct sent_fixture f;
 
@@ -423,11 +403,10 @@ static void mrd_sent_new_bits__table(void **state)
     }
 }
 
-static void mrd_sent_new_bits__not_what_is_known(void **state)
+TEST(mrd_sent_new_bits__not_what_is_known)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < 8; i++)
         send_at(&f, 0, i);
@@ -438,11 +417,10 @@ static void mrd_sent_new_bits__not_what_is_known(void **state)
 }
 
 /* Bits of an earlier turn of the ring say nothing of the PSN that has their place now. */
-static void mrd_sent_new_bits__after_a_turn_of_the_ring(void **state)
+TEST(mrd_sent_new_bits__after_a_turn_of_the_ring)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < TRACKER + 8; i++) {
         send_at(&f, 0, i);
@@ -453,11 +431,10 @@ static void mrd_sent_new_bits__after_a_turn_of_the_ring(void **state)
     end(&f);
 }
 
-static void mrd_sent_audit__sees_a_wrong_figure(void **state)
+TEST(mrd_sent_audit__sees_a_wrong_figure)
 {
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     send_at(&f, 0, 0);
     send_at(&f, 0, 0);
@@ -483,12 +460,11 @@ static void mrd_sent_audit__sees_a_wrong_figure(void **state)
  * Any order of events leaves figures that agree with the records, chains in order, and no
  * page behind.
  */
-static void mrd_sent_audit__random_walk(void **state)
+TEST(mrd_sent_audit__random_walk)
 {
     struct sent_fixture f;
     struct mrd_rng rng;
 
-    (void)state;
     begin(&f, PAGES, UINT32_MAX - 2000);
     mrd_rng_init(&rng, 3);
     for (uint64_t now = 1; now < 20000; now++) {
@@ -527,11 +503,10 @@ static void mrd_sent_audit__random_walk(void **state)
  * The ring of pages grows with what is between una and next, from any PSN on; acked ones need no
  * page. Without memory for it there are no more records, until una moves.
  */
-static void mrd_sent_add__ring_grows(void **state)
+TEST(mrd_sent_add__ring_grows)
 {
     static const uint32_t first[] = {0, 5, 200, UINT32_MAX - 70};
 
-    (void)state;
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
         struct sent_fixture f;
         uint32_t base = first[k], few = 0;
@@ -569,12 +544,11 @@ static void mrd_sent_add__ring_grows(void **state)
  * A page whose last record goes while the next PSN needs its place in the ring, but has no page yet,
  * goes as well.
  */
-static void mrd_sent_release__page_in_the_way_of_the_next(void **state)
+TEST(mrd_sent_release__page_in_the_way_of_the_next)
 {
     enum { FULL = MRD_SENT_FEW * MRD_SENT_PAGE };
     struct sent_fixture f;
 
-    (void)state;
     begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < FULL; i++)
         send_at(&f, 0, i);
@@ -587,33 +561,4 @@ static void mrd_sent_release__page_in_the_way_of_the_next(void **state)
     }
     assert_int_equal(f.s.ring, MRD_SENT_FEW);
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sent_add__ring_grows),
-        cmocka_unit_test(mrd_sent_release__page_in_the_way_of_the_next),
-        cmocka_unit_test(mrd_sent_add__numbers_records_in_order),
-        cmocka_unit_test(mrd_sent_add__null_when_pages_are_used_up),
-        cmocka_unit_test(mrd_sent_add__fills_the_tracker),
-        cmocka_unit_test(mrd_sent_get__only_live_records),
-        cmocka_unit_test(mrd_sent_transmit__keeps_the_order_of_transmissions),
-        cmocka_unit_test(mrd_sent_transmit__counts_bytes_once),
-        cmocka_unit_test(mrd_sent_transmit__count_saturates),
-        cmocka_unit_test(mrd_sent_lose__waits_in_the_order_of_losses),
-        cmocka_unit_test(mrd_sent_oldest__of_those_in_flight_and_lost),
-        cmocka_unit_test(mrd_sent_ack__una_passes_what_is_acked),
-        cmocka_unit_test(mrd_sent_ack__of_a_lost_packet),
-        cmocka_unit_test(mrd_sent_release__record_stays_until_then),
-        cmocka_unit_test(mrd_sent_release__gives_pages_back),
-        cmocka_unit_test(mrd_sent_release__slow_sender_holds_a_page),
-        cmocka_unit_test(mrd_sent_new_bits__table),
-        cmocka_unit_test(mrd_sent_new_bits__not_what_is_known),
-        cmocka_unit_test(mrd_sent_new_bits__after_a_turn_of_the_ring),
-        cmocka_unit_test(mrd_sent_audit__sees_a_wrong_figure),
-        cmocka_unit_test(mrd_sent_audit__random_walk),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs of segments: sent and acked together, they are as if each had been by itself. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/rng.h"
@@ -167,13 +162,12 @@ static void send_lost(struct run_fixture *f, uint16_t path)
 }
 
 /* Random runs, losses, retransmissions and acks: one tracker does them together, one apart. */
-static void mrd_sent_run__as_one_by_one(void **state)
+TEST(mrd_sent_run__as_one_by_one)
 {
     static struct run_fixture fixture[2];
     struct mrd_rng rng;
     uint32_t runs = 0;
 
-    (void)state;
     mrd_rng_init(&rng, 1);
     begin(&fixture[0]);
     begin(&fixture[1]);
@@ -210,13 +204,12 @@ static void mrd_sent_run__as_one_by_one(void **state)
 }
 
 /* What is not alike is no run. */
-static void mrd_sent_run__ends_where_packets_differ(void **state)
+TEST(mrd_sent_run__ends_where_packets_differ)
 {
     enum { N = 6 };
     static struct run_fixture fixture;
     struct run_fixture *f = &fixture;
 
-    (void)state;
     for (uint32_t how = 0; how < 7; how++) {
         struct mrd_sent *rec, *odd;
 
@@ -246,13 +239,12 @@ static void mrd_sent_run__ends_where_packets_differ(void **state)
 }
 
 /* What follows is as if each had been sent by itself: also where a page ends. */
-static void mrd_sent_follow__like_a_transmission(void **state)
+TEST(mrd_sent_follow__like_a_transmission)
 {
     enum { RUN = MRD_SENT_PAGE + 3 };
     struct run_fixture f;
     struct mrd_sent *rec;
 
-    (void)state;
     begin(&f);
     f.now_ns = 20;
     send(&f, MRD_SENT_EMPTY, 1);
@@ -285,15 +277,4 @@ static void mrd_sent_follow__like_a_transmission(void **state)
     assert_int_equal(f.s.inflight.num, 0);
     assert_int_equal(f.s.una, FIRST + RUN + 2);
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sent_follow__like_a_transmission),
-        cmocka_unit_test(mrd_sent_run__as_one_by_one),
-        cmocka_unit_test(mrd_sent_run__ends_where_packets_differ),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Pages of records are shared by peers: whoever has most of them leaves some to the others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/sent.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 enum { TRACKER = 1024, PAGES = 10, PEERS = 2, SHARED = PAGES - 2 * PEERS };
@@ -26,13 +20,12 @@ static uint32_t take(struct mrd_sents *s)
  * No more than half of the pages go to one peer. The next finds some, and refusals find one in
  * any case.
  */
-static void mrd_sent_add__leaves_pages_to_others(void **state)
+TEST(mrd_sent_add__leaves_pages_to_others)
 {
     struct unit_alloc alloc;
     struct mrd_pool pages;
     struct mrd_sents s[PEERS];
 
-    (void)state;
     unit_alloc_init(&alloc);
     assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), PAGES));
     mrd_sent_init(&s[0], &pages, TRACKER, PEERS);
@@ -55,14 +48,13 @@ static void mrd_sent_add__leaves_pages_to_others(void **state)
  * However many took their share, and the spare page, each of the others finds a page for data and
  * one for refusals.
  */
-static void mrd_sent_add__finds_a_first_page(void **state)
+TEST(mrd_sent_add__finds_a_first_page)
 {
     enum { MANY = 40 };
     struct unit_alloc alloc;
     struct mrd_pool pages;
     struct mrd_sents s[MANY];
 
-    (void)state;
     unit_alloc_init(&alloc);
     assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), 2 * MANY + PAGES));
     for (unsigned i = 0; i < MANY; i++) {
@@ -88,7 +80,7 @@ static void pass(struct mrd_sents *s, struct mrd_paths *paths, uint32_t psn)
 }
 
 /* A peer whose only page is the spare one sends data there, and finds another spare page later. */
-static void mrd_sent_add__data_on_the_spare_page(void **state)
+TEST(mrd_sent_add__data_on_the_spare_page)
 {
     enum { FIRST = MRD_SENT_PAGE, OTHERS = 8 };
     struct unit_alloc alloc;
@@ -98,7 +90,6 @@ static void mrd_sent_add__data_on_the_spare_page(void **state)
     struct mrd_path path = {0};
     struct mrd_path_load load = {0};
 
-    (void)state;
     unit_alloc_init(&alloc);
     mrd_paths_init(&paths, &path, &load, 1, 1, NULL, 0);
     assert_true(mrd_pool_init(&pages, &alloc.ops, sizeof(struct mrd_sent_page), 2 * OTHERS + 6));
@@ -119,15 +110,4 @@ static void mrd_sent_add__data_on_the_spare_page(void **state)
     for (unsigned i = 0; i <= OTHERS; i++)
         mrd_sent_fini(&s[i]);
     mrd_pool_fini(&pages);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sent_add__leaves_pages_to_others),
-        cmocka_unit_test(mrd_sent_add__finds_a_first_page),
-        cmocka_unit_test(mrd_sent_add__data_on_the_spare_page),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

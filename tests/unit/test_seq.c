@@ -1,11 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/bitmap.h"
 #include "core/hash.h"
@@ -13,10 +7,11 @@
 #include "core/rng.h"
 #include "core/seq.h"
 #include "core/sge.h"
+#include "tests/kit/kit.h"
 
 /* ---------------------------------------------------------------------------------------- seq.h */
 
-static void mrd_seq_before__table(void **state)
+TEST(mrd_seq_before__table)
 {
     static const struct {
         uint32_t a, b;
@@ -28,12 +23,11 @@ static void mrd_seq_before__table(void **state)
         {5, 0x80000004, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(mrd_seq_before(table[i].a, table[i].b), table[i].before);
 }
 
-static void mrd_seq16_before__table(void **state)
+TEST(mrd_seq16_before__table)
 {
     static const struct {
         uint16_t a, b;
@@ -43,7 +37,6 @@ static void mrd_seq16_before__table(void **state)
         {0, 0xffff, false}, {0xfff0, 0x0010, true}, {0, 0x7fff, true}, {0x7fff, 0, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(mrd_seq16_before(table[i].a, table[i].b), table[i].before);
 }
@@ -51,12 +44,11 @@ static void mrd_seq16_before__table(void **state)
 /* ------------------------------------------------------------------------------------- bitmap.h */
 
 /* A ring of bits: PSNs a ring's length apart share one, and no other. */
-static void mrd_bit_set__touches_one_bit_of_the_ring(void **state)
+TEST(mrd_bit_set__touches_one_bit_of_the_ring)
 {
     enum { BITS = 256 };
     static const uint32_t at[] = {0, 63, 64, 255, 256, 1000, UINT32_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
         uint64_t map[BITS / 64] = {0};
 
@@ -66,11 +58,10 @@ static void mrd_bit_set__touches_one_bit_of_the_ring(void **state)
     }
 }
 
-static void mrd_bit_clear__leaves_the_others(void **state)
+TEST(mrd_bit_clear__leaves_the_others)
 {
     uint64_t map[4] = {~0ull, ~0ull, ~0ull, ~0ull};
 
-    (void)state;
     mrd_bit_clear(map, 255, UINT32_MAX - 64);
     for (uint32_t psn = 0; psn < 256; psn++)
         assert_int_equal(mrd_bit_test(map, 255, psn), psn != 191);
@@ -78,13 +69,12 @@ static void mrd_bit_clear__leaves_the_others(void **state)
 
 /* --------------------------------------------------------------------------------------- hash.h */
 
-static void mrd_hash_buckets__table(void **state)
+TEST(mrd_hash_buckets__table)
 {
     static const uint32_t table[][2] = {
         {0, 16},      {1, 16},      {16, 16},     {17, 32},
         {1000, 1024}, {1024, 1024}, {1025, 2048}, {UINT32_MAX, 1u << 20}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(mrd_hash_buckets(table[i][0]), table[i][1]);
 }
@@ -98,12 +88,11 @@ static unsigned chain_length(const struct mrd_hash *h, uint64_t hash)
     return n;
 }
 
-static void mrd_hash_add__chains_colliding_nodes(void **state)
+TEST(mrd_hash_add__chains_colliding_nodes)
 {
     struct mrd_hash_node *bucket[16] = {0}, node[3];
     struct mrd_hash h = {.bucket = bucket, .mask = 15};
 
-    (void)state;
     mrd_hash_add(&h, &node[0], 5);
     mrd_hash_add(&h, &node[1], 5 + 16);
     mrd_hash_add(&h, &node[2], 6);
@@ -115,9 +104,8 @@ static void mrd_hash_add__chains_colliding_nodes(void **state)
 }
 
 /* First, middle and last of a chain can go. */
-static void mrd_hash_del__anywhere_in_the_chain(void **state)
+TEST(mrd_hash_del__anywhere_in_the_chain)
 {
-    (void)state;
     for (int gone = 0; gone < 3; gone++) {
         struct mrd_hash_node *bucket[16] = {0}, node[3];
         struct mrd_hash h = {.bucket = bucket, .mask = 15};
@@ -134,9 +122,8 @@ static void mrd_hash_del__anywhere_in_the_chain(void **state)
 /*
  * Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits a table looks at.
  */
-static void mrd_hash_mix__spreads_neighbours(void **state)
+TEST(mrd_hash_mix__spreads_neighbours)
 {
-    (void)state;
     for (int shift = 0; shift < 64; shift += 8) {
         unsigned filled = 0;
         uint8_t seen[256] = {0};
@@ -170,12 +157,11 @@ static void expect(struct mrd_node *list, const char *values)
     assert_ptr_equal(list->prev, back);
 }
 
-static void mrd_list_insert_before__append_and_prepend(void **state)
+TEST(mrd_list_insert_before__append_and_prepend)
 {
     struct item a = {.value = 'a'}, b = {.value = 'b'}, c = {.value = 'c'}, d = {.value = 'd'};
     struct mrd_node list;
 
-    (void)state;
     mrd_list_init(&list);
     assert_true(mrd_list_empty(&list));
     mrd_list_append(&list, &b.node);
@@ -187,12 +173,11 @@ static void mrd_list_insert_before__append_and_prepend(void **state)
 }
 
 /* A removed node says that it is on no list, and may be removed again: both are relied upon. */
-static void mrd_list_remove__node_points_to_itself(void **state)
+TEST(mrd_list_remove__node_points_to_itself)
 {
     struct item a = {.value = 'a'}, b = {.value = 'b'};
     struct mrd_node list;
 
-    (void)state;
     mrd_list_init(&list);
     mrd_list_append(&list, &a.node);
     mrd_list_append(&list, &b.node);
@@ -202,12 +187,11 @@ static void mrd_list_remove__node_points_to_itself(void **state)
     expect(&list, "b");
 }
 
-static void mrd_list_pop__oldest_first(void **state)
+TEST(mrd_list_pop__oldest_first)
 {
     struct item a = {.value = 'a'}, b = {.value = 'b'};
     struct mrd_node list;
 
-    (void)state;
     mrd_list_init(&list);
     assert_null(mrd_list_first(&list));
     assert_null(mrd_list_pop(&list));
@@ -219,12 +203,11 @@ static void mrd_list_pop__oldest_first(void **state)
     assert_null(mrd_list_pop(&list));
 }
 
-static void mrd_list_splice__all_to_the_end(void **state)
+TEST(mrd_list_splice__all_to_the_end)
 {
     struct item item[4] = {{.value = 'a'}, {.value = 'b'}, {.value = 'c'}, {.value = 'd'}};
     struct mrd_node to, from;
 
-    (void)state;
     mrd_list_init(&to);
     mrd_list_init(&from);
     mrd_list_splice(&to, &from);
@@ -244,26 +227,24 @@ static void mrd_list_splice__all_to_the_end(void **state)
 /* ---------------------------------------------------------------------------------------- rng.h */
 
 /* The published values of SplitMix64 for seed 1234567. */
-static void mrd_rng_u64__published_sequence(void **state)
+TEST(mrd_rng_u64__published_sequence)
 {
     static const uint64_t expected[] = {6457827717110365317ull, 3203168211198807973ull,
                                         9817491932198370423ull, 4593380528125082431ull,
                                         16408922859458223821ull};
     struct mrd_rng rng;
 
-    (void)state;
     mrd_rng_init(&rng, 1234567);
     for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++)
         assert_true(mrd_rng_u64(&rng) == expected[i]);
 }
 
-static void mrd_rng_below__even_and_in_range(void **state)
+TEST(mrd_rng_below__even_and_in_range)
 {
     enum { BOUND = 7, THROWS = 70000 };
     uint32_t count[BOUND] = {0};
     struct mrd_rng rng;
 
-    (void)state;
     mrd_rng_init(&rng, 1);
     for (int i = 0; i < THROWS; i++) {
         uint32_t r = mrd_rng_below(&rng, BOUND);
@@ -276,11 +257,10 @@ static void mrd_rng_below__even_and_in_range(void **state)
     assert_int_equal(mrd_rng_below(&rng, 1), 0);
 }
 
-static void mrd_sge_at__skips_what_is_before(void **state)
+TEST(mrd_sge_at__skips_what_is_before)
 {
     static const struct mrd_sge sge[] = {{.length = 10}, {.length = 0}, {.length = 5}};
 
-    (void)state;
     assert_ptr_equal(mrd_sge_at(sge, 0), &sge[0]);
     assert_ptr_equal(mrd_sge_at(sge, 9), &sge[0]);
     assert_ptr_equal(mrd_sge_at(sge, 10), &sge[2]);
@@ -289,7 +269,7 @@ static void mrd_sge_at__skips_what_is_before(void **state)
 
 /* ---------------------------------------------------------------------------------------- sge.h */
 
-static void mrd_sge_pieces__table(void **state)
+TEST(mrd_sge_pieces__table)
 {
     static const struct {
         uint32_t offset, len;
@@ -316,7 +296,6 @@ static void mrd_sge_pieces__table(void **state)
                                   {.addr = base + 150, .length = 0},
                                   {.addr = base + 200, .length = 30}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct iovec iov[4];
 
@@ -327,28 +306,4 @@ static void mrd_sge_pieces__table(void **state)
             assert_int_equal(iov[k].iov_len, table[i].piece[k].len);
         }
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_seq_before__table),
-        cmocka_unit_test(mrd_seq16_before__table),
-        cmocka_unit_test(mrd_bit_set__touches_one_bit_of_the_ring),
-        cmocka_unit_test(mrd_bit_clear__leaves_the_others),
-        cmocka_unit_test(mrd_hash_buckets__table),
-        cmocka_unit_test(mrd_hash_add__chains_colliding_nodes),
-        cmocka_unit_test(mrd_hash_del__anywhere_in_the_chain),
-        cmocka_unit_test(mrd_hash_mix__spreads_neighbours),
-        cmocka_unit_test(mrd_list_insert_before__append_and_prepend),
-        cmocka_unit_test(mrd_list_remove__node_points_to_itself),
-        cmocka_unit_test(mrd_list_pop__oldest_first),
-        cmocka_unit_test(mrd_list_splice__all_to_the_end),
-        cmocka_unit_test(mrd_rng_u64__published_sequence),
-        cmocka_unit_test(mrd_rng_below__even_and_in_range),
-        cmocka_unit_test(mrd_sge_at__skips_what_is_before),
-        cmocka_unit_test(mrd_sge_pieces__table),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "core/limits.h"
 #include "core/share.h"
+#include "tests/kit/kit.h"
 
 enum {
     PAYLOAD_BYTES = 1024,
@@ -24,7 +17,7 @@ enum {
  * The buffer is shared by those who sent lately; a sender fills half of its grant with data, so
  * twice the share.
  */
-static void mrd_share_grant__divides_the_buffer(void **state)
+TEST(mrd_share_grant__divides_the_buffer)
 {
     static const struct {
         uint32_t buffer_packets; /* 0: no limit */
@@ -32,7 +25,6 @@ static void mrd_share_grant__divides_the_buffer(void **state)
     } table[] = {{0, 1, 1024}, {0, 8, 1024}, {64, 1, 128},   {64, 4, 32},
                  {64, 5, 24},  {8, 8, 2},    {5000, 1, 1024}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint32_t seen[PEERS] = {0};
         struct mrd_share share;
@@ -46,12 +38,11 @@ static void mrd_share_grant__divides_the_buffer(void **state)
 }
 
 /* A buffer smaller than a packet is taken to hold one. */
-static void mrd_share_grant__never_nothing(void **state)
+TEST(mrd_share_grant__never_nothing)
 {
     struct mrd_share share;
     uint32_t seen = 0;
 
-    (void)state;
     mrd_share_init(&share, PACKET_BYTES - 1, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     assert_int_equal(mrd_share_grant(&share, &seen, 5, 0), 2);
 }
@@ -67,12 +58,11 @@ static unsigned grant_all(struct mrd_share *share, uint32_t *seen, uint64_t now_
 }
 
 /* Less than a packet for each, but the buffer is seen to hold few: nobody waits for a turn. */
-static void mrd_share_grant__no_turns_while_there_is_room(void **state)
+TEST(mrd_share_grant__no_turns_while_there_is_room)
 {
     uint32_t seen[PEERS] = {0}, now_ns = 0;
     struct mrd_share share;
 
-    (void)state;
     mrd_share_init(&share, 4 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, now_ns);
     grant_all(&share, seen, now_ns);
     for (unsigned period = 0; period < 4; period++) {
@@ -93,14 +83,13 @@ static void mrd_share_grant__no_turns_while_there_is_room(void **state)
  * What those fill whose turn it is stands for all: with half of them, half as much is too much.
  * Turns end two periods after the last time.
  */
-static void mrd_share_grant__turns_end_when_the_buffer_stays_empty(void **state)
+TEST(mrd_share_grant__turns_end_when_the_buffer_stays_empty)
 {
     static const struct {
         uint32_t read;
         bool end;
     } table[] = {{2, false}, {1, true}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint32_t seen[PEERS] = {0}, now_ns = 0;
         struct mrd_share share;
@@ -124,13 +113,12 @@ static void mrd_share_grant__turns_end_when_the_buffer_stays_empty(void **state)
  * Less than a packet for each, and the buffer fills: of eight senders two have a turn at a time,
  * and each has one in four periods.
  */
-static void mrd_share_grant__takes_turns(void **state)
+TEST(mrd_share_grant__takes_turns)
 {
     uint32_t seen[PEERS] = {0}, now_ns = 0;
     unsigned turns[PEERS] = {0};
     struct mrd_share share;
 
-    (void)state;
     mrd_share_init(&share, 2 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, now_ns);
     for (uint32_t k = 0; k < PEERS; k++)
         mrd_share_grant(&share, &seen[k], k, now_ns);
@@ -156,12 +144,11 @@ static void mrd_share_grant__takes_turns(void **state)
 }
 
 /* Who sent in the last period still counts; after two silent ones nobody does. */
-static void mrd_share_grant__forgets_who_stopped_sending(void **state)
+TEST(mrd_share_grant__forgets_who_stopped_sending)
 {
     uint32_t seen[4] = {0};
     struct mrd_share share;
 
-    (void)state;
     mrd_share_init(&share, 64 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     for (uint32_t k = 0; k < 4; k++)
         mrd_share_grant(&share, &seen[k], k, 0);
@@ -174,12 +161,11 @@ static void mrd_share_grant__forgets_who_stopped_sending(void **state)
 }
 
 /* Larger packets fill the buffer sooner: fewer are granted, until for two periods none came. */
-static void mrd_share_grow__fewer_of_larger_packets(void **state)
+TEST(mrd_share_grow__fewer_of_larger_packets)
 {
     uint32_t seen = 0;
     struct mrd_share share;
 
-    (void)state;
     mrd_share_init(&share, 64 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     assert_int_equal(share.largest, PAYLOAD_BYTES);
     mrd_share_grow(&share, 4 * PAYLOAD_BYTES);
@@ -189,19 +175,4 @@ static void mrd_share_grow__fewer_of_larger_packets(void **state)
     mrd_share_grow(&share, 100 * PAYLOAD_BYTES);
     assert_int_equal(mrd_share_grant(&share, &seen, 0, 2 * PERIOD_NS), 2);
     assert_int_equal(mrd_share_grant(&share, &seen, 0, 9 * PERIOD_NS), 2 * 64);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_share_grant__divides_the_buffer),
-        cmocka_unit_test(mrd_share_grant__never_nothing),
-        cmocka_unit_test(mrd_share_grant__no_turns_while_there_is_room),
-        cmocka_unit_test(mrd_share_grant__turns_end_when_the_buffer_stays_empty),
-        cmocka_unit_test(mrd_share_grant__takes_turns),
-        cmocka_unit_test(mrd_share_grant__forgets_who_stopped_sending),
-        cmocka_unit_test(mrd_share_grow__fewer_of_larger_packets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/rng.h"
 #include "core/slot.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 static struct mrd_slots slots;
@@ -42,12 +37,11 @@ static enum mrd_slot_verdict judge(uint32_t id)
  * What a packet means to its place: by the state of the place and by which of the two ids
  * is higher.
  */
-static void mrd_slots_judge__table(void **state)
+TEST(mrd_slots_judge__table)
 {
     static const uint32_t ids[] = {MRD_MSG_SLOTS + 100, 63, UINT32_MAX - 10}; /* ids wrap */
     struct unit_alloc alloc;
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         const uint32_t id = ids[i], higher = id + MRD_MSG_SLOTS, lower = id - MRD_MSG_SLOTS;
         struct mrd_slot *slot, *found;
@@ -81,12 +75,11 @@ static void mrd_slots_judge__table(void **state)
     }
 }
 
-static void mrd_slots_open__pool_exhausted(void **state)
+TEST(mrd_slots_open__pool_exhausted)
 {
     struct unit_alloc alloc;
     struct mrd_slot *slot;
 
-    (void)state;
     begin(&alloc, 1);
     slot = mrd_slots_open(&slots, 5);
     assert_non_null(slot);
@@ -117,11 +110,10 @@ static const struct mrd_wire_part write_part = {.op = MRD_OP_WRITE,
                                                 .addr = 23};
 
 /* All packets of a message tell the same story: one field that differs is a lie. */
-static void mrd_slot_agrees__every_field(void **state)
+TEST(mrd_slot_agrees__every_field)
 {
     struct mrd_wire_part part[8];
 
-    (void)state;
     for (int i = 0; i < 8; i++)
         part[i] = write_part;
     part[1].op = MRD_OP_SEND;
@@ -137,11 +129,10 @@ static void mrd_slot_agrees__every_field(void **state)
 }
 
 /* What came and this part are together no more than the message. */
-static void mrd_slot_agrees__no_more_than_the_message(void **state)
+TEST(mrd_slot_agrees__no_more_than_the_message)
 {
     struct mrd_slot slot = write_slot;
 
-    (void)state;
     slot.got = slot.total - write_part.len;
     assert_true(mrd_slot_agrees(&slot, &write_part));
     slot.got++;
@@ -149,19 +140,18 @@ static void mrd_slot_agrees__no_more_than_the_message(void **state)
 }
 
 /* A send has no key and no address: whatever those fields hold. */
-static void mrd_slot_agrees__send_has_no_rkey(void **state)
+TEST(mrd_slot_agrees__send_has_no_rkey)
 {
     struct mrd_slot slot = write_slot;
     struct mrd_wire_part part = write_part;
 
-    (void)state;
     slot.op = part.op = MRD_OP_SEND;
     part.rkey = 99;
     part.addr = 99;
     assert_true(mrd_slot_agrees(&slot, &part));
 }
 
-static void mrd_slot_agrees__inside_the_message(void **state)
+TEST(mrd_slot_agrees__inside_the_message)
 {
     static const struct {
         uint32_t offset;
@@ -175,7 +165,6 @@ static void mrd_slot_agrees__inside_the_message(void **state)
         {UINT32_MAX, 2, false}, {UINT32_MAX - 4000, 5000, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_wire_part part = write_part;
 
@@ -207,11 +196,10 @@ static bool is_even(const struct mrd_slot *slot, uint32_t offset, uint32_t psn, 
  * PSNs of a message that was cut in one go tell the places, from whichever packet came first, also
  * where PSNs wrap.
  */
-static void mrd_slot_came__even_in_any_order(void **state)
+TEST(mrd_slot_came__even_in_any_order)
 {
     static const uint32_t psn[] = {100, UINT32_MAX - 1, 0};
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct mrd_slot slot = write_slot;
 
@@ -229,7 +217,7 @@ static void mrd_slot_came__even_in_any_order(void **state)
  * A part beyond all others that does not lie where the rule says begins a new one, for itself and
  * what is behind it. What is below it has no rule any more.
  */
-static void mrd_slot_came__begins_anew(void **state)
+TEST(mrd_slot_came__begins_anew)
 {
     static const struct {
         uint32_t offset;
@@ -242,7 +230,6 @@ static void mrd_slot_came__begins_anew(void **state)
         {6144, 4096, 101},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(second) / sizeof(second[0]); i++) {
         uint32_t offset = second[i].offset, len = second[i].len, psn = second[i].psn;
         struct mrd_slot slot = long_slot;
@@ -261,7 +248,7 @@ static void mrd_slot_came__begins_anew(void **state)
 }
 
 /* Amid what came, such a part ends the rule: it holds for none, until one comes beyond all. */
-static void mrd_slot_came__uneven(void **state)
+TEST(mrd_slot_came__uneven)
 {
     static const struct {
         uint32_t offset;
@@ -274,7 +261,6 @@ static void mrd_slot_came__uneven(void **state)
         {8192, 8192, 102},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(third) / sizeof(third[0]); i++) {
         struct mrd_slot slot = long_slot;
 
@@ -292,9 +278,8 @@ static void mrd_slot_came__uneven(void **state)
 }
 
 /* A run is as its parts one by one. */
-static void mrd_slot_run_came__as_one_by_one(void **state)
+TEST(mrd_slot_run_came__as_one_by_one)
 {
-    (void)state;
     for (unsigned gap = 0; gap < 2; gap++) {
         struct mrd_slot together = long_slot, apart = long_slot;
         struct mrd_wire_part part = {.total = LONG_BYTES, .offset = 8192, .len = 4096};
@@ -313,14 +298,13 @@ static void mrd_slot_run_came__as_one_by_one(void **state)
  * Random parts of a message, each PSN and offset once, in some disorder and cut anew at times:
  * wherever the rule says that nothing came, nothing did.
  */
-static void mrd_slot_is_even__never_where_something_came(void **state)
+TEST(mrd_slot_is_even__never_where_something_came)
 {
     enum { PARTS = 64, ROUNDS = 2000 };
     static uint8_t taken[LONG_BYTES];
     struct mrd_rng rng;
     uint32_t even = 0;
 
-    (void)state;
     mrd_rng_init(&rng, 7);
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct mrd_slot slot = long_slot;
@@ -366,18 +350,17 @@ static void mrd_slot_is_even__never_where_something_came(void **state)
 }
 
 /* The last packet alone does not tell how long the others are. */
-static void mrd_slot_came__last_one_first(void **state)
+TEST(mrd_slot_came__last_one_first)
 {
     struct mrd_slot slot = write_slot;
 
-    (void)state;
     came(&slot, 8192, 1808, 102);
     assert_false(is_even(&slot, 0, 100, 4096));
     came(&slot, 0, 4096, 100);
     assert_false(is_even(&slot, 4096, 101, 4096));
 }
 
-static void mrd_slot_is_even__table(void **state)
+TEST(mrd_slot_is_even__table)
 {
     static const struct {
         uint32_t offset, psn, unit;
@@ -389,14 +372,13 @@ static void mrd_slot_is_even__table(void **state)
     };
     struct mrd_slot slot = write_slot;
 
-    (void)state;
     came(&slot, 0, 4096, 100);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(is_even(&slot, table[i].offset, table[i].psn, table[i].unit),
                          table[i].even);
 }
 
-static void mrd_slot_scatter__over_entries_and_nowhere_else(void **state)
+TEST(mrd_slot_scatter__over_entries_and_nowhere_else)
 {
     char memory[64], expected[64];
     const uint64_t base = (uint64_t)(uintptr_t)memory;
@@ -404,7 +386,6 @@ static void mrd_slot_scatter__over_entries_and_nowhere_else(void **state)
                                   {.addr = base, .length = 0},
                                   {.addr = base + 10, .length = 8}};
 
-    (void)state;
     memset(memory, '.', sizeof(memory));
     memset(expected, '.', sizeof(expected));
     memcpy(expected + 42, "ab", 2);
@@ -416,12 +397,11 @@ static void mrd_slot_scatter__over_entries_and_nowhere_else(void **state)
 }
 
 /* Slots that need the whole table keep what the first few told. */
-static void mrd_slots_shut__higher_slots(void **state)
+TEST(mrd_slots_shut__higher_slots)
 {
     struct unit_alloc alloc;
     struct mrd_slot *open, *slot;
 
-    (void)state;
     begin(&alloc, 2);
     mrd_slots_shut(&slots, 3);
     open = mrd_slots_open(&slots, 5);
@@ -437,27 +417,4 @@ static void mrd_slots_shut__higher_slots(void **state)
     mrd_slots_end(&slots, open, MRD_SLOT_CLOSED);
     assert_int_equal(judge(5), MRD_SLOT_DROP);
     end(&alloc);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_slots_shut__higher_slots),
-        cmocka_unit_test(mrd_slots_judge__table),
-        cmocka_unit_test(mrd_slots_open__pool_exhausted),
-        cmocka_unit_test(mrd_slot_agrees__every_field),
-        cmocka_unit_test(mrd_slot_agrees__no_more_than_the_message),
-        cmocka_unit_test(mrd_slot_agrees__send_has_no_rkey),
-        cmocka_unit_test(mrd_slot_agrees__inside_the_message),
-        cmocka_unit_test(mrd_slot_came__even_in_any_order),
-        cmocka_unit_test(mrd_slot_came__begins_anew),
-        cmocka_unit_test(mrd_slot_came__uneven),
-        cmocka_unit_test(mrd_slot_run_came__as_one_by_one),
-        cmocka_unit_test(mrd_slot_is_even__never_where_something_came),
-        cmocka_unit_test(mrd_slot_came__last_one_first),
-        cmocka_unit_test(mrd_slot_is_even__table),
-        cmocka_unit_test(mrd_slot_scatter__over_entries_and_nowhere_else),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "core/spray.h"
+#include "tests/kit/kit.h"
 
 enum { PATHS = 64, BASE_NS = 10000 };
 
 static const char *const names[] = {"single", "rr", "random", "reps", "adaptive"};
 enum { NAMES = sizeof(names) / sizeof(names[0]) };
 
-struct spray_fixture {
+FIXTURE(spray_fixture)
+{
     struct mrd_path path[PATHS];
     struct mrd_path_load load[PATHS];
     struct mrd_paths paths;
@@ -24,6 +20,14 @@ struct spray_fixture {
     uint32_t picked[PATHS];
     uint16_t cache[MRD_SPRAY_CACHE];
 };
+
+FIXTURE_SETUP(spray_fixture)
+{
+}
+
+FIXTURE_TEARDOWN(spray_fixture)
+{
+}
 
 static void begin(struct spray_fixture *f, const char *name, uint32_t num)
 {
@@ -64,9 +68,8 @@ static void declare_dead(struct spray_fixture *f, uint32_t index)
     f->paths.num_dead++;
 }
 
-static void mrd_spray_find__by_name(void **state)
+TEST_F(spray_fixture, mrd_spray_find__by_name)
 {
-    (void)state;
     for (size_t i = 0; i < NAMES; i++)
         assert_string_equal(mrd_spray_find(names[i])->name, names[i]);
     assert_ptr_equal(mrd_spray_find(NULL), &mrd_spray_adaptive);
@@ -75,73 +78,65 @@ static void mrd_spray_find__by_name(void **state)
 }
 
 /* All but the baseline take only what is GOOD. */
-static void mrd_spray_pick__skips_suspended(void **state)
+TEST_F(spray_fixture, mrd_spray_pick__skips_suspended)
 {
-    struct spray_fixture *f = *state;
-
     for (size_t k = 1; k < NAMES; k++) {
-        begin(f, names[k], PATHS);
+        begin(self, names[k], PATHS);
         for (uint32_t i = 0; i < PATHS; i += 2)
-            suspend_until(f, i, 5000);
+            suspend_until(self, i, 5000);
         for (int i = 0; i < 1000; i++)
-            assert_int_equal(pick(f) % 2, 1);
+            assert_int_equal(pick(self) % 2, 1);
         for (uint32_t i = 1; i < PATHS; i += 2)
-            assert_true(f->picked[i] > 0);
+            assert_true(self->picked[i] > 0);
     }
 }
 
 /* Also not one whose suspension is over: the engine probes it with an empty packet first. */
-static void mrd_spray_pick__leaves_probes_to_the_engine(void **state)
+TEST_F(spray_fixture, mrd_spray_pick__leaves_probes_to_the_engine)
 {
-    struct spray_fixture *f = *state;
-
     for (size_t k = 1; k < NAMES; k++) {
-        begin(f, names[k], 4);
-        suspend_until(f, 0, 500);
-        suspend_until(f, 2, 500);
-        declare_dead(f, 2);
+        begin(self, names[k], 4);
+        suspend_until(self, 0, 500);
+        suspend_until(self, 2, 500);
+        declare_dead(self, 2);
         for (int avoid = -1; avoid < 3; avoid++) {
-            f->args.avoid = avoid;
+            self->args.avoid = avoid;
             for (int i = 0; i < 100; i++) {
-                if (f->spray.ops->acked)
-                    f->spray.ops->acked(&f->spray, 2 * (i & 1), false);
-                assert_int_equal(pick(f) % 2, 1);
+                if (self->spray.ops->acked)
+                    self->spray.ops->acked(&self->spray, 2 * (i & 1), false);
+                assert_int_equal(pick(self) % 2, 1);
             }
         }
     }
 }
 
 /* A retransmission leaves the path that it was lost on, if there is another. */
-static void mrd_spray_pick__avoids(void **state)
+TEST_F(spray_fixture, mrd_spray_pick__avoids)
 {
-    struct spray_fixture *f = *state;
-
     for (size_t k = 1; k < NAMES; k++) {
-        begin(f, names[k], 4);
-        f->args.avoid = 2;
-        suspend_until(f, 0, 5000);
+        begin(self, names[k], 4);
+        self->args.avoid = 2;
+        suspend_until(self, 0, 5000);
         for (int i = 0; i < 100; i++) {
-            uint32_t index = pick(f);
+            uint32_t index = pick(self);
             assert_true(index == 1 || index == 3);
-            if (f->spray.ops->acked)
-                f->spray.ops->acked(&f->spray, 2, false);
+            if (self->spray.ops->acked)
+                self->spray.ops->acked(&self->spray, 2, false);
         }
-        suspend_until(f, 1, 5000);
-        suspend_until(f, 3, 5000);
-        assert_int_equal(pick(f), 2);
+        suspend_until(self, 1, 5000);
+        suspend_until(self, 3, 5000);
+        assert_int_equal(pick(self), 2);
     }
 }
 
-static void mrd_spray_pick__one_path(void **state)
+TEST_F(spray_fixture, mrd_spray_pick__one_path)
 {
-    struct spray_fixture *f = *state;
-
     for (size_t k = 0; k < NAMES; k++) {
-        begin(f, names[k], 1);
-        f->args.avoid = 0;
-        assert_int_equal(pick(f), 0);
-        suspend_until(f, 0, UINT64_MAX);
-        assert_int_equal(pick(f), 0);
+        begin(self, names[k], 1);
+        self->args.avoid = 0;
+        assert_int_equal(pick(self), 0);
+        suspend_until(self, 0, UINT64_MAX);
+        assert_int_equal(pick(self), 0);
     }
 }
 
@@ -149,131 +144,114 @@ static void mrd_spray_pick__one_path(void **state)
  * When none is usable: a suspended one before a dead one, the one that is due first, the one to
  * avoid last.
  */
-static void mrd_spray_pick__none_usable(void **state)
+TEST_F(spray_fixture, mrd_spray_pick__none_usable)
 {
-    struct spray_fixture *f = *state;
-
     for (size_t k = 1; k < NAMES; k++) {
-        begin(f, names[k], 4);
-        suspend_until(f, 0, 9000);
-        suspend_until(f, 1, 4000);
-        suspend_until(f, 2, 6000);
-        suspend_until(f, 3, 2000);
-        declare_dead(f, 3);
-        assert_int_equal(pick(f), 1);
-        f->args.avoid = 1;
-        assert_int_equal(pick(f), 2);
-        f->args.now_ns = 10000; /* all have served their time: that makes none good */
-        assert_int_equal(pick(f), 2);
+        begin(self, names[k], 4);
+        suspend_until(self, 0, 9000);
+        suspend_until(self, 1, 4000);
+        suspend_until(self, 2, 6000);
+        suspend_until(self, 3, 2000);
+        declare_dead(self, 3);
+        assert_int_equal(pick(self), 1);
+        self->args.avoid = 1;
+        assert_int_equal(pick(self), 2);
+        self->args.now_ns = 10000; /* all have served their time: that makes none good */
+        assert_int_equal(pick(self), 2);
     }
 }
 
-static void single_pick__never_moves(void **state)
+TEST_F(spray_fixture, single_pick__never_moves)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "single", PATHS);
-    uint32_t first = pick(f);
-    suspend_until(f, first, 5000);
-    f->args.avoid = (int)first;
+    begin(self, "single", PATHS);
+    uint32_t first = pick(self);
+    suspend_until(self, first, 5000);
+    self->args.avoid = (int)first;
     for (int i = 0; i < 100; i++)
-        assert_int_equal(pick(f), first);
+        assert_int_equal(pick(self), first);
 }
 
-static void single_init__differs_by_seed(void **state)
+TEST_F(spray_fixture, single_init__differs_by_seed)
 {
-    struct spray_fixture *f = *state;
     uint64_t seen = 0;
 
-    begin(f, "single", PATHS);
+    begin(self, "single", PATHS);
     for (int i = 0; i < 200; i++) {
-        f->spray.ops->init(&f->spray, &f->paths, &f->rng);
-        seen |= UINT64_C(1) << pick(f);
+        self->spray.ops->init(&self->spray, &self->paths, &self->rng);
+        seen |= UINT64_C(1) << pick(self);
     }
     assert_true(__builtin_popcountll(seen) > PATHS / 2);
 }
 
-static void rr_pick__takes_turns(void **state)
+TEST_F(spray_fixture, rr_pick__takes_turns)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "rr", 5);
-    uint32_t first = pick(f);
+    begin(self, "rr", 5);
+    uint32_t first = pick(self);
     for (uint32_t i = 1; i < 20; i++)
-        assert_int_equal(pick(f), (first + i) % 5);
+        assert_int_equal(pick(self), (first + i) % 5);
 }
 
-static void random_pick__is_even(void **state)
+TEST_F(spray_fixture, random_pick__is_even)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "random", 8);
+    begin(self, "random", 8);
     for (int i = 0; i < 8000; i++)
-        pick(f);
+        pick(self);
     for (uint32_t i = 0; i < 8; i++)
-        assert_in_range(f->picked[i], 850, 1150);
+        assert_in_range(self->picked[i], 850, 1150);
 }
 
 /* Nothing cached: every path once before any twice. */
-static void reps_pick__explores_in_turn(void **state)
+TEST_F(spray_fixture, reps_pick__explores_in_turn)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "reps", PATHS);
+    begin(self, "reps", PATHS);
     for (int i = 0; i < 2 * PATHS; i++)
-        pick(f);
+        pick(self);
     for (uint32_t i = 0; i < PATHS; i++)
-        assert_int_equal(f->picked[i], 2);
+        assert_int_equal(self->picked[i], 2);
 }
 
-static void reps_pick__recycles_unmarked_in_order(void **state)
+TEST_F(spray_fixture, reps_pick__recycles_unmarked_in_order)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "reps", PATHS);
-    f->spray.ops->acked(&f->spray, 7, false);
-    f->spray.ops->acked(&f->spray, 3, false);
-    f->spray.ops->acked(&f->spray, 3, false); /* the same quantum */
-    f->spray.ops->acked(&f->spray, 9, false);
-    f->spray.ops->acked(&f->spray, 5, true);
-    assert_int_equal(pick(f), 7);
-    assert_int_equal(pick(f), 3);
-    assert_int_equal(pick(f), 9);
-    uint32_t explored = pick(f);
-    assert_int_equal(pick(f), (explored + 1) % PATHS);
+    begin(self, "reps", PATHS);
+    self->spray.ops->acked(&self->spray, 7, false);
+    self->spray.ops->acked(&self->spray, 3, false);
+    self->spray.ops->acked(&self->spray, 3, false); /* the same quantum */
+    self->spray.ops->acked(&self->spray, 9, false);
+    self->spray.ops->acked(&self->spray, 5, true);
+    assert_int_equal(pick(self), 7);
+    assert_int_equal(pick(self), 3);
+    assert_int_equal(pick(self), 9);
+    uint32_t explored = pick(self);
+    assert_int_equal(pick(self), (explored + 1) % PATHS);
 }
 
-static void reps_lost__forgets_path(void **state)
+TEST_F(spray_fixture, reps_lost__forgets_path)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "reps", PATHS);
+    begin(self, "reps", PATHS);
     for (int i = 0; i < 3; i++) {
-        f->spray.ops->acked(&f->spray, 7, false);
-        f->spray.ops->acked(&f->spray, 3, false);
-        f->spray.ops->acked(&f->spray, 8, false);
+        self->spray.ops->acked(&self->spray, 7, false);
+        self->spray.ops->acked(&self->spray, 3, false);
+        self->spray.ops->acked(&self->spray, 8, false);
     }
-    f->spray.ops->lost(&f->spray, 7);
-    f->spray.ops->acked(&f->spray, 3, true);
-    assert_int_equal(pick(f), 8);
-    assert_int_equal(pick(f), 8);
-    assert_int_equal(pick(f), 8);
-    assert_int_equal(f->spray.cache_head, f->spray.cache_tail);
+    self->spray.ops->lost(&self->spray, 7);
+    self->spray.ops->acked(&self->spray, 3, true);
+    assert_int_equal(pick(self), 8);
+    assert_int_equal(pick(self), 8);
+    assert_int_equal(pick(self), 8);
+    assert_int_equal(self->spray.cache_head, self->spray.cache_tail);
 }
 
 /* A full cache loses its oldest. */
-static void reps_acked__bounded(void **state)
+TEST_F(spray_fixture, reps_acked__bounded)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "reps", PATHS);
+    begin(self, "reps", PATHS);
     for (uint32_t i = 0; i < 10 * MRD_SPRAY_CACHE + 2; i++)
-        f->spray.ops->acked(&f->spray, i % PATHS, false);
-    assert_int_equal((uint16_t)(f->spray.cache_tail - f->spray.cache_head), MRD_SPRAY_CACHE);
-    assert_int_equal(pick(f), 2);
+        self->spray.ops->acked(&self->spray, i % PATHS, false);
+    assert_int_equal((uint16_t)(self->spray.cache_tail - self->spray.cache_head), MRD_SPRAY_CACHE);
+    assert_int_equal(pick(self), 2);
 }
 
-static void adaptive_pick__least_out_then_delay(void **state)
+TEST_F(spray_fixture, adaptive_pick__least_out_then_delay)
 {
     /* U is 6000 ns here, the noise 2000 ns; q_ns below 0: no sample, so the average of 10000. */
     static const struct {
@@ -288,46 +266,42 @@ static void adaptive_pick__least_out_then_delay(void **state)
         {{1, 1, 1, 1}, {13000, 14000, 15000, -1}, 3},
         {{1, 1, 1, 1}, {11000, 9000, 13000, -1}, 1},
     };
-    struct spray_fixture *f = *state;
 
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
-        begin(f, "adaptive", 4);
-        f->paths.q_avg_ns = 10000;
+        begin(self, "adaptive", 4);
+        self->paths.q_avg_ns = 10000;
         for (uint32_t i = 0; i < 4; i++) {
-            f->load[i].out_packets = table[k].out[i];
-            f->load[i].q_ns = table[k].q_ns[i];
+            self->load[i].out_packets = table[k].out[i];
+            self->load[i].q_ns = table[k].q_ns[i];
         }
         for (int i = 0; i < 10; i++)
-            assert_int_equal(pick(f), table[k].expect);
+            assert_int_equal(pick(self), table[k].expect);
     }
 }
 
-static void adaptive_pick__ties_in_turn(void **state)
+TEST_F(spray_fixture, adaptive_pick__ties_in_turn)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "adaptive", 8);
+    begin(self, "adaptive", 8);
     for (uint32_t i = 0; i < 8; i += 2)
-        f->load[i].out_packets = 1;
-    f->load[5].q_ns = 0.09f * BASE_NS; /* as good as nothing */
+        self->load[i].out_packets = 1;
+    self->load[5].q_ns = 0.09f * BASE_NS; /* as good as nothing */
     for (int i = 0; i < 4000; i++)
-        pick(f);
+        pick(self);
     for (uint32_t i = 0; i < 8; i++)
-        assert_int_equal(f->picked[i], i % 2 ? 1000 : 0);
+        assert_int_equal(self->picked[i], i % 2 ? 1000 : 0);
 }
 
 /* Behind a queue that all paths share, those seen empty do not get all of a window's packets. */
-static void adaptive_pick__shared_queue(void **state)
+TEST_F(spray_fixture, adaptive_pick__shared_queue)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "adaptive", 8);
-    f->paths.q_avg_ns = 30 * BASE_NS;
+    begin(self, "adaptive", 8);
+    self->paths.q_avg_ns = 30 * BASE_NS;
     for (uint32_t i = 0; i < 8; i++)
-        f->load[i].q_ns = i ? 31 * BASE_NS : 0;
+        self->load[i].q_ns = i ? 31 * BASE_NS : 0;
     for (int i = 0; i < 24; i++)
-        mrd_path_sent(&f->paths, pick(f));
-    assert_in_range(f->picked[0], 4, 7); /* of U = 0.3 RTTs it is ahead by three or four packets */
+        mrd_path_sent(&self->paths, pick(self));
+    assert_in_range(self->picked[0], 4,
+                    7); /* of U = 0.3 RTTs it is ahead by three or four packets */
 }
 
 /* The score of a path, as spray_adaptive.c has it at its top. */
@@ -367,127 +341,83 @@ static uint32_t adaptive_choice(const struct spray_fixture *f)
 }
 
 /* What a pick leaves out, as it cannot be the least, changes no choice: delays of all sizes. */
-static void adaptive_pick__least_score(void **state)
+TEST_F(spray_fixture, adaptive_pick__least_score)
 {
     static const double noises_rtts[] = {0, 1e-9, 1e-4, 0.1, 0.5};
     static const uint32_t delays_ns[] = {1, 100, 1000, 20000, 2000000000};
-    struct spray_fixture *f = *state;
     struct mrd_tune tune = mrd_tune_default;
     struct mrd_rng rng;
 
     mrd_rng_init(&rng, 5);
-    begin(f, "adaptive", PATHS);
-    f->args.tune = &tune;
-    f->args.now_ns = 1000000;
-    suspend_until(f, 9, 10 * f->args.now_ns);
+    begin(self, "adaptive", PATHS);
+    self->args.tune = &tune;
+    self->args.now_ns = 1000000;
+    suspend_until(self, 9, 10 * self->args.now_ns);
     for (unsigned k = 0; k < 10000; k++) {
         uint32_t delay_ns = delays_ns[mrd_rng_below(&rng, 5)];
         uint32_t out_packets = 1 + mrd_rng_below(&rng, 4);
 
         tune.adaptive.noise_rtts = noises_rtts[mrd_rng_below(&rng, 5)];
-        f->paths.q_avg_ns = (float)mrd_rng_below(&rng, delay_ns);
-        f->args.avoid = (int)mrd_rng_below(&rng, PATHS);
+        self->paths.q_avg_ns = (float)mrd_rng_below(&rng, delay_ns);
+        self->args.avoid = (int)mrd_rng_below(&rng, PATHS);
         for (uint32_t i = 0; i < PATHS; i++) {
-            f->load[i].out_packets = mrd_rng_below(&rng, out_packets);
-            f->load[i].q_ns = (float)mrd_rng_below(&rng, delay_ns);
-            f->load[i].q_at_ns = f->args.now_ns - mrd_rng_below(&rng, 40 * BASE_NS);
-            f->load[i].weight = k % 2 ? 1 : (float)(1 + mrd_rng_below(&rng, 8)) / 4;
+            self->load[i].out_packets = mrd_rng_below(&rng, out_packets);
+            self->load[i].q_ns = (float)mrd_rng_below(&rng, delay_ns);
+            self->load[i].q_at_ns = self->args.now_ns - mrd_rng_below(&rng, 40 * BASE_NS);
+            self->load[i].weight = k % 2 ? 1 : (float)(1 + mrd_rng_below(&rng, 8)) / 4;
             if (mrd_rng_below(&rng, 4) == 0)
-                f->load[i].q_ns = MRD_PATH_NO_DELAY;
+                self->load[i].q_ns = MRD_PATH_NO_DELAY;
         }
 
-        uint32_t choice = adaptive_choice(f);
+        uint32_t choice = adaptive_choice(self);
 
-        assert_int_equal(pick(f), choice);
+        assert_int_equal(pick(self), choice);
     }
 }
 
 /* While nothing is acked, what is outstanding says nothing: the emptiest path may be a dead one. */
-static void adaptive_pick__blind_tries_all(void **state)
+TEST_F(spray_fixture, adaptive_pick__blind_tries_all)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "adaptive", 8);
-    f->args.blind = true;
-    f->args.avoid = 7;
+    begin(self, "adaptive", 8);
+    self->args.blind = true;
+    self->args.avoid = 7;
     for (uint32_t i = 0; i < 8; i++) {
-        f->load[i].out_packets = i;
-        f->load[i].q_ns = (float)(1000 * i);
+        self->load[i].out_packets = i;
+        self->load[i].q_ns = (float)(1000 * i);
     }
-    suspend_until(f, 0, 10 * f->args.now_ns);
+    suspend_until(self, 0, 10 * self->args.now_ns);
     for (int i = 0; i < 6000; i++)
-        pick(f);
+        pick(self);
     for (uint32_t i = 0; i < 8; i++)
-        assert_int_equal(f->picked[i], i == 0 || i == 7 ? 0 : 1000);
+        assert_int_equal(self->picked[i], i == 0 || i == 7 ? 0 : 1000);
 }
 
 /* Before the first RTT sample the paths still fill evenly. */
-static void adaptive_pick__no_base_rtt(void **state)
+TEST_F(spray_fixture, adaptive_pick__no_base_rtt)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "adaptive", PATHS);
-    f->args.base_rtt_ns = 0;
+    begin(self, "adaptive", PATHS);
+    self->args.base_rtt_ns = 0;
     for (int i = 0; i < 3 * PATHS; i++)
-        mrd_path_sent(&f->paths, pick(f));
+        mrd_path_sent(&self->paths, pick(self));
     for (uint32_t i = 0; i < PATHS; i++)
-        assert_int_equal(f->picked[i], 3);
+        assert_int_equal(self->picked[i], 3);
 }
 
 /*
  * A slow path takes its share and no more: packets leave one of eight paths at a fifth of the speed
  * of the others.
  */
-static void adaptive_pick__load_follows_speed(void **state)
+TEST_F(spray_fixture, adaptive_pick__load_follows_speed)
 {
-    struct spray_fixture *f = *state;
-
-    begin(f, "adaptive", 8);
+    begin(self, "adaptive", 8);
     for (int t = 0; t < 20000; t++) {
-        f->args.now_ns += 100;
+        self->args.now_ns += 100;
         if (t % 2 == 0)
-            mrd_path_sent(&f->paths, pick(f));
+            mrd_path_sent(&self->paths, pick(self));
         for (uint32_t i = 0; i < 8; i++) {
-            if (f->load[i].out_packets && t % (i == 3 ? 50 : 10) == 0)
-                mrd_path_acked(&f->paths, i);
+            if (self->load[i].out_packets && t % (i == 3 ? 50 : 10) == 0)
+                mrd_path_acked(&self->paths, i);
         }
     }
-    assert_in_range(f->picked[3], 300, 600); /* an even share would be 1250 */
-}
-
-static int setup(void **state)
-{
-    static struct spray_fixture fixture;
-
-    *state = &fixture;
-    return 0;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_spray_find__by_name),
-        cmocka_unit_test(mrd_spray_pick__skips_suspended),
-        cmocka_unit_test(mrd_spray_pick__leaves_probes_to_the_engine),
-        cmocka_unit_test(mrd_spray_pick__avoids),
-        cmocka_unit_test(mrd_spray_pick__one_path),
-        cmocka_unit_test(mrd_spray_pick__none_usable),
-        cmocka_unit_test(single_pick__never_moves),
-        cmocka_unit_test(single_init__differs_by_seed),
-        cmocka_unit_test(rr_pick__takes_turns),
-        cmocka_unit_test(random_pick__is_even),
-        cmocka_unit_test(reps_pick__explores_in_turn),
-        cmocka_unit_test(reps_pick__recycles_unmarked_in_order),
-        cmocka_unit_test(reps_lost__forgets_path),
-        cmocka_unit_test(reps_acked__bounded),
-        cmocka_unit_test(adaptive_pick__least_out_then_delay),
-        cmocka_unit_test(adaptive_pick__ties_in_turn),
-        cmocka_unit_test(adaptive_pick__shared_queue),
-        cmocka_unit_test(adaptive_pick__least_score),
-        cmocka_unit_test(adaptive_pick__blind_tries_all),
-        cmocka_unit_test(adaptive_pick__no_base_rtt),
-        cmocka_unit_test(adaptive_pick__load_follows_speed),
-    };
-
-    return cmocka_run_group_tests(tests, setup, NULL);
+    assert_in_range(self->picked[3], 300, 600); /* an even share would be 1250 */
 }

@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Shared receive queues through the public calls: what is refused, and events that wake sleepers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 enum { BYTES = 100, RECEIVES = 4, TURNS = 100000 };
 
@@ -129,13 +122,12 @@ static void send(struct world *w, unsigned i, uint64_t id)
     assert_memory_equal(w->to.memory + id * BYTES, w->from.memory, BYTES);
 }
 
-static void mrd_post_srq_recv__for_any_of_its_queue_pairs(void **state)
+TEST(mrd_post_srq_recv__for_any_of_its_queue_pairs)
 {
     struct mrd_recv_wr wr = {0}, *bad = NULL;
     struct mrd_qp_init_attr attr;
     struct world w;
 
-    (void)state;
     begin(&w);
     assert_int_equal(mrd_post_recv(w.qp[0], &wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr);
@@ -149,7 +141,7 @@ static void mrd_post_srq_recv__for_any_of_its_queue_pairs(void **state)
     end(&w);
 }
 
-static void mrd_create_srq__refuses(void **state)
+TEST(mrd_create_srq__refuses)
 {
     static const struct {
         struct mrd_srq_init_attr attr;
@@ -161,7 +153,6 @@ static void mrd_create_srq__refuses(void **state)
     struct mrd_srq *other;
     struct world w;
 
-    (void)state;
     begin(&w);
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         errno = 0;
@@ -192,13 +183,12 @@ static bool readable(const struct mrd_context *context)
 }
 
 /* The event can be slept for, names the queue, and must be given back. */
-static void mrd_modify_srq__limit(void **state)
+TEST(mrd_modify_srq__limit)
 {
     struct mrd_srq_attr attr = {.srq_limit = 2};
     struct mrd_async_event event;
     struct world w;
 
-    (void)state;
     begin(&w);
     for (uint64_t id = 0; id < 3; id++)
         post_recv(&w, id);
@@ -246,14 +236,13 @@ static void mrd_modify_srq__limit(void **state)
  * Events whose queues were destroyed take no room: there is none to be told, and the next one is
  * told at once.
  */
-static void mrd_get_async_event__behind_forgotten_ones(void **state)
+TEST(mrd_get_async_event__behind_forgotten_ones)
 {
     struct mrd_srq_attr attr = {.srq_limit = 1};
     struct mrd_async_event event;
     struct world w;
     int error;
 
-    (void)state;
     begin(&w);
     for (unsigned i = 0; i < 64; i++) {
         struct mrd_srq *srq =
@@ -269,16 +258,4 @@ static void mrd_get_async_event__behind_forgotten_ones(void **state)
     assert_int_equal(error, 0);
     mrd_ack_async_event(&event);
     end(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_post_srq_recv__for_any_of_its_queue_pairs),
-        cmocka_unit_test(mrd_create_srq__refuses),
-        cmocka_unit_test(mrd_modify_srq__limit),
-        cmocka_unit_test(mrd_get_async_event__behind_forgotten_ones),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hash tables, and records of a pool that are found by a key. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
 #include "core/table.h"
@@ -29,25 +23,23 @@ static bool has(const struct mrd_hash *h, uint64_t hash, const struct mrd_hash_n
 /* --------------------------------------------------------------------------------------- hash.h */
 
 /* A power of two, at least 16, at most a million. */
-static void mrd_hash_buckets__table(void **state)
+TEST(mrd_hash_buckets__table)
 {
     static const struct {
         uint32_t items, buckets;
     } rows[] = {
         {0, 16}, {16, 16}, {17, 32}, {1000, 1024}, {1u << 20, 1u << 20}, {UINT32_MAX, 1u << 20}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_int_equal(mrd_hash_buckets(rows[i].items), rows[i].buckets);
 }
 
 /* Without memory there is no table; what failed, or was never begun, can be ended all the same. */
-static void mrd_hash_init__fails_without_memory(void **state)
+TEST(mrd_hash_init__fails_without_memory)
 {
     struct mrd_hash h = {0};
     struct unit_alloc a;
 
-    (void)state;
     unit_alloc_init(&a);
     mrd_hash_fini(&h, &a.ops);
     a.fail_at = 1;
@@ -61,13 +53,12 @@ static void mrd_hash_init__fails_without_memory(void **state)
 }
 
 /* Items with one hash share a bucket; each can be taken out, first, middle or last. */
-static void mrd_hash_del__from_a_shared_bucket(void **state)
+TEST(mrd_hash_del__from_a_shared_bucket)
 {
     struct mrd_hash_node node[3];
     struct unit_alloc a;
     struct mrd_hash h;
 
-    (void)state;
     unit_alloc_init(&a);
     assert_true(mrd_hash_init(&h, &a.ops, 16));
     for (unsigned gone = 0; gone < 3; gone++) {
@@ -89,13 +80,12 @@ static void mrd_hash_del__from_a_shared_bucket(void **state)
 /* -------------------------------------------------------------------------------------- table.h */
 
 /* Whichever request fails, nothing is kept. */
-static void mrd_table_init__gives_back_what_it_got(void **state)
+TEST(mrd_table_init__gives_back_what_it_got)
 {
     struct mrd_table t;
     struct unit_alloc a;
     bool made = false;
 
-    (void)state;
     for (uint32_t at = 1; !made; at++) {
         unit_alloc_init(&a);
         a.fail_at = at;
@@ -108,13 +98,12 @@ static void mrd_table_init__gives_back_what_it_got(void **state)
 }
 
 /* Records are found by their hash until they are released, and can be had again then. */
-static void mrd_table_release__is_not_found_again(void **state)
+TEST(mrd_table_release__is_not_found_again)
 {
     struct record *r[RECORDS];
     struct mrd_table t;
     struct unit_alloc a;
 
-    (void)state;
     unit_alloc_init(&a);
     assert_true(mrd_table_init(&t, &a.ops, sizeof(struct record), RECORDS, 1));
     for (uint32_t i = 0; i < RECORDS; i++) {
@@ -130,17 +119,4 @@ static void mrd_table_release__is_not_found_again(void **state)
     assert_ptr_equal(mrd_table_alloc(&t), r[SAME]);
     mrd_table_fini(&t, &a.ops);
     assert_int_equal(a.live_bytes, 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_hash_buckets__table),
-        cmocka_unit_test(mrd_hash_init__fails_without_memory),
-        cmocka_unit_test(mrd_hash_del__from_a_shared_bucket),
-        cmocka_unit_test(mrd_table_init__gives_back_what_it_got),
-        cmocka_unit_test(mrd_table_release__is_not_found_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

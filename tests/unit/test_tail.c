@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/tail.h"
+#include "tests/kit/kit.h"
 
 enum { BYTES = 64, PAGE = 65536 };
 
@@ -22,11 +16,10 @@ static void fill(uint8_t *data, uint32_t len)
 }
 
 /* Cut anywhere, in any order of the two parts, the end is kept whole, and the rest is told. */
-static void mrd_tail_keep__wherever_it_is_cut(void **state)
+TEST(mrd_tail_keep__wherever_it_is_cut)
 {
     uint8_t data[BYTES];
 
-    (void)state;
     fill(data, BYTES);
     for (uint32_t total = 1; total <= BYTES; total++) {
         for (uint32_t cut = 0; cut < total; cut++) {
@@ -49,12 +42,11 @@ static void mrd_tail_keep__wherever_it_is_cut(void **state)
     }
 }
 
-static void mrd_tail_keep__nothing_of_other_bytes(void **state)
+TEST(mrd_tail_keep__nothing_of_other_bytes)
 {
     struct mrd_tail tail = {0};
     uint8_t data[BYTES];
 
-    (void)state;
     fill(data, BYTES);
     assert_int_equal(mrd_tail_keep(&tail, 1000, BYTES, 0, data, BYTES - MRD_TAIL_BYTES),
                      BYTES - MRD_TAIL_BYTES);
@@ -63,12 +55,11 @@ static void mrd_tail_keep__nothing_of_other_bytes(void **state)
 }
 
 /* Each length at each alignment. */
-static void mrd_tail_store__all_of_it_and_no_more(void **state)
+TEST(mrd_tail_store__all_of_it_and_no_more)
 {
     _Alignas(8) uint8_t memory[4 * MRD_TAIL_BYTES];
     uint8_t data[MRD_TAIL_BYTES];
 
-    (void)state;
     fill(data, MRD_TAIL_BYTES);
     for (uint32_t at = MRD_TAIL_BYTES; at < 2 * MRD_TAIL_BYTES; at++) {
         for (uint8_t len = 1; len <= MRD_TAIL_BYTES; len++) {
@@ -104,12 +95,11 @@ static void at_wall(int signal_number)
         copy.right &= copy.wall[i - copy.below] == 0;
 }
 
-static void mrd_tail_copy_up__upwards(void **state)
+TEST(mrd_tail_copy_up__upwards)
 {
     struct sigaction action = {.sa_handler = at_wall}, before;
     uint8_t data[4 * BYTES];
 
-    (void)state;
     fill(data, sizeof(data));
     copy.data = data;
     copy.memory = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -131,16 +121,4 @@ static void mrd_tail_copy_up__upwards(void **state)
     }
     assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
     assert_int_equal(munmap(copy.memory, 2 * PAGE), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tail_keep__wherever_it_is_cut),
-        cmocka_unit_test(mrd_tail_keep__nothing_of_other_bytes),
-        cmocka_unit_test(mrd_tail_copy_up__upwards),
-        cmocka_unit_test(mrd_tail_store__all_of_it_and_no_more),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Threads that pthread_cancel() ends in a call of the library: others go on, and all is given back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,46 +8,40 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 enum { ROUNDS = 20, PATIENCE_S = 10 };
 
-struct world {
+FIXTURE(world)
+{
     struct mrd_context *context;
     struct mrd_comp_channel *channel;
     struct mrd_cq *cq;
     atomic_bool go;
 };
 
-static int setup(void **state)
+FIXTURE_SETUP(world)
 {
-    static struct world world;
-
-    memset(&world, 0, sizeof(world));
-    world.context =
+    self->context =
         mrd_open_device(NULL, &(struct mrd_context_attr){.comp_mask = MRD_CONTEXT_ATTR_CHALLENGE,
                                                          .address = "127.0.0.1",
                                                          .paths = 2,
                                                          .max_peers = 16});
-    assert_non_null(world.context);
-    world.channel = mrd_create_comp_channel(world.context);
-    assert_non_null(world.channel);
-    world.cq = mrd_create_cq_ex(world.context,
-                                &(struct mrd_cq_init_attr){.cqe = 4, .channel = world.channel});
-    assert_non_null(world.cq);
+    assert_non_null(self->context);
+    self->channel = mrd_create_comp_channel(self->context);
+    assert_non_null(self->channel);
+    self->cq = mrd_create_cq_ex(self->context,
+                                &(struct mrd_cq_init_attr){.cqe = 4, .channel = self->channel});
+    assert_non_null(self->cq);
     alarm(PATIENCE_S); /* a lock that is lost stops everything */
-    *state = &world;
-    return 0;
 }
 
-static int teardown(void **state)
+FIXTURE_TEARDOWN(world)
 {
-    struct world *w = *state;
-
-    assert_int_equal(mrd_destroy_cq(w->cq), 0);
-    assert_int_equal(mrd_destroy_comp_channel(w->channel), 0);
-    assert_int_equal(mrd_close_device(w->context), 0);
+    assert_int_equal(mrd_destroy_cq(self->cq), 0);
+    assert_int_equal(mrd_destroy_comp_channel(self->channel), 0);
+    assert_int_equal(mrd_close_device(self->context), 0);
     alarm(0);
-    return 0;
 }
 
 static void end(pthread_t thread)
@@ -77,22 +63,20 @@ static void *wait_for_event(void *arg)
 }
 
 /* As programs end the thread that waits for events. */
-static void mrd_get_cq_event__cancelled_while_it_waits(void **state)
+TEST_F(world, mrd_get_cq_event__cancelled_while_it_waits)
 {
-    struct world *w = *state;
-
     for (unsigned i = 0; i < ROUNDS; i++) {
         pthread_t thread;
 
-        assert_int_equal(pthread_create(&thread, NULL, wait_for_event, w), 0);
+        assert_int_equal(pthread_create(&thread, NULL, wait_for_event, self), 0);
         do {
             sched_yield();
-            assert_int_equal(mrd_destroy_comp_channel(w->channel), -EBUSY);
+            assert_int_equal(mrd_destroy_comp_channel(self->channel), -EBUSY);
         } while (!strstr(mrd_last_error(), "1 threads wait"));
         assert_int_equal(pthread_cancel(thread), 0);
         end(thread);
         /* Nobody waits any more: only its queue keeps the channel. */
-        assert_int_equal(mrd_destroy_comp_channel(w->channel), -EBUSY);
+        assert_int_equal(mrd_destroy_comp_channel(self->channel), -EBUSY);
         assert_null(strstr(mrd_last_error(), "threads wait"));
     }
 }
@@ -106,24 +90,12 @@ static void *wait_when_cancelled(void *arg)
     return wait_for_event(w);
 }
 
-static void mrd_get_cq_event__cancelled_before(void **state)
+TEST_F(world, mrd_get_cq_event__cancelled_before)
 {
-    struct world *w = *state;
     pthread_t thread;
 
-    assert_int_equal(pthread_create(&thread, NULL, wait_when_cancelled, w), 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_when_cancelled, self), 0);
     assert_int_equal(pthread_cancel(thread), 0);
-    atomic_store(&w->go, true);
+    atomic_store(&self->go, true);
     end(thread);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(mrd_get_cq_event__cancelled_while_it_waits, setup,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(mrd_get_cq_event__cancelled_before, setup, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,11 +2,6 @@
 /* Completion channels whose descriptor is readable only while there is an event. */
 #include "tests/unit/channel_fixture.h"
 
-static int setup_events_only(void **state)
-{
-    return setup_with(state, MRD_PROGRESS_THREAD, MRD_COMP_CHANNEL_EVENTS_ONLY);
-}
-
 static bool is_readable(const struct mrd_comp_channel *channel)
 {
     struct pollfd fd = {.fd = channel->fd, .events = POLLIN};
@@ -15,33 +10,33 @@ static bool is_readable(const struct mrd_comp_channel *channel)
 }
 
 /* Packets come all the time, and wake nobody: they complete nothing here. */
-static void channel_events__packets_do_not_wake(void **state)
+TEST_F_WITH(channels, channel_events__packets_do_not_wake,
+            self->flags = MRD_COMP_CHANNEL_EVENTS_ONLY)
 {
     enum { WRITES = 200, SPACE = 64 * 1024 };
-    struct fixture *f = *state;
     struct mrd_send_wr *bad;
     struct long_write w;
-    struct mrd_comp_channel *channel = f->b.q[0].channel;
+    struct mrd_comp_channel *channel = self->b.q[0].channel;
     struct mrd_cq *cq;
     struct mrd_wc wc;
     void *context;
 
     never_block(channel);
-    long_write_begin(f, &w, MRD_WR_RDMA_WRITE, SPACE);
-    post_receive(&f->b, 0, 0);
-    assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
+    long_write_begin(self, &w, MRD_WR_RDMA_WRITE, SPACE);
+    post_receive(&self->b, 0, 0);
+    assert_int_equal(mrd_req_notify_cq(self->b.q[0].cq, 0), 0);
     for (unsigned i = 0; i < WRITES; i++) {
-        assert_int_equal(mrd_post_send(f->a.q[0].qp, &w.wr, &bad), 0);
-        while (!mrd_poll_cq(f->a.q[0].cq, 1, &wc))
+        assert_int_equal(mrd_post_send(self->a.q[0].qp, &w.wr, &bad), 0);
+        while (!mrd_poll_cq(self->a.q[0].cq, 1, &wc))
             assert_false(is_readable(channel));
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
         assert_int_equal(mrd_get_cq_event(channel, &cq, &context), -EAGAIN);
     }
-    post_send(&f->a, &f->b, 0, 0);
+    post_send(&self->a, &self->b, 0, 0);
     while (!is_readable(channel))
-        mrd_progress(f->a.context);
+        mrd_progress(self->a.context);
     assert_int_equal(mrd_get_cq_event(channel, &cq, &context), 0);
-    assert_ptr_equal(cq, f->b.q[0].cq);
+    assert_ptr_equal(cq, self->b.q[0].cq);
     mrd_ack_cq_events(cq, 1);
     assert_false(is_readable(channel));
     assert_int_equal(mrd_poll_cq(cq, 1, &wc), 1);
@@ -49,11 +44,11 @@ static void channel_events__packets_do_not_wake(void **state)
 }
 
 /* Whoever finds it readable finds an event; and none is missed. */
-static void channel_events__no_wakeup_in_vain(void **state)
+TEST_F_WITH(channels, channel_events__no_wakeup_in_vain, self->flags = MRD_COMP_CHANNEL_EVENTS_ONLY)
 {
     struct sleeper sleepers[2 * QUEUES];
 
-    play(*state, sleepers);
+    play(self, sleepers);
     for (unsigned i = 0; i < 2 * QUEUES; i++)
         assert_int_equal(sleepers[i].in_vain, 0);
 }
@@ -61,7 +56,7 @@ static void channel_events__no_wakeup_in_vain(void **state)
 /* As above, while another thread drives the loop and then goes away, again and again. */
 static void *come_and_go(void *arg)
 {
-    struct fixture *f = arg;
+    struct channels *f = arg;
 
     while (!atomic_load(&f->over)) {
         for (unsigned i = 0; i < 10; i++) {
@@ -73,46 +68,46 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-static void channel_events__beside_who_comes_and_goes(void **state)
+TEST_F_WITH(channels, channel_events__beside_who_comes_and_goes,
+            self->flags = MRD_COMP_CHANNEL_EVENTS_ONLY)
 {
     struct sleeper sleepers[2 * QUEUES];
-    struct fixture *f = *state;
     pthread_t thread;
 
-    assert_int_equal(pthread_create(&thread, NULL, come_and_go, f), 0);
-    play(f, sleepers);
-    atomic_store(&f->over, true);
+    assert_int_equal(pthread_create(&thread, NULL, come_and_go, self), 0);
+    play(self, sleepers);
+    atomic_store(&self->over, true);
     pthread_join(thread, NULL);
     for (unsigned i = 0; i < 2 * QUEUES; i++)
         assert_int_equal(sleepers[i].in_vain, 0);
 }
 
 /* A queue goes with an event that nobody took: there is none any more. */
-static void channel_events__queue_goes_with_its_event(void **state)
+TEST_F_WITH(channels, channel_events__queue_goes_with_its_event,
+            self->flags = MRD_COMP_CHANNEL_EVENTS_ONLY)
 {
     const struct mrd_qp_attr err = {.qp_state = MRD_QPS_ERR};
-    struct fixture *f = *state;
-    struct mrd_comp_channel *channel = f->b.q[0].channel;
-    struct mrd_qp *qp = f->b.q[0].qp;
+    struct mrd_comp_channel *channel = self->b.q[0].channel;
+    struct mrd_qp *qp = self->b.q[0].qp;
     struct mrd_cq *cq;
     struct mrd_wc wc;
     void *context;
 
     never_block(channel);
-    assert_int_equal(mrd_req_notify_cq(f->b.q[0].cq, 0), 0);
-    post_receive(&f->b, 0, 0);
+    assert_int_equal(mrd_req_notify_cq(self->b.q[0].cq, 0), 0);
+    post_receive(&self->b, 0, 0);
     assert_int_equal(mrd_modify_qp(qp, &err, MRD_QP_STATE), 0);
     assert_true(is_readable(channel));
-    assert_int_equal(mrd_poll_cq(f->b.q[0].cq, 1, &wc), 1);
+    assert_int_equal(mrd_poll_cq(self->b.q[0].cq, 1, &wc), 1);
     assert_int_equal(mrd_destroy_qp(qp), 0);
-    assert_int_equal(mrd_destroy_cq(f->b.q[0].cq), 0);
+    assert_int_equal(mrd_destroy_cq(self->b.q[0].cq), 0);
     assert_false(is_readable(channel));
     assert_int_equal(mrd_get_cq_event(channel, &cq, &context), -EAGAIN);
     assert_int_equal(mrd_destroy_comp_channel(channel), 0);
-    open_queue(&f->b, 0, MRD_COMP_CHANNEL_EVENTS_ONLY);
+    open_queue(&self->b, 0, MRD_COMP_CHANNEL_EVENTS_ONLY);
 }
 
-static void mrd_create_comp_channel_ex__refuses(void **state)
+TEST(mrd_create_comp_channel_ex__refuses)
 {
     static const struct {
         enum mrd_progress progress;
@@ -124,7 +119,6 @@ static void mrd_create_comp_channel_ex__refuses(void **state)
         {MRD_PROGRESS_THREAD, {.comp_mask = 1}, EINVAL},
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_context *context =
             mrd_open_device(NULL, &(struct mrd_context_attr){.address = "127.0.0.1",
@@ -136,21 +130,4 @@ static void mrd_create_comp_channel_ex__refuses(void **state)
         assert_int_equal(errno, table[i].error);
         assert_int_equal(mrd_close_device(context), 0);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(channel_events__packets_do_not_wake, setup_events_only,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(channel_events__no_wakeup_in_vain, setup_events_only,
-                                        teardown),
-        cmocka_unit_test_setup_teardown(channel_events__beside_who_comes_and_goes,
-                                        setup_events_only, teardown),
-        cmocka_unit_test_setup_teardown(channel_events__queue_goes_with_its_event,
-                                        setup_events_only, teardown),
-        cmocka_unit_test(mrd_create_comp_channel_ex__refuses),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is destroyed while other threads use it or what belongs to it: mrd(7), Threads. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -16,12 +8,14 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 #include "transport/context.h"
 #include "transport/thread.h"
 
 enum { ROUNDS = 100, POSTERS = 2, POSTS = 200, PATIENCE_S = 600 };
 
-struct world {
+FIXTURE(world)
+{
     struct mrd_context *context;
     struct mrd_pd *pd;
     struct mrd_comp_channel *channel;
@@ -41,33 +35,32 @@ static struct mrd_context *open_context(void)
     return context;
 }
 
-static int setup(void **state)
+int kit_before_all(void)
 {
-    static struct world world;
-    char address[MRD_ADDRESS_MAX];
-
-    memset(&world, 0, sizeof(world));
-    world.context = open_context();
-    world.pd = mrd_alloc_pd(world.context);
-    world.channel = mrd_create_comp_channel(world.context);
-    assert_non_null(world.channel);
-    assert_int_equal(mrd_query_address(world.context, address, sizeof(address)), 0);
-    world.self = mrd_create_ah(world.pd, address);
-    assert_non_null(world.self);
-    *state = &world;
+    alarm(PATIENCE_S);
     return 0;
 }
 
-static int teardown(void **state)
+FIXTURE_SETUP(world)
 {
-    struct world *w = *state;
+    char address[MRD_ADDRESS_MAX];
 
-    assert_int_equal(mrd_destroy_ah(w->self), 0);
-    if (w->channel)
-        assert_int_equal(mrd_destroy_comp_channel(w->channel), 0);
-    assert_int_equal(mrd_dealloc_pd(w->pd), 0);
-    assert_int_equal(mrd_close_device(w->context), 0);
-    return 0;
+    self->context = open_context();
+    self->pd = mrd_alloc_pd(self->context);
+    self->channel = mrd_create_comp_channel(self->context);
+    assert_non_null(self->channel);
+    assert_int_equal(mrd_query_address(self->context, address, sizeof(address)), 0);
+    self->self = mrd_create_ah(self->pd, address);
+    assert_non_null(self->self);
+}
+
+FIXTURE_TEARDOWN(world)
+{
+    assert_int_equal(mrd_destroy_ah(self->self), 0);
+    if (self->channel)
+        assert_int_equal(mrd_destroy_comp_channel(self->channel), 0);
+    assert_int_equal(mrd_dealloc_pd(self->pd), 0);
+    assert_int_equal(mrd_close_device(self->context), 0);
 }
 
 static struct mrd_cq *make_cq(struct world *w, int cqe)
@@ -132,57 +125,54 @@ static void await_waiters(struct world *w, const char *sentence)
 }
 
 /* A channel with threads that sleep on it stays; so does its context. */
-static void mrd_destroy_comp_channel__while_a_thread_waits(void **state)
+TEST_F(world, mrd_destroy_comp_channel__while_a_thread_waits)
 {
-    struct world *w = *state;
-    struct mrd_cq *cq = make_cq(w, 4);
-    struct mrd_qp *qp = make_qp(w, cq, 4);
+    struct mrd_cq *cq = make_cq(self, 4);
+    struct mrd_qp *qp = make_qp(self, cq, 4);
     pthread_t thread;
 
     fail_qp(qp);
-    assert_int_equal(pthread_create(&thread, NULL, take_cq_event, w), 0);
-    await_waiters(w, "1 threads wait");
+    assert_int_equal(pthread_create(&thread, NULL, take_cq_event, self), 0);
+    await_waiters(self, "1 threads wait");
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0); /* not the channel's last user: the thread sleeps */
-    assert_int_equal(mrd_destroy_comp_channel(w->channel), -EBUSY);
-    assert_int_equal(mrd_close_device(w->context), -EBUSY);
+    assert_int_equal(mrd_destroy_comp_channel(self->channel), -EBUSY);
+    assert_int_equal(mrd_close_device(self->context), -EBUSY);
 
-    cq = make_cq(w, 4);
-    qp = make_qp(w, cq, 4);
+    cq = make_cq(self, 4);
+    qp = make_qp(self, cq, 4);
     fail_qp(qp);
     assert_int_equal(mrd_req_notify_cq(cq, 0), 0);
     complete_one(qp);
     pthread_join(thread, NULL);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_destroy_comp_channel(w->channel), 0);
-    w->channel = NULL;
+    assert_int_equal(mrd_destroy_comp_channel(self->channel), 0);
+    self->channel = NULL;
 }
 
 /* Two threads wait while queues with events go: each event that is left is one's. */
-static void mrd_destroy_cq__while_threads_wait(void **state)
+TEST_F(world, mrd_destroy_cq__while_threads_wait)
 {
-    struct world *w = *state;
-
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct mrd_cq *cq[2] = {make_cq(w, 4), make_cq(w, 4)};
-        struct mrd_qp *qp[2] = {make_qp(w, cq[0], 4), make_qp(w, cq[1], 4)};
+        struct mrd_cq *cq[2] = {make_cq(self, 4), make_cq(self, 4)};
+        struct mrd_qp *qp[2] = {make_qp(self, cq[0], 4), make_qp(self, cq[1], 4)};
         pthread_t threads[2];
         int error;
 
         for (unsigned i = 0; i < 2; i++) {
             fail_qp(qp[i]);
-            assert_int_equal(pthread_create(&threads[i], NULL, take_cq_event, w), 0);
+            assert_int_equal(pthread_create(&threads[i], NULL, take_cq_event, self), 0);
         }
         if (round % 2)
-            await_waiters(w, "2 threads wait");
+            await_waiters(self, "2 threads wait");
         assert_int_equal(mrd_req_notify_cq(cq[0], 0), 0);
         complete_one(qp[0]); /* one of them may get it, or it goes with its queue */
         assert_int_equal(mrd_destroy_qp(qp[0]), 0);
         while ((error = mrd_destroy_cq(cq[0])) == -EBUSY)
             sched_yield(); /* taken, and not acked yet */
         assert_int_equal(error, 0);
-        while (atomic_load(&w->count) < 2 * (round + 1)) {
+        while (atomic_load(&self->count) < 2 * (round + 1)) {
             struct mrd_wc wc;
 
             assert_int_equal(mrd_req_notify_cq(cq[1], 0), 0);
@@ -212,19 +202,17 @@ static void *take_async_event(void *arg)
 }
 
 /* The queue goes as soon as its event is given back, though that call may not have returned. */
-static void mrd_destroy_srq__races_with_the_ack(void **state)
+TEST_F(world, mrd_destroy_srq__races_with_the_ack)
 {
-    struct world *w = *state;
-
     for (unsigned round = 0; round < ROUNDS; round++) {
         struct mrd_srq *srq = mrd_create_srq(
-            w->pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 4, .srq_limit = 1}});
+            self->pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 4, .srq_limit = 1}});
         pthread_t thread;
         int error;
 
         assert_non_null(srq);
-        assert_int_equal(pthread_create(&thread, NULL, take_async_event, w), 0);
-        while (atomic_load(&w->count) == round)
+        assert_int_equal(pthread_create(&thread, NULL, take_async_event, self), 0);
+        while (atomic_load(&self->count) == round)
             sched_yield();
         while ((error = mrd_destroy_srq(srq)) == -EBUSY)
             sched_yield();
@@ -257,25 +245,23 @@ static void *post(void *arg)
 }
 
 /* Whatever was posted completes once, before or after the queue pair goes to the error state. */
-static void mrd_modify_qp__races_with_posts(void **state)
+TEST_F(world, mrd_modify_qp__races_with_posts)
 {
-    struct world *w = *state;
-
     for (unsigned round = 0; round < ROUNDS / 5; round++) {
-        struct mrd_cq *cq = make_cq(w, 2 * POSTERS * POSTS);
-        struct mrd_qp *qp = make_qp(w, cq, POSTERS * POSTS);
+        struct mrd_cq *cq = make_cq(self, 2 * POSTERS * POSTS);
+        struct mrd_qp *qp = make_qp(self, cq, POSTERS * POSTS);
         struct poster posters[POSTERS];
         unsigned done = 0, received = 0;
         struct mrd_wc wc;
 
         for (unsigned i = 0; i < POSTERS * POSTS; i++)
             complete_one(qp); /* receives: in error only later */
-        atomic_store(&w->count, 0);
+        atomic_store(&self->count, 0);
         for (unsigned i = 0; i < POSTERS; i++) {
-            posters[i] = (struct poster){.world = w, .qp = qp};
+            posters[i] = (struct poster){.world = self, .qp = qp};
             assert_int_equal(pthread_create(&posters[i].thread, NULL, post, &posters[i]), 0);
         }
-        while (atomic_load(&w->count) < round * 10)
+        while (atomic_load(&self->count) < round * 10)
             sched_yield();
         fail_qp(qp);
         for (unsigned i = 0; i < POSTERS; i++)
@@ -314,19 +300,18 @@ static void *poll_until(void *arg)
 }
 
 /* A queue is polled while queue pairs that use it come and go. */
-static void mrd_destroy_qp__while_its_queue_is_polled(void **state)
+TEST_F(world, mrd_destroy_qp__while_its_queue_is_polled)
 {
-    struct world *w = *state;
-    struct mrd_cq *cq = make_cq(w, 64);
-    struct mrd_qp *stays = make_qp(w, cq, 1);
-    struct poster poller = {.world = w, .qp = stays};
+    struct mrd_cq *cq = make_cq(self, 64);
+    struct mrd_qp *stays = make_qp(self, cq, 1);
+    struct poster poller = {.world = self, .qp = stays};
 
     assert_int_equal(pthread_create(&poller.thread, NULL, poll_until, &poller), 0);
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct mrd_qp *qp = make_qp(w, cq, 4);
+        struct mrd_qp *qp = make_qp(self, cq, 4);
         struct mrd_recv_wr recv = {0}, *bad_recv;
         struct mrd_send_wr *bad,
-            wr = {.opcode = MRD_WR_SEND, .ud = {.ah = w->self, .remote_qpn = qp->qp_num}};
+            wr = {.opcode = MRD_WR_SEND, .ud = {.ah = self->self, .remote_qpn = qp->qp_num}};
 
         /* There is room when the other thread has polled. */
         while (mrd_post_recv(qp, &recv, &bad_recv))
@@ -337,7 +322,7 @@ static void mrd_destroy_qp__while_its_queue_is_polled(void **state)
             fail_qp(qp);
         assert_int_equal(mrd_destroy_qp(qp), 0);
     }
-    atomic_store(&w->count, 1);
+    atomic_store(&self->count, 1);
     pthread_join(poller.thread, NULL);
     assert_int_equal(mrd_destroy_qp(stays), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
@@ -352,9 +337,8 @@ static void *destroy_last(void *arg)
 }
 
 /* Close it until that succeeds, while another thread destroys what is left. */
-static void mrd_close_device__races_with_the_last_destroy(void **state)
+TEST(mrd_close_device__races_with_the_last_destroy)
 {
-    (void)state;
     for (unsigned round = 0; round < ROUNDS / 4; round++) {
         struct mrd_context *context = open_context();
         struct mrd_pd *pd = mrd_alloc_pd(context);
@@ -387,7 +371,7 @@ static void *dereg(void *arg)
 }
 
 /* A device that deregisters memory, which is done without the lock, is not closed meanwhile. */
-static void mrd_close_device__while_memory_is_deregistered(void **state)
+TEST(mrd_close_device__while_memory_is_deregistered)
 {
     static char memory[64];
     struct mrd_context *context = open_context();
@@ -398,7 +382,6 @@ static void mrd_close_device__while_memory_is_deregistered(void **state)
     struct mrd_mr *mr = mrd_reg_mr(pd, memory, sizeof(memory), 0);
     pthread_t thread;
 
-    (void)state;
     assert_non_null(mr);
     mrd_thread_stop(c); /* it reads c->ops */
     ops.dereg_mr = slow_dereg;
@@ -413,21 +396,4 @@ static void mrd_close_device__while_memory_is_deregistered(void **state)
     pthread_join(thread, NULL);
     c->ops = real;
     assert_int_equal(mrd_close_device(context), 0);
-}
-
-int main(void)
-{
-#define WITH_WORLD(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        WITH_WORLD(mrd_destroy_comp_channel__while_a_thread_waits),
-        WITH_WORLD(mrd_destroy_cq__while_threads_wait),
-        WITH_WORLD(mrd_destroy_srq__races_with_the_ack),
-        WITH_WORLD(mrd_modify_qp__races_with_posts),
-        WITH_WORLD(mrd_destroy_qp__while_its_queue_is_polled),
-        cmocka_unit_test(mrd_close_device__races_with_the_last_destroy),
-        cmocka_unit_test(mrd_close_device__while_memory_is_deregistered),
-    };
-
-    alarm(PATIENCE_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

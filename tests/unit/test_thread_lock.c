@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The lock of a context: who takes it, who waits, and that MRD_THREADING_SINGLE does without. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -17,6 +9,7 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 #include "transport/context.h"
 #include "transport/lock.h"
 
@@ -41,11 +34,10 @@ static void *count(void *arg)
 }
 
 /* One thread at a time; and when all are gone nobody is counted any more. */
-static void mrd_lock_take__one_at_a_time(void **state)
+TEST(mrd_lock_take__one_at_a_time)
 {
     pthread_t threads[THREADS];
 
-    (void)state;
     total = 0;
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, count, NULL), 0);
@@ -66,11 +58,10 @@ static void *take_always(void *arg)
 }
 
 /* Threads that take the lock again and again do not keep another one out. */
-static void mrd_lock_take__nobody_starves(void **state)
+TEST(mrd_lock_take__nobody_starves)
 {
     pthread_t threads[THREADS];
 
-    (void)state;
     atomic_store(&over, false);
     for (unsigned i = 0; i < THREADS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, take_always, NULL), 0);
@@ -100,12 +91,11 @@ static void await_sleepers(const struct mrd_lock *of, unsigned n)
 }
 
 /* All who sleep are woken, also if the lock is released only once for all of them. */
-static void mrd_lock_release__wakes_all_in_turn(void **state)
+TEST(mrd_lock_release__wakes_all_in_turn)
 {
     pthread_t threads[THREADS];
     atomic_uint taken = 0;
 
-    (void)state;
     for (unsigned round = 0; round < 100; round++) {
         mrd_lock_take(&lock);
         for (unsigned i = 0; i < THREADS; i++)
@@ -120,12 +110,11 @@ static void mrd_lock_release__wakes_all_in_turn(void **state)
 }
 
 /* Once a sleeper lost patience, who comes later waits for it. */
-static void mrd_lock_take__not_ahead_of_who_lost_patience(void **state)
+TEST(mrd_lock_take__not_ahead_of_who_lost_patience)
 {
     pthread_t thread;
     atomic_uint taken = 0;
 
-    (void)state;
     mrd_lock_take(&lock);
     assert_int_equal(pthread_create(&thread, NULL, take_once, &taken), 0);
     await_sleepers(&lock, 1);
@@ -216,12 +205,11 @@ static void *exchange(void *arg)
 }
 
 /* Somebody holds the lock all the time: calls on such a context do not look at it. */
-static void single__takes_no_lock(void **state)
+TEST(single__takes_no_lock)
 {
     struct end e;
     struct mrd_lock *held;
 
-    (void)state;
     open_end(&e, MRD_THREADING_SINGLE);
     assert_false(mrd_context_impl(e.context)->thread.started);
     held = &mrd_context_impl(e.context)->lock;
@@ -233,13 +221,12 @@ static void single__takes_no_lock(void **state)
 }
 
 /* With locks the same calls wait. */
-static void multi__takes_the_lock(void **state)
+TEST(multi__takes_the_lock)
 {
     struct end e;
     struct mrd_lock *held;
     pthread_t thread;
 
-    (void)state;
     open_end(&e, MRD_THREADING_MULTI);
     held = &mrd_context_impl(e.context)->lock;
     mrd_lock_take(held);
@@ -251,13 +238,12 @@ static void multi__takes_the_lock(void **state)
 }
 
 /* Its one thread may sleep on a channel: what makes progress is the call itself. */
-static void single__sleeps_on_a_channel(void **state)
+TEST(single__sleeps_on_a_channel)
 {
     struct end e;
     struct mrd_cq *cq;
     void *context;
 
-    (void)state;
     open_end(&e, MRD_THREADING_SINGLE);
     for (unsigned i = 0; i < 100; i++) {
         struct mrd_recv_wr recv = {0}, *bad_recv;
@@ -277,13 +263,12 @@ static void single__sleeps_on_a_channel(void **state)
 }
 
 /* In a forked child it is refused, as with locks. */
-static void single__forked(void **state)
+TEST(single__forked)
 {
     struct end e;
     int status;
     pid_t child;
 
-    (void)state;
     open_end(&e, MRD_THREADING_SINGLE);
     child = fork();
     assert_true(child >= 0);
@@ -299,19 +284,8 @@ static void single__forked(void **state)
     close_end(&e);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_lock_take__one_at_a_time),
-        cmocka_unit_test(mrd_lock_take__nobody_starves),
-        cmocka_unit_test(mrd_lock_release__wakes_all_in_turn),
-        cmocka_unit_test(mrd_lock_take__not_ahead_of_who_lost_patience),
-        cmocka_unit_test(single__takes_no_lock),
-        cmocka_unit_test(multi__takes_the_lock),
-        cmocka_unit_test(single__sleeps_on_a_channel),
-        cmocka_unit_test(single__forked),
-    };
-
     alarm(PATIENCE_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -4,14 +4,6 @@
  * and destroys objects and takes events. It sends to itself, over the loopback. Each message comes
  * once, whole.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -21,6 +13,7 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { POSTS = 500 };
@@ -308,25 +301,18 @@ static void run(enum mrd_progress progress)
     end(&crowd);
 }
 
-static void many__with_a_progress_thread(void **state)
+TEST(many__with_a_progress_thread)
 {
-    (void)state;
     run(MRD_PROGRESS_THREAD);
 }
 
-static void many__without(void **state)
+TEST(many__without)
 {
-    (void)state;
     run(MRD_PROGRESS_MANUAL);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(many__with_a_progress_thread),
-        cmocka_unit_test(many__without),
-    };
-
     alarm(PATIENCE_S);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

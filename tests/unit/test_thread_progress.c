@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The progress thread and the lock: two contexts in one process, over the loopback. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -20,6 +12,7 @@
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 #include "transport/context.h"
 
 #define MSEC_NS 1000000ull
@@ -44,7 +37,9 @@ struct side {
     uint8_t *memory; /* LONG_BYTES, at least DEPTH * MESSAGE_BYTES */
 };
 
-struct fixture {
+FIXTURE(sides)
+{
+    uint64_t peer_timeout_ns;
     struct side a, b;
 };
 
@@ -110,37 +105,18 @@ static void side_close(struct side *s)
     free(s->memory);
 }
 
-static int setup_with(void **state, uint64_t peer_timeout_ns)
+FIXTURE_SETUP(sides)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    assert_non_null(f);
-    side_open(&f->a, peer_timeout_ns);
-    side_open(&f->b, peer_timeout_ns);
-    side_meet(&f->a, &f->b);
-    side_meet(&f->b, &f->a);
-    *state = f;
-    return 0;
+    side_open(&self->a, self->peer_timeout_ns);
+    side_open(&self->b, self->peer_timeout_ns);
+    side_meet(&self->a, &self->b);
+    side_meet(&self->b, &self->a);
 }
 
-static int setup(void **state)
+FIXTURE_TEARDOWN(sides)
 {
-    return setup_with(state, 0);
-}
-
-static int setup_impatient(void **state)
-{
-    return setup_with(state, 500 * MSEC_NS);
-}
-
-static int teardown(void **state)
-{
-    struct fixture *f = *state;
-
-    side_close(&f->a);
-    side_close(&f->b);
-    free(f);
-    return 0;
+    side_close(&self->a);
+    side_close(&self->b);
 }
 
 static void fill(uint8_t *to, size_t bytes, unsigned seed)
@@ -213,7 +189,7 @@ static uint64_t counter(struct mrd_context *context, const char *name)
 }
 
 /* One message from a to b, both polling. */
-static void exchange(struct fixture *f, unsigned seed)
+static void exchange(struct sides *f, unsigned seed)
 {
     post_receive(&f->b, 0, 0, MESSAGE_BYTES);
     fill(f->a.memory, MESSAGE_BYTES, seed);
@@ -223,7 +199,7 @@ static void exchange(struct fixture *f, unsigned seed)
     assert_true(is_filled(f->b.memory, MESSAGE_BYTES, seed));
 }
 
-static uint64_t wakeups(struct fixture *f)
+static uint64_t wakeups(struct sides *f)
 {
     return counter(f->a.context, "progress_thread_wakeups") +
            counter(f->b.context, "progress_thread_wakeups");
@@ -233,7 +209,7 @@ static uint64_t wakeups(struct fixture *f)
  * Of the two progress threads alone: a sanitizer has a thread of its own, and it does not always
  * sleep.
  */
-static uint64_t threads_cpu_ns(const struct fixture *f)
+static uint64_t threads_cpu_ns(const struct sides *f)
 {
     struct mrd_context *contexts[] = {f->a.context, f->b.context};
     uint64_t sum_ns = 0;
@@ -252,7 +228,7 @@ static uint64_t threads_cpu_ns(const struct fixture *f)
  * Half a second without a wakeup of the threads: the processor time that it cost. False if one of
  * them woke up.
  */
-static bool sleeps(struct fixture *f, uint64_t *cpu_ns)
+static bool sleeps(struct sides *f, uint64_t *cpu_ns)
 {
     uint64_t wakeups_before = wakeups(f);
     uint64_t cpu_before_ns = threads_cpu_ns(f);
@@ -266,19 +242,17 @@ static bool sleeps(struct fixture *f, uint64_t *cpu_ns)
  * Neither a fresh context nor one with an idle peer wakes up at all, once the last timer has fired,
  * however late.
  */
-static void progress_thread__idle_costs_nothing(void **state)
+TEST_F(sides, progress_thread__idle_costs_nothing)
 {
-    struct fixture *f = *state;
-
     for (unsigned round = 0; round < 2; round++) {
         uint64_t cpu_ns;
         unsigned tries = 0;
 
         sleep_ms(300);
-        while (!sleeps(f, &cpu_ns))
+        while (!sleeps(self, &cpu_ns))
             assert_true(++tries < 20);
         assert_true(cpu_ns < 2 * MSEC_NS);
-        exchange(f, round);
+        exchange(self, round);
     }
 }
 
@@ -286,64 +260,59 @@ static void progress_thread__idle_costs_nothing(void **state)
  * A blocked application does not stall acks: all that it prepared for is delivered and acked
  * without a call of it.
  */
-static void progress_thread__receives_for_a_blocked_application(void **state)
+TEST_F(sides, progress_thread__receives_for_a_blocked_application)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < DEPTH; i++)
-        post_receive(&f->b, i, (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES);
+        post_receive(&self->b, i, (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES);
     for (unsigned i = 0; i < DEPTH; i++) {
-        uint8_t *from = f->a.memory + (size_t)i * MESSAGE_BYTES;
+        uint8_t *from = self->a.memory + (size_t)i * MESSAGE_BYTES;
 
         fill(from, MESSAGE_BYTES, i);
-        assert_int_equal(try_send(&f->a, &f->b, i, from, MESSAGE_BYTES, 0), 0);
+        assert_int_equal(try_send(&self->a, &self->b, i, from, MESSAGE_BYTES, 0), 0);
     }
-    assert_int_equal(take(&f->a, DEPTH), DEPTH);
+    assert_int_equal(take(&self->a, DEPTH), DEPTH);
 
-    assert_int_equal(counter(f->b.context, "rx_messages"), DEPTH);
+    assert_int_equal(counter(self->b.context, "rx_messages"), DEPTH);
 
     /* Unordered: which message took which receive is open, but each took one. */
     bool seen[DEPTH] = {false};
 
     for (unsigned i = 0; i < DEPTH; i++)
         for (unsigned m = 0; m < DEPTH; m++)
-            if (!seen[m] && is_filled(f->b.memory + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, m)) {
+            if (!seen[m] &&
+                is_filled(self->b.memory + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, m)) {
                 seen[m] = true;
                 break;
             }
     for (unsigned m = 0; m < DEPTH; m++)
         assert_true(seen[m]);
-    assert_int_equal(take(&f->b, DEPTH), DEPTH);
+    assert_int_equal(take(&self->b, DEPTH), DEPTH);
 }
 
 /* A message longer than any window goes out although its sender blocks after posting it. */
-static void progress_thread__sends_for_a_blocked_application(void **state)
+TEST_F(sides, progress_thread__sends_for_a_blocked_application)
 {
-    struct fixture *f = *state;
-
-    post_receive(&f->b, 0, 0, LONG_BYTES);
-    fill(f->a.memory, LONG_BYTES, 7);
-    assert_int_equal(try_send(&f->a, &f->b, 0, f->a.memory, LONG_BYTES, 0), 0);
-    assert_int_equal(take(&f->b, 1), 1);
-    assert_true(is_filled(f->b.memory, LONG_BYTES, 7));
-    assert_int_equal(take(&f->a, 1), 1);
+    post_receive(&self->b, 0, 0, LONG_BYTES);
+    fill(self->a.memory, LONG_BYTES, 7);
+    assert_int_equal(try_send(&self->a, &self->b, 0, self->a.memory, LONG_BYTES, 0), 0);
+    assert_int_equal(take(&self->b, 1), 1);
+    assert_true(is_filled(self->b.memory, LONG_BYTES, 7));
+    assert_int_equal(take(&self->a, 1), 1);
 }
 
 /* Both ends blocked: two threads do it all. */
-static void progress_thread__both_applications_blocked(void **state)
+TEST_F(sides, progress_thread__both_applications_blocked)
 {
-    struct fixture *f = *state;
-
-    post_receive(&f->b, 0, 0, LONG_BYTES);
-    fill(f->a.memory, LONG_BYTES, 9);
-    assert_int_equal(try_send(&f->a, &f->b, 0, f->a.memory, LONG_BYTES, 0), 0);
-    while (!counter(f->a.context, "tx_messages"))
+    post_receive(&self->b, 0, 0, LONG_BYTES);
+    fill(self->a.memory, LONG_BYTES, 9);
+    assert_int_equal(try_send(&self->a, &self->b, 0, self->a.memory, LONG_BYTES, 0), 0);
+    while (!counter(self->a.context, "tx_messages"))
         sleep_ms(10);
-    assert_int_equal(counter(f->a.context, "tx_messages"), 1);
-    assert_int_equal(counter(f->b.context, "rx_messages"), 1);
-    assert_true(is_filled(f->b.memory, LONG_BYTES, 9));
-    assert_int_equal(take(&f->a, 1), 1);
-    assert_int_equal(take(&f->b, 1), 1);
+    assert_int_equal(counter(self->a.context, "tx_messages"), 1);
+    assert_int_equal(counter(self->b.context, "rx_messages"), 1);
+    assert_true(is_filled(self->b.memory, LONG_BYTES, 9));
+    assert_int_equal(take(&self->a, 1), 1);
+    assert_int_equal(take(&self->b, 1), 1);
 }
 
 struct window {
@@ -352,7 +321,7 @@ struct window {
 };
 
 /* Messages from a to b for a while, by an application that polls both without a pause. */
-static struct window poll_for(struct fixture *f, uint64_t ns)
+static struct window poll_for(struct sides *f, uint64_t ns)
 {
     uint64_t start_ns = clock_ns(CLOCK_MONOTONIC), last_ns = start_ns;
     struct window window = {0};
@@ -382,19 +351,18 @@ static struct window poll_for(struct fixture *f, uint64_t ns)
  * While the application polls, the thread stays out of its way: a look each nap, however many
  * packets there are. Only windows in which the scheduler let the application poll tell something.
  */
-static void progress_thread__leaves_a_polling_application_alone(void **state)
+TEST_F(sides, progress_thread__leaves_a_polling_application_alone)
 {
     const unsigned naps_max =
         2 * (5 + 3 + 2); /* 5 ms of both threads, the shorter first ones, late ones */
-    struct fixture *f = *state;
 
-    exchange(f, 0);
+    exchange(self, 0);
     for (unsigned i = 0; i < 500; i++) {
-        (void)poll_for(f, 2 * MSEC_NS); /* whatever slept before is napping now */
+        (void)poll_for(self, 2 * MSEC_NS); /* whatever slept before is napping now */
 
-        uint64_t before = wakeups(f);
-        struct window window = poll_for(f, 5 * MSEC_NS);
-        uint64_t wakeups_here = wakeups(f) - before;
+        uint64_t before = wakeups(self);
+        struct window window = poll_for(self, 5 * MSEC_NS);
+        uint64_t wakeups_here = wakeups(self) - before;
 
         if (window.gap_ns_max > 100000 || window.messages < 3 * naps_max)
             continue;
@@ -406,34 +374,34 @@ static void progress_thread__leaves_a_polling_application_alone(void **state)
 }
 
 /* The thread alone finds out that a peer is dead, and the event wakes the application. */
-static void progress_thread__event_for_a_blocked_application(void **state)
+TEST_F_WITH(sides, progress_thread__event_for_a_blocked_application,
+            self->peer_timeout_ns = 500 * MSEC_NS)
 {
-    struct fixture *f = *state;
     struct mrd_async_event event;
-    struct mrd_ah *real = f->a.peer;
-    struct pollfd fd = {.fd = f->a.context->async_fd, .events = POLLIN};
+    struct mrd_ah *real = self->a.peer;
+    struct pollfd fd = {.fd = self->a.context->async_fd, .events = POLLIN};
     struct mrd_wc wc;
 
-    f->a.peer = mrd_create_ah(f->a.pd, "127.0.0.1:9");
-    assert_non_null(f->a.peer);
-    assert_int_equal(try_send(&f->a, &f->b, 77, f->a.memory, 100, 0), 0);
+    self->a.peer = mrd_create_ah(self->a.pd, "127.0.0.1:9");
+    assert_non_null(self->a.peer);
+    assert_int_equal(try_send(&self->a, &self->b, 77, self->a.memory, 100, 0), 0);
     assert_int_equal(poll(&fd, 1, -1), 1);
-    assert_int_equal(mrd_get_async_event(f->a.context, &event), 0);
+    assert_int_equal(mrd_get_async_event(self->a.context, &event), 0);
     assert_int_equal(event.event_type, MRD_EVENT_PEER_UNREACHABLE);
     assert_string_equal(event.address, "127.0.0.1:9");
     mrd_ack_async_event(&event);
     assert_int_equal(poll(&fd, 1, 0), 0);
-    assert_int_equal(mrd_poll_cq(f->a.cq, 1, &wc), 1);
+    assert_int_equal(mrd_poll_cq(self->a.cq, 1, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(wc.wr_id, 77);
 
-    assert_int_equal(mrd_destroy_ah(f->a.peer), 0);
-    f->a.peer = real;
-    exchange(f, 1);
+    assert_int_equal(mrd_destroy_ah(self->a.peer), 0);
+    self->a.peer = real;
+    exchange(self, 1);
 }
 
 struct poster {
-    struct fixture *f;
+    struct sides *f;
     uint32_t id;
     atomic_int *errors;
 };
@@ -483,7 +451,7 @@ static void *drain_sends(void *arg)
 }
 
 /* Each message of each thread arrives once, whole. */
-static void receive_all(struct fixture *f)
+static void receive_all(struct sides *f)
 {
     static bool seen[POSTERS][POSTS];
     uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_S * SEC_NS;
@@ -516,22 +484,21 @@ static void receive_all(struct fixture *f)
 /*
  * Four threads post to one queue pair, a fifth polls it, and the progress threads run beside them.
  */
-static void mrd_post_send__from_many_threads(void **state)
+TEST_F(sides, mrd_post_send__from_many_threads)
 {
-    struct fixture *f = *state;
     atomic_int errors = 0;
     pthread_t threads[POSTERS], drainer_thread;
     struct poster posters[POSTERS];
-    struct drainer drainer = {&f->a, POSTERS * POSTS, &errors};
+    struct drainer drainer = {&self->a, POSTERS * POSTS, &errors};
 
     for (unsigned i = 0; i < DEPTH; i++)
-        post_receive(&f->b, i, (size_t)i * 64, 64);
+        post_receive(&self->b, i, (size_t)i * 64, 64);
     assert_int_equal(pthread_create(&drainer_thread, NULL, drain_sends, &drainer), 0);
     for (uint32_t i = 0; i < POSTERS; i++) {
-        posters[i] = (struct poster){f, i, &errors};
+        posters[i] = (struct poster){self, i, &errors};
         assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
     }
-    receive_all(f);
+    receive_all(self);
     for (unsigned i = 0; i < POSTERS; i++)
         pthread_join(threads[i], NULL);
     pthread_join(drainer_thread, NULL);
@@ -539,11 +506,10 @@ static void mrd_post_send__from_many_threads(void **state)
 }
 
 /* Closing right after posting, with the thread in whatever it does. */
-static void mrd_close_device__while_the_thread_works(void **state)
+TEST(mrd_close_device__while_the_thread_works)
 {
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
-        struct fixture f = {0};
+        struct sides f = {0};
 
         side_open(&f.a, 0);
         side_open(&f.b, 0);
@@ -585,7 +551,7 @@ static void *add_here(void *arg)
 }
 
 /* One fetch-and-add, or one try to replace `old` by `old` + 1. Returns what was there. */
-static uint64_t add_there(struct fixture *f, struct mrd_mr *target, bool swap, uint64_t old)
+static uint64_t add_there(struct sides *f, struct mrd_mr *target, bool swap, uint64_t old)
 {
     struct mrd_sge sge = {(uintptr_t)f->a.memory, sizeof(old), f->a.mr->lkey};
     struct mrd_send_wr *bad,
@@ -608,11 +574,10 @@ static uint64_t add_there(struct fixture *f, struct mrd_mr *target, bool swap, u
 }
 
 /* A peer and a thread of this host count in one word, and no count is lost. */
-static void atomics__with_the_host(void **state)
+TEST_F(sides, atomics__with_the_host)
 {
-    struct fixture *f = *state;
-    struct adder adder = {.word = (uint64_t *)(void *)f->b.memory};
-    struct mrd_mr *target = mrd_reg_mr(f->b.pd, f->b.memory, sizeof(uint64_t),
+    struct adder adder = {.word = (uint64_t *)(void *)self->b.memory};
+    struct mrd_mr *target = mrd_reg_mr(self->b.pd, self->b.memory, sizeof(uint64_t),
                                        MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_ATOMIC);
     unsigned count = 0;
     uint64_t seen = 0;
@@ -621,7 +586,7 @@ static void atomics__with_the_host(void **state)
     assert_non_null(target);
     assert_int_equal(pthread_create(&thread, NULL, add_here, &adder), 0);
     for (unsigned i = 0; i < POSTS; i++) {
-        uint64_t old = add_there(f, target, i % 2, seen);
+        uint64_t old = add_there(self, target, i % 2, seen);
 
         count += !(i % 2) || old == seen;
         seen = old + (i % 2 ? 0 : 1);
@@ -631,23 +596,4 @@ static void atomics__with_the_host(void **state)
     assert_int_equal(*adder.word, adder.count + count);
     assert_true(count >= POSTS / 2);
     assert_int_equal(mrd_dereg_mr(target), 0);
-}
-
-int main(void)
-{
-#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-    const struct CMUnitTest tests[] = {
-        WITH_FIXTURE(progress_thread__idle_costs_nothing),
-        WITH_FIXTURE(progress_thread__receives_for_a_blocked_application),
-        WITH_FIXTURE(progress_thread__sends_for_a_blocked_application),
-        WITH_FIXTURE(progress_thread__both_applications_blocked),
-        WITH_FIXTURE(progress_thread__leaves_a_polling_application_alone),
-        cmocka_unit_test_setup_teardown(progress_thread__event_for_a_blocked_application,
-                                        setup_impatient, teardown),
-        WITH_FIXTURE(mrd_post_send__from_many_threads),
-        WITH_FIXTURE(atomics__with_the_host),
-        cmocka_unit_test(mrd_close_device__while_the_thread_works),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A shared receive queue that several threads use, and its events. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 enum {
     MSGS = 20000,
@@ -159,13 +153,12 @@ static void close_crowd(struct crowd *c)
 }
 
 /* Who refills when the event tells so never runs dry, nor loses an event. */
-static void srq__refilled_by_the_limit(void **state)
+TEST(srq__refilled_by_the_limit)
 {
     static struct crowd crowd;
     struct crowd *c = &crowd;
     pthread_t t[3];
 
-    (void)state;
     open_crowd(c);
     assert_int_equal(
         mrd_modify_srq(c->srq, &(struct mrd_srq_attr){.srq_limit = LIMIT}, MRD_SRQ_LIMIT), 0);
@@ -188,13 +181,4 @@ static void srq__refilled_by_the_limit(void **state)
     assert_int_equal(c->sent, MSGS);
     assert_int_equal(c->failed, 0);
     close_crowd(c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(srq__refilled_by_the_limit),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

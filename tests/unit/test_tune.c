@@ -3,26 +3,20 @@
 #include <errno.h>
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/engine/half.h"
 #include "core/tune.h"
+#include "tests/kit/kit.h"
 #include "tests/unit/engine_pair.h"
 
 enum { PACKET = 4160, BASE_NS = 8000 };
 
-static void mrd_tune_entries__unique_names_and_defaults(void **state)
+TEST(mrd_tune_entries__unique_names_and_defaults)
 {
     unsigned num;
     const struct mrd_tune_entry *entry = mrd_tune_entries(&num);
 
-    (void)state;
     assert_int_equal(num * sizeof(double), sizeof(struct mrd_tune));
     for (unsigned i = 0; i < num; i++) {
         double value;
@@ -38,13 +32,12 @@ static void mrd_tune_entries__unique_names_and_defaults(void **state)
     }
 }
 
-static void mrd_tune_set__that_value_only(void **state)
+TEST(mrd_tune_set__that_value_only)
 {
     unsigned num;
     const struct mrd_tune_entry *entry = mrd_tune_entries(&num);
     struct mrd_tune tune = mrd_tune_default, expect = mrd_tune_default;
 
-    (void)state;
     assert_int_equal(mrd_tune_set(&tune, "nscc.target_rtts", 1.5), 0);
     expect.nscc.target_rtts = 1.5;
     assert_memory_equal(&tune, &expect, sizeof(tune));
@@ -57,13 +50,12 @@ static void mrd_tune_set__that_value_only(void **state)
     }
 }
 
-static void mrd_tune_set__refuses(void **state)
+TEST(mrd_tune_set__refuses)
 {
     static const double bad[] = {-1, -DBL_MIN, (double)NAN, (double)INFINITY, -(double)INFINITY};
     struct mrd_tune tune = mrd_tune_default;
     double value = 7;
 
-    (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_int_equal(mrd_tune_set(&tune, "cc.start_bdp", bad[i]), -EINVAL);
     assert_int_equal(mrd_tune_set(&tune, "nscc", 1), -ENOENT);
@@ -74,9 +66,8 @@ static void mrd_tune_set__refuses(void **state)
     assert_memory_equal(&tune, &mrd_tune_default, sizeof(tune));
 }
 
-static void mrd_tune_ns__saturates(void **state)
+TEST(mrd_tune_ns__saturates)
 {
-    (void)state;
     assert_int_equal(mrd_tune_ns(0), 0);
     assert_int_equal(mrd_tune_ns(1.9), 1);
     assert_int_equal(mrd_tune_ns(DBL_MAX), 1000000000000000000);
@@ -118,7 +109,7 @@ static double window_after(const char *cc, const struct mrd_tune *tune, uint32_t
     return c.cwnd_bytes / PACKET;
 }
 
-static void mrd_cc_init__takes_constants(void **state)
+TEST(mrd_cc_init__takes_constants)
 {
     static const struct {
         const char *cc, *name;
@@ -131,7 +122,6 @@ static void mrd_cc_init__takes_constants(void **state)
         {"swift", "swift.gain_packets", 9, 0}, {"none", "none.window_bdp", 9, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_tune tune = with(table[i].name, table[i].value);
         double before = window_after(table[i].cc, NULL, table[i].ce);
@@ -141,14 +131,13 @@ static void mrd_cc_init__takes_constants(void **state)
     }
 }
 
-static void mrd_paths_init__takes_constants(void **state)
+TEST(mrd_paths_init__takes_constants)
 {
     struct mrd_tune tune = with("path.suspend_rtts", 9);
     struct mrd_paths paths;
     struct mrd_path path[4];
     struct mrd_path_load load[4];
 
-    (void)state;
     tune.path.loss_gain = 0.5;
     tune.path.q_gain = 1;
     memset(path, 0, sizeof(path));
@@ -164,14 +153,13 @@ static void mrd_paths_init__takes_constants(void **state)
 }
 
 /* Whatever is set, a time is a time. */
-static void mrd_path_lost__suspension_saturates(void **state)
+TEST(mrd_path_lost__suspension_saturates)
 {
     struct mrd_tune tune = with("path.suspend_rtts", DBL_MAX);
     struct mrd_paths paths;
     struct mrd_path path[4];
     struct mrd_path_load load[4];
 
-    (void)state;
     tune.path.suspend_doublings = 1000;
     memset(path, 0, sizeof(path));
     memset(load, 0, sizeof(load));
@@ -186,7 +174,7 @@ static void mrd_path_lost__suspension_saturates(void **state)
  * Path 0 has a delay of half a base RTT, path 1 a packet of ours: which is shorter is what a
  * packet counts.
  */
-static void mrd_spray_pick__takes_constants(void **state)
+TEST(mrd_spray_pick__takes_constants)
 {
     struct mrd_tune tune = with("adaptive.unit_rtts", 0.6);
     struct mrd_rng rng;
@@ -196,7 +184,6 @@ static void mrd_spray_pick__takes_constants(void **state)
     struct mrd_paths paths;
     struct mrd_spray spray;
 
-    (void)state;
     memset(path, 0, sizeof(path));
     memset(load, 0, sizeof(load));
     mrd_rng_init(&rng, 1);
@@ -212,12 +199,11 @@ static void mrd_spray_pick__takes_constants(void **state)
     assert_int_equal(spray.ops->pick(&spray, &paths, &args), 0);
 }
 
-static void mrd_loss_init__takes_constants(void **state)
+TEST(mrd_loss_init__takes_constants)
 {
     struct mrd_tune tune = with("loss.window_min_rtts", 0.5);
     struct mrd_loss loss;
 
-    (void)state;
     tune.loss.initial_rtt_ns = 5000;
     tune.loss.tail_probes = 0;
     mrd_loss_init(&loss, &tune, 0);
@@ -251,24 +237,22 @@ static unsigned requests(const struct mrd_tune *tune)
     return num;
 }
 
-static void mrd_engine_create__takes_constants(void **state)
+TEST(mrd_engine_create__takes_constants)
 {
     struct mrd_tune tune = with("engine.requests_per_window", 1000);
 
-    (void)state;
     assert_int_equal(requests(NULL), requests(&mrd_tune_default));
     assert_true(requests(&tune) >= 32);
     assert_true(requests(NULL) < 16);
 }
 
 /* What is set for the engine gets to the parts of a send half. */
-static void mrd_half_open_tx__hands_constants_on(void **state)
+TEST(mrd_half_open_tx__hands_constants_on)
 {
     static struct pair p;
     struct mrd_tune tune = mrd_tune_default;
     const struct mrd_tx_half *tx;
 
-    (void)state;
     pair_config(&p);
     p.config.mover.tune = &tune;
     pair_open(&p);
@@ -278,23 +262,4 @@ static void mrd_half_open_tx__hands_constants_on(void **state)
     assert_ptr_equal(tx->loss.tune, &tune.loss);
     pair_settle(&p, p.now + MRD_SEC);
     pair_end(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_tune_entries__unique_names_and_defaults),
-        cmocka_unit_test(mrd_tune_set__that_value_only),
-        cmocka_unit_test(mrd_tune_set__refuses),
-        cmocka_unit_test(mrd_tune_ns__saturates),
-        cmocka_unit_test(mrd_cc_init__takes_constants),
-        cmocka_unit_test(mrd_paths_init__takes_constants),
-        cmocka_unit_test(mrd_path_lost__suspension_saturates),
-        cmocka_unit_test(mrd_spray_pick__takes_constants),
-        cmocka_unit_test(mrd_loss_init__takes_constants),
-        cmocka_unit_test(mrd_engine_create__takes_constants),
-        cmocka_unit_test(mrd_half_open_tx__hands_constants_on),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

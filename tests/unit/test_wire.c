@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/unit/wire_frame.h"
 
 /* Captures of any two versions must agree on where the fields lie. */
-static void mrd_wire_put_head__lays_bytes_out(void **state)
+TEST(mrd_wire_put_head__lays_bytes_out)
 {
     static const uint8_t expected[MRD_WIRE_BASE_BYTES] = {
         0x31, 0x02, 0,    40,   0x11, 0x11, 0x11, 0x12, 0x22, 0x22, 0x22, 0x23, 0x33, 0x33,
@@ -19,7 +14,6 @@ static void mrd_wire_put_head__lays_bytes_out(void **state)
     struct mrd_wire_head head = data_head;
     struct frame f;
 
-    (void)state;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.patience_ns = 10000 * MRD_MSEC - 999; /* 2500 << 2 */
     finish(&f, mrd_wire_put_head(f.buf, &head), 0);
@@ -27,9 +21,8 @@ static void mrd_wire_put_head__lays_bytes_out(void **state)
     assert_memory_equal(f.buf, expected, sizeof(expected));
 }
 
-static void mrd_wire_put_head__round_trip_of_data(void **state)
+TEST(mrd_wire_put_head__round_trip_of_data)
 {
-    (void)state;
     for (unsigned flags = 0; flags < 16; flags++) {
         struct mrd_wire_head head = data_head, got;
         struct frame f;
@@ -64,12 +57,11 @@ static void mrd_wire_put_head__round_trip_of_data(void **state)
     }
 }
 
-static void mrd_wire_put_head__round_trip_of_plain_ones(void **state)
+TEST(mrd_wire_put_head__round_trip_of_plain_ones)
 {
     struct mrd_wire_head got;
     struct frame f;
 
-    (void)state;
     build_plain(&f, MRD_WIRE_RESET);
     assert_int_equal(mrd_wire_get(f.buf, f.len, &got), MRD_WIRE_OK);
     assert_int_equal(got.type, MRD_WIRE_RESET);
@@ -95,11 +87,10 @@ static void mrd_wire_put_head__round_trip_of_plain_ones(void **state)
  * None may be larger than the smallest packet that it answers: else strangers could use us
  * to amplify.
  */
-static void mrd_wire_put_head__plain_ones_do_not_amplify(void **state)
+TEST(mrd_wire_put_head__plain_ones_do_not_amplify)
 {
     struct frame smallest, f;
 
-    (void)state;
     finish(&smallest, mrd_wire_put_head(smallest.buf, &data_head), 0);
     assert_int_equal(smallest.len, 40);
     build_plain(&f, MRD_WIRE_RESET);
@@ -110,12 +101,11 @@ static void mrd_wire_put_head__plain_ones_do_not_amplify(void **state)
     assert_in_range(f.len, 1, smallest.len);
 }
 
-static void mrd_wire_put_part__round_trip_of_each_form(void **state)
+TEST(mrd_wire_put_part__round_trip_of_each_form)
 {
     static const uint8_t ops[] = {MRD_OP_SEND,      MRD_OP_WRITE,    MRD_OP_READ, MRD_OP_CMP_SWAP,
                                   MRD_OP_FETCH_ADD, MRD_OP_RESPONSE, MRD_OP_VOID, MRD_OP_ABORT};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(ops) * 16; i++) {
         bool request = mrd_wire_is_request(ops[i / 16]);
         struct mrd_wire_part part = segment_part, got = {0};
@@ -170,12 +160,11 @@ static void mrd_wire_put_part__round_trip_of_each_form(void **state)
 }
 
 /* The immediate is the user's four bytes, not a number of ours. */
-static void mrd_wire_put_part__imm_keeps_its_bytes(void **state)
+TEST(mrd_wire_put_part__imm_keeps_its_bytes)
 {
     struct mrd_wire_part part = {.op = MRD_OP_SEND, .flags = MRD_PART_IMM};
     struct frame f;
 
-    (void)state;
     memcpy(&part.imm, "\x01\x02\x03\x04", 4);
     build_data(&f, 0, &part);
     assert_memory_equal(f.buf + f.head_len - 4, "\x01\x02\x03\x04", 4);
@@ -185,11 +174,10 @@ static void mrd_wire_put_part__imm_keeps_its_bytes(void **state)
  * A packet of one part has at most 96 bytes in front of its payload; an ack rides on packets of
  * whole messages only.
  */
-static void mrd_wire_put_part__header_of_one_part_fits_in_96_bytes(void **state)
+TEST(mrd_wire_put_part__header_of_one_part_fits_in_96_bytes)
 {
     uint32_t most = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 2 * 16; i++) {
         struct mrd_wire_part part = segment_part;
         struct frame f;
@@ -203,21 +191,19 @@ static void mrd_wire_put_part__header_of_one_part_fits_in_96_bytes(void **state)
 }
 
 /* As many of the largest parts as a packet of whole messages may have. */
-static void mrd_wire_put_part__header_of_64_parts_is_no_longer_than_the_bound(void **state)
+TEST(mrd_wire_put_part__header_of_64_parts_is_no_longer_than_the_bound)
 {
     const uint8_t flags = MRD_PART_IMM | MRD_PART_ORDERED | MRD_PART_SOLICITED;
 
-    (void)state;
     assert_in_range(MRD_WIRE_BASE_BYTES + MRD_WIRE_COOKIE_BYTES + MRD_WIRE_ACKBLOCK_BYTES +
                         MRD_PARTS_MAX * mrd_wire_part_bytes(MRD_OP_WRITE, flags),
                     MRD_PARTS_MAX * 36, MRD_WIRE_HEAD_BYTES_MAX);
 }
 
-static void mrd_wire_put_refusal__round_trip(void **state)
+TEST(mrd_wire_put_refusal__round_trip)
 {
     static const uint8_t counts[] = {0, 1, 3, MRD_PARTS_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(counts); i++) {
         uint32_t at = MRD_WIRE_BASE_BYTES;
         struct mrd_wire_part part;
@@ -249,7 +235,7 @@ static void mrd_wire_put_refusal__round_trip(void **state)
  * How long a sender waits: exact to a millisecond up to 4 s, then to one part in 2,000, and never
  * told too short.
  */
-static void mrd_wire_put_head__patience(void **state)
+TEST(mrd_wire_put_head__patience)
 {
     static const struct {
         uint64_t ns, told_ns;
@@ -264,7 +250,6 @@ static void mrd_wire_put_head__patience(void **state)
                  {86400 * MRD_SEC, 86409216 * MRD_MSEC},
                  {UINT64_MAX, (4095ull << 15) * MRD_MSEC}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_wire_head head = data_head, got;
         struct frame f;
@@ -277,13 +262,12 @@ static void mrd_wire_put_head__patience(void **state)
     }
 }
 
-static void mrd_wire_put_ack__round_trip_up_to_the_bounds(void **state)
+TEST(mrd_wire_put_ack__round_trip_up_to_the_bounds)
 {
     static const uint8_t counts[][3] = {
         {0, 0, 0}, {1, 0, 0}, {0, 1, 0},
         {0, 0, 1}, {2, 5, 3}, {MRD_WIRE_SLICES_MAX, MRD_WIRE_ACK_PATHS_MAX, MRD_ACK_DUPS_MAX}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct mrd_wire_head head;
         struct mrd_wire_ack ack;
@@ -324,7 +308,7 @@ static void mrd_wire_put_ack__round_trip_up_to_the_bounds(void **state)
     }
 }
 
-static void mrd_wire_part_bytes__table(void **state)
+TEST(mrd_wire_part_bytes__table)
 {
     static const struct {
         uint8_t op, flags;
@@ -345,19 +329,17 @@ static void mrd_wire_part_bytes__table(void **state)
         {MRD_OP_ABORT, MRD_PART_MULTI | MRD_PART_ORDERED, 32},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
         assert_int_equal(mrd_wire_part_bytes(table[i].op, table[i].flags), table[i].bytes);
 }
 
 /* The header of the next segment is what encoding it would have made. */
-static void mrd_wire_follow__is_the_next_header(void **state)
+TEST(mrd_wire_follow__is_the_next_header)
 {
     static const uint8_t flags[] = {0, MRD_PART_IMM, MRD_PART_ORDERED,
                                     MRD_PART_IMM | MRD_PART_ORDERED};
     static const uint8_t ops[] = {MRD_OP_SEND, MRD_OP_WRITE, MRD_OP_RESPONSE};
 
-    (void)state;
     for (unsigned i = 0; i < 12; i++) {
         struct mrd_wire_head head = data_head;
         struct mrd_wire_part part = {.op = ops[i / 4],
@@ -389,13 +371,12 @@ static void mrd_wire_follow__is_the_next_header(void **state)
     }
 }
 
-static void mrd_wire_add_flags__keeps_the_others(void **state)
+TEST(mrd_wire_add_flags__keeps_the_others)
 {
     struct mrd_wire_head head = data_head, got;
     struct frame f;
     uint8_t *end;
 
-    (void)state;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     end = mrd_wire_put_head(f.buf, &head);
     mrd_wire_add_flags(f.buf, MRD_WIRE_ACK_REQUEST);
@@ -407,36 +388,12 @@ static void mrd_wire_add_flags__keeps_the_others(void **state)
 }
 
 /* Epochs are compared as PSNs are; one number is none, and says that all is over. */
-static void mrd_wire_epoch_over__comes_round(void **state)
+TEST(mrd_wire_epoch_over__comes_round)
 {
-    (void)state;
     assert_true(mrd_wire_epoch_over(1, 2));
     assert_false(mrd_wire_epoch_over(2, 2));
     assert_false(mrd_wire_epoch_over(3, 2));
     assert_true(mrd_wire_epoch_over(MRD_WIRE_EPOCH_NONE - 1, 1));
     assert_false(mrd_wire_epoch_over(1, MRD_WIRE_EPOCH_NONE - 1));
     assert_true(mrd_wire_epoch_over(1, MRD_WIRE_EPOCH_NONE));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_wire_epoch_over__comes_round),
-        cmocka_unit_test(mrd_wire_put_head__lays_bytes_out),
-        cmocka_unit_test(mrd_wire_put_head__round_trip_of_data),
-        cmocka_unit_test(mrd_wire_put_head__round_trip_of_plain_ones),
-        cmocka_unit_test(mrd_wire_put_head__plain_ones_do_not_amplify),
-        cmocka_unit_test(mrd_wire_put_part__round_trip_of_each_form),
-        cmocka_unit_test(mrd_wire_put_part__imm_keeps_its_bytes),
-        cmocka_unit_test(mrd_wire_put_part__header_of_one_part_fits_in_96_bytes),
-        cmocka_unit_test(mrd_wire_put_part__header_of_64_parts_is_no_longer_than_the_bound),
-        cmocka_unit_test(mrd_wire_put_refusal__round_trip),
-        cmocka_unit_test(mrd_wire_put_head__patience),
-        cmocka_unit_test(mrd_wire_put_ack__round_trip_up_to_the_bounds),
-        cmocka_unit_test(mrd_wire_part_bytes__table),
-        cmocka_unit_test(mrd_wire_follow__is_the_next_header),
-        cmocka_unit_test(mrd_wire_add_flags__keeps_the_others),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <xxhash.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/wire_frame.h"
 
 /* The packet in memory of just its size, so that a sanitizer sees a read beyond it. */
@@ -25,9 +20,8 @@ static enum mrd_wire_error get_exact(const uint8_t *buf, uint32_t len, struct mr
     return error;
 }
 
-static void mrd_wire_get__rejects_any_flipped_bit(void **state)
+TEST(mrd_wire_get__rejects_any_flipped_bit)
 {
-    (void)state;
     for (unsigned which = 0; which < FRAMES; which++) {
         struct mrd_wire_head head;
         struct frame f;
@@ -43,9 +37,8 @@ static void mrd_wire_get__rejects_any_flipped_bit(void **state)
     }
 }
 
-static void mrd_wire_get__rejects_truncation_at_each_length(void **state)
+TEST(mrd_wire_get__rejects_truncation_at_each_length)
 {
-    (void)state;
     for (unsigned which = 0; which < FRAMES; which++) {
         struct mrd_wire_head head;
         struct frame f;
@@ -58,9 +51,8 @@ static void mrd_wire_get__rejects_truncation_at_each_length(void **state)
     }
 }
 
-static void mrd_wire_get__only_data_has_a_payload(void **state)
+TEST(mrd_wire_get__only_data_has_a_payload)
 {
-    (void)state;
     for (unsigned which = 3; which < 7; which++) {
         struct mrd_wire_head head;
         struct frame f;
@@ -72,7 +64,7 @@ static void mrd_wire_get__only_data_has_a_payload(void **state)
 }
 
 /* Headers whose check holds, and that are wrong. */
-static void mrd_wire_get__names_what_is_wrong(void **state)
+TEST(mrd_wire_get__names_what_is_wrong)
 {
     static const struct {
         uint8_t first, flags;
@@ -102,7 +94,6 @@ static void mrd_wire_get__names_what_is_wrong(void **state)
         {0x34, MRD_WIRE_COOKIE, 48, MRD_WIRE_BAD_LENGTH},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_wire_head head;
         struct frame f = {{0}, 0, 0};
@@ -115,9 +106,8 @@ static void mrd_wire_get__names_what_is_wrong(void **state)
     }
 }
 
-static void mrd_wire_get_part__rejects_unknown_operations(void **state)
+TEST(mrd_wire_get_part__rejects_unknown_operations)
 {
-    (void)state;
     for (unsigned op = 0; op < 16; op++) {
         struct mrd_wire_part part = {.op = (uint8_t)op}, got;
         uint32_t at = MRD_WIRE_BASE_BYTES;
@@ -130,13 +120,12 @@ static void mrd_wire_get_part__rejects_unknown_operations(void **state)
     }
 }
 
-static void mrd_wire_get_part__rejects_truncation_at_each_length(void **state)
+TEST(mrd_wire_get_part__rejects_truncation_at_each_length)
 {
     static const uint8_t ops[] = {MRD_OP_SEND,     MRD_OP_WRITE,    MRD_OP_READ,
                                   MRD_OP_CMP_SWAP, MRD_OP_RESPONSE, MRD_OP_VOID,
                                   MRD_OP_ABORT,    MRD_OP_READY,    MRD_OP_CLOSE};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(ops) * 16; i++) {
         struct mrd_wire_part part = segment_part, got;
         struct frame f;
@@ -153,9 +142,8 @@ static void mrd_wire_get_part__rejects_truncation_at_each_length(void **state)
 }
 
 /* More entries than bytes. */
-static void mrd_wire_get_part__refusal_with_a_bad_count(void **state)
+TEST(mrd_wire_get_part__refusal_with_a_bad_count)
 {
-    (void)state;
     for (unsigned count = 0; count < 256; count++) {
         uint32_t at = MRD_WIRE_BASE_BYTES;
         struct mrd_wire_part part;
@@ -168,14 +156,13 @@ static void mrd_wire_get_part__refusal_with_a_bad_count(void **state)
 }
 
 /* Parts follow each other without gaps, and each begins where the last one ended. */
-static void mrd_wire_get_part__walks_many(void **state)
+TEST(mrd_wire_get_part__walks_many)
 {
     struct mrd_wire_part part = {0};
     uint32_t at = MRD_WIRE_BASE_BYTES, num = 0;
     struct frame f;
     uint8_t *end = mrd_wire_put_head(f.buf, &data_head);
 
-    (void)state;
     for (unsigned i = 0; i < MRD_PARTS_MAX; i++) {
         part.op = i % 3 ? MRD_OP_SEND : MRD_OP_VOID;
         part.len = (uint16_t)i;
@@ -191,11 +178,10 @@ static void mrd_wire_get_part__walks_many(void **state)
 }
 
 /* Counts beyond the arrays, and counts that do not add up to the length. */
-static void mrd_wire_get_ack__rejects_bad_counts(void **state)
+TEST(mrd_wire_get_ack__rejects_bad_counts)
 {
     enum { AT_SLICES = 40 + 31 };
 
-    (void)state;
     for (unsigned field = 0; field < 3; field++) {
         for (unsigned count = 0; count < 256; count++) {
             struct mrd_wire_head head;
@@ -214,7 +200,7 @@ static void mrd_wire_get_ack__rejects_bad_counts(void **state)
 }
 
 /* The lengths add up, and there are more than the arrays take. */
-static void mrd_wire_get_ack__rejects_more_than_the_bounds(void **state)
+TEST(mrd_wire_get_ack__rejects_more_than_the_bounds)
 {
     static const struct {
         unsigned at;
@@ -226,7 +212,6 @@ static void mrd_wire_get_ack__rejects_more_than_the_bounds(void **state)
         {73, MRD_ACK_DUPS_MAX + 1, (MRD_ACK_DUPS_MAX + 1) * 4},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_wire_head head;
         struct mrd_wire_ack ack;
@@ -241,13 +226,12 @@ static void mrd_wire_get_ack__rejects_more_than_the_bounds(void **state)
     }
 }
 
-static void mrd_wire_get_ack__slices_begin_at_multiples_of_256(void **state)
+TEST(mrd_wire_get_ack__slices_begin_at_multiples_of_256)
 {
     struct mrd_wire_head head;
     struct mrd_wire_ack ack;
     struct frame f;
 
-    (void)state;
     build_ack(&f, 2, 0, 0);
     f.buf[MRD_WIRE_ACK_BYTES + MRD_WIRE_SLICE_BYTES + 3] = 64;
     mrd_wire_seal(f.buf, f.buf + f.head_len);
@@ -255,36 +239,15 @@ static void mrd_wire_get_ack__slices_begin_at_multiples_of_256(void **state)
     assert_false(mrd_wire_get_ack(f.buf, &head, &ack));
 }
 
-static void mrd_wire_payload_check__low_half_of_xxh3(void **state)
+TEST(mrd_wire_payload_check__low_half_of_xxh3)
 {
     static const uint32_t lengths[] = {1, 16, 17, 128, 129, 240, 241, 1024, 1025, 4096};
     uint8_t data[4096];
 
-    (void)state;
     for (size_t i = 0; i < sizeof(data); i++)
         data[i] = (uint8_t)(i * 7 + i / 256);
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
         assert_int_equal(mrd_wire_payload_check(data, lengths[i]),
                          (uint32_t)XXH3_64bits(data, lengths[i]));
     assert_int_equal(mrd_wire_payload_check(NULL, 0), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_wire_get__rejects_any_flipped_bit),
-        cmocka_unit_test(mrd_wire_get__rejects_truncation_at_each_length),
-        cmocka_unit_test(mrd_wire_get__only_data_has_a_payload),
-        cmocka_unit_test(mrd_wire_get__names_what_is_wrong),
-        cmocka_unit_test(mrd_wire_get_part__rejects_unknown_operations),
-        cmocka_unit_test(mrd_wire_get_part__rejects_truncation_at_each_length),
-        cmocka_unit_test(mrd_wire_get_part__refusal_with_a_bad_count),
-        cmocka_unit_test(mrd_wire_get_part__walks_many),
-        cmocka_unit_test(mrd_wire_get_ack__rejects_bad_counts),
-        cmocka_unit_test(mrd_wire_get_ack__rejects_more_than_the_bounds),
-        cmocka_unit_test(mrd_wire_get_ack__slices_begin_at_multiples_of_256),
-        cmocka_unit_test(mrd_wire_payload_check__low_half_of_xxh3),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Zeroed memory, and what contexts take of it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/kit/kit.h"
 #include "tests/unit/context_fixture.h"
 #include "transport/zeroed.h"
 
@@ -62,12 +55,11 @@ static bool is_zero(const uint8_t *at, size_t bytes)
 }
 
 /* Whatever was there before, and above and below the size from which blocks are mapped. */
-static void mrd_zeroed_alloc__zero_each_time(void **state)
+TEST(mrd_zeroed_alloc__zero_each_time)
 {
     static const size_t sizes[] = {16, MRD_ZEROED_MAP_BYTES - 1, MRD_ZEROED_MAP_BYTES,
                                    MRD_ZEROED_MAP_BYTES + 1, 3 * MIB + 7};
 
-    (void)state;
     for (unsigned turn = 0; turn < 3; turn++)
         for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
             uint8_t *block = mrd_zeroed_alloc(sizes[i]);
@@ -82,9 +74,8 @@ static void mrd_zeroed_alloc__zero_each_time(void **state)
     mrd_zeroed_release(NULL, 3 * MIB);
 }
 
-static void mrd_zeroed_alloc__too_much(void **state)
+TEST(mrd_zeroed_alloc__too_much)
 {
-    (void)state;
     if (has_shadow) /* a sanitizer's heap ends the process for such a size */
         skip();
     errno = 0;
@@ -93,11 +84,10 @@ static void mrd_zeroed_alloc__too_much(void **state)
 }
 
 /* A large block takes what is touched of it, also after others were freed. */
-static void mrd_zeroed_alloc__untouched_pages_cost_nothing(void **state)
+TEST(mrd_zeroed_alloc__untouched_pages_cost_nothing)
 {
     const size_t bytes = 30 * MIB;
 
-    (void)state;
     if (has_shadow)
         skip();
     for (unsigned turn = 0; turn < 3; turn++) {
@@ -117,12 +107,11 @@ static void mrd_zeroed_alloc__untouched_pages_cost_nothing(void **state)
  * A program that has freed a large block before, and opens contexts one after the other: none takes
  * more than the first did.
  */
-static void mrd_open_device__memory_of_later_contexts(void **state)
+TEST(mrd_open_device__memory_of_later_contexts)
 {
     void *volatile block;
     long before;
 
-    (void)state;
     if (has_shadow)
         skip();
     block = malloc(31 * MIB);
@@ -142,14 +131,13 @@ static void mrd_open_device__memory_of_later_contexts(void **state)
 }
 
 /* What mrd(7) says that a limit of address space must allow; without a thread, whose stack varies. */
-static void mrd_open_device__address_space(void **state)
+TEST(mrd_open_device__address_space)
 {
     static const struct {
         uint32_t peers;
         long kib_max;
     } cases[] = {{0, 460 << 10}, {100, 32 << 10}, {65536, (22 << 10) + 65536 * 28}};
 
-    (void)state;
     if (has_shadow)
         skip();
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -166,17 +154,4 @@ static void mrd_open_device__address_space(void **state)
         assert_int_equal(mrd_close_device(context), 0);
         assert_in_range(reserved_kib() - before, 0, 1024);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_zeroed_alloc__zero_each_time),
-        cmocka_unit_test(mrd_zeroed_alloc__too_much),
-        cmocka_unit_test(mrd_zeroed_alloc__untouched_pages_cost_nothing),
-        cmocka_unit_test(mrd_open_device__memory_of_later_contexts),
-        cmocka_unit_test(mrd_open_device__address_space),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
