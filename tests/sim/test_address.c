@@ -20,13 +20,12 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
  * Peer ids come again after many peers: a handle that remembers one must not follow it to
  * a stranger.
  */
-static void sim_address__a_peer_id_that_comes_again(void **state)
+TEST(sim_address__a_peer_id_that_comes_again)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = 1});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
     uint32_t id, message;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
@@ -45,12 +44,11 @@ static void sim_address__a_peer_id_that_comes_again(void **state)
 }
 
 /* A handle of another context is no address here. */
-static void sim_address__handle_of_another_context(void **state)
+TEST(sim_address__handle_of_another_context)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3});
     struct mrd_ah *own = w->node[HOST_0].ah[HOST_2];
     uint32_t message;
-    (void)state;
 
     w->node[HOST_0].ah[HOST_2] = w->node[HOST_1].ah[HOST_2];
     assert_int_equal(
@@ -62,14 +60,4 @@ static void sim_address__handle_of_another_context(void **state)
     sim_write(w, HOST_0, HOST_2, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_address__a_peer_id_that_comes_again),
-        cmocka_unit_test(sim_address__handle_of_another_context),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,12 +43,11 @@ static void recover(struct lost_message *l)
 }
 
 /* Acks of PSNs never sent, in each of the three forms, say nothing of those that were. */
-static void bad_ack__of_psns_never_sent(void **state)
+TEST(bad_ack__of_psns_never_sent)
 {
     struct lost_message l;
     struct mrd_wire_ack ack = {.serial = 1000, .psn_limit = 256, .num_slices = 2};
     uint8_t buf[FORGE_BYTES_MAX];
-    (void)state;
 
     lose_message(&l);
     ack.cum = l.psn + 2;
@@ -71,12 +70,11 @@ static void bad_ack__of_psns_never_sent(void **state)
 }
 
 /* The block that rides on data is judged by itself: the data is taken, the ack dropped. */
-static void bad_ack__riding(void **state)
+TEST(bad_ack__riding)
 {
     struct lost_message l;
     struct mrd_wire_head data;
     uint8_t buf[FORGE_BYTES_MAX];
-    (void)state;
 
     lose_message(&l);
     data = forge_as(&l.tape, HOST_1, HOST_0);
@@ -94,13 +92,12 @@ static void bad_ack__riding(void **state)
 }
 
 /* Acks of another life or space; and with counts that contradict their length. */
-static void bad_ack__of_another_space(void **state)
+TEST(bad_ack__of_another_space)
 {
     struct lost_message l;
     struct mrd_wire_ack ack = {.serial = 1000, .psn_limit = 256};
     uint8_t buf[FORGE_BYTES_MAX];
     uint32_t len;
-    (void)state;
 
     lose_message(&l);
     ack.cum = l.psn + 1;
@@ -127,13 +124,12 @@ static void bad_ack__of_another_space(void **state)
 }
 
 /* Refusals of what was never sent, or of parts that a packet does not have, end nothing. */
-static void bad_refusal__of_unknown_psns(void **state)
+TEST(bad_refusal__of_unknown_psns)
 {
     struct lost_message l;
     uint8_t buf[FORGE_BYTES_MAX];
     struct mrd_wire_head head;
     uint32_t epochs[] = {0, 1, 0}, psns[] = {1000, 0, 0};
-    (void)state;
 
     lose_message(&l);
     head = forge_as(&l.tape, HOST_1, HOST_0);
@@ -157,16 +153,4 @@ static void bad_refusal__of_unknown_psns(void **state)
     assert_int_equal(sim_counter(l.w, HOST_0, "rx_drop_malformed"), 1);
     assert_int_equal(sim_counter(l.w, HOST_0, "tx_messages_failed"), 0);
     recover(&l);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_ack__of_psns_never_sent),
-        cmocka_unit_test(bad_ack__riding),
-        cmocka_unit_test(bad_ack__of_another_space),
-        cmocka_unit_test(bad_refusal__of_unknown_psns),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

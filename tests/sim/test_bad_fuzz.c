@@ -95,10 +95,9 @@ static struct sim_world *fuzz_begin(struct fuzz *f, uint64_t round)
 }
 
 /* Thousands of damaged copies of live traffic: what arrives is exact and the books balance. */
-static void bad_packet__fuzz_damaged(void **state)
+TEST(bad_packet__fuzz_damaged)
 {
     uint32_t injected = 0;
-    (void)state;
 
     for (uint64_t round = 0; round < 8; round++) {
         struct fuzz f;
@@ -151,10 +150,9 @@ static void make_hold(struct fuzz *f, uint8_t *buf, uint32_t len)
  * The same with checks that hold, in the name of host 2, which knows host 1: its own space may be
  * ruined by that, but memory, receives and what hosts 0 and 1 exchange are not.
  */
-static void bad_packet__fuzz_forged(void **state)
+TEST(bad_packet__fuzz_forged)
 {
     uint32_t injected = 0;
-    (void)state;
 
     for (uint64_t round = 0; round < 8; round++) {
         uint8_t buf[2 * FORGE_BYTES_MAX];
@@ -193,14 +191,4 @@ static void bad_packet__fuzz_forged(void **state)
         forge_end(&f.tape);
     }
     assert_true(injected > 10000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_packet__fuzz_damaged),
-        cmocka_unit_test(bad_packet__fuzz_forged),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

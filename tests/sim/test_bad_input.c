@@ -19,7 +19,7 @@ enum { BYTES = 100 };
  * Random bytes of any length, half of them with a believable first byte: each is dropped and
  * counted once.
  */
-static void bad_packet__garbage(void **state)
+TEST(bad_packet__garbage)
 {
     enum { ROUNDS = 2000 };
     struct forge_tape tape;
@@ -28,7 +28,6 @@ static void bad_packet__garbage(void **state)
     struct mrd_rng rng;
     uint8_t buf[512];
     uint64_t counts[5];
-    (void)state;
 
     mrd_rng_init(&rng, test_seed());
     forge_look(w, HOST_1, &before);
@@ -66,7 +65,7 @@ static void bad_packet__garbage(void **state)
 }
 
 /* Every prefix of a valid packet with a new PSN. */
-static void bad_packet__truncated(void **state)
+TEST(bad_packet__truncated)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_acquainted(&tape);
@@ -75,7 +74,6 @@ static void bad_packet__truncated(void **state)
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES];
     uint32_t len, head_len;
     struct forge_state before;
-    (void)state;
 
     memset(payload, 0x5a, BYTES);
     len = forge_data(buf, &head, &part, payload);
@@ -94,7 +92,7 @@ static void bad_packet__truncated(void **state)
 }
 
 /* Parts that claim more bytes, or fewer, than came with them, under checks that hold. */
-static void bad_packet__payload_of_another_length(void **state)
+TEST(bad_packet__payload_of_another_length)
 {
     static const int32_t add[] = {-1, 1, -BYTES, 1000};
     struct forge_tape tape;
@@ -103,7 +101,6 @@ static void bad_packet__payload_of_another_length(void **state)
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX] = {0}, payload[BYTES] = {1};
     struct forge_state before;
-    (void)state;
 
     forge_look(w, HOST_1, &before);
     for (unsigned i = 0; i < 4; i++) {
@@ -123,7 +120,7 @@ static void bad_packet__payload_of_another_length(void **state)
 }
 
 /* Every single bit of a packet flipped: header, parts and payload. */
-static void bad_packet__each_bit_flipped(void **state)
+TEST(bad_packet__each_bit_flipped)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_acquainted(&tape);
@@ -132,7 +129,6 @@ static void bad_packet__each_bit_flipped(void **state)
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     uint64_t before = forge_drops(w, HOST_1);
     uint32_t len;
-    (void)state;
 
     len = forge_data(buf, &head, &part, payload);
     for (uint32_t bit = 0; bit < 8 * len; bit++) {
@@ -150,13 +146,12 @@ static void bad_packet__each_bit_flipped(void **state)
 }
 
 /* Replay of all that was exchanged, within the peer entry's life. */
-static void bad_packet__replayed(void **state)
+TEST(bad_packet__replayed)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_acquainted(&tape);
     uint32_t data[2], acks[2], num;
     struct forge_state before[2];
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 50000);
     sim_write_imm(w, HOST_1, HOST_0, 50000);
@@ -194,13 +189,12 @@ static void bad_packet__replayed(void **state)
 }
 
 /* Our own first contact comes back to us: it was not sent to ourselves, so it is not executed. */
-static void bad_packet__reflected(void **state)
+TEST(bad_packet__reflected)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_acquainted(&tape);
     const struct forge_packet *own;
     struct forge_state before;
-    (void)state;
 
     sim_post_recvs(w, HOST_0, 0, 1, 1 << 20);
     forge_look(w, HOST_0, &before);
@@ -277,7 +271,7 @@ static uint32_t num_answers(const struct forge_tape *tape)
            forge_count(tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE);
 }
 
-static void bad_packet__wrong_identity(void **state)
+TEST(bad_packet__wrong_identity)
 {
     static const struct forgery forgeries[] = {
         {other_target_life, {{"rx_drop_space", 1}, {"tx_resets", 1}}},
@@ -292,7 +286,6 @@ static void bad_packet__wrong_identity(void **state)
     struct forge_tape tape;
     struct sim_world *w = forge_acquainted(&tape);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(forgeries) / sizeof(forgeries[0]); i++) {
         struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
@@ -421,9 +414,8 @@ static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
     forge_end(&tape);
 }
 
-static void bad_part__key_and_range(void **state)
+TEST(bad_part__key_and_range)
 {
-    (void)state;
     changed_in_flight(MRD_WR_RDMA_WRITE,
                       (struct change){rkey, MRD_WC_REM_ACCESS_ERR, "rx_refuse_access", false});
     changed_in_flight(MRD_WR_RDMA_WRITE, (struct change){below_the_region, MRD_WC_REM_ACCESS_ERR,
@@ -433,9 +425,8 @@ static void bad_part__key_and_range(void **state)
                                       "rx_refuse_access", false});
 }
 
-static void bad_part__lengths(void **state)
+TEST(bad_part__lengths)
 {
-    (void)state;
     changed_in_flight(MRD_WR_RDMA_WRITE, (struct change){huge_total, MRD_WC_REM_ACCESS_ERR,
                                                          "rx_refuse_access", false});
     changed_in_flight(MRD_WR_SEND, (struct change){huge_total, MRD_WC_REM_INV_REQ_ERR,
@@ -448,21 +439,4 @@ static void bad_part__lengths(void **state)
         changed_in_flight(op, (struct change){longer_than_its_message, MRD_WC_REM_INV_REQ_ERR,
                                               "rx_refuse_invalid", false});
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_packet__garbage),
-        cmocka_unit_test(bad_packet__truncated),
-        cmocka_unit_test(bad_packet__payload_of_another_length),
-        cmocka_unit_test(bad_packet__each_bit_flipped),
-        cmocka_unit_test(bad_packet__replayed),
-        cmocka_unit_test(bad_packet__reflected),
-        cmocka_unit_test(bad_packet__wrong_identity),
-        cmocka_unit_test(bad_part__key_and_range),
-        cmocka_unit_test(bad_part__lengths),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

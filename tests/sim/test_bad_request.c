@@ -100,18 +100,16 @@ static void each_way(const struct bad_request *bad)
     }
 }
 
-static void bad_request__qkey(void **state)
+TEST(bad_request__qkey)
 {
-    (void)state;
     each_way(&(struct bad_request){.post = {.opcode = MRD_WR_SEND, .qkey_add = 1},
                                    .receive_bytes = 300,
                                    .status = MRD_WC_REM_INV_REQ_ERR,
                                    .counter = "rx_refuse_qkey"});
 }
 
-static void bad_request__qpn(void **state)
+TEST(bad_request__qpn)
 {
-    (void)state;
     for (enum mrd_wr_opcode op = MRD_WR_RDMA_WRITE; op <= MRD_WR_SEND_WITH_IMM; op++)
         each_way(&(struct bad_request){.post = {.opcode = op, .qpn_add = 1000},
                                        .receive_bytes = 300,
@@ -120,9 +118,8 @@ static void bad_request__qpn(void **state)
 }
 
 /* A receive one byte too small ends in error on both sides; one that fits to the byte does not. */
-static void bad_request__too_small_receive(void **state)
+TEST(bad_request__too_small_receive)
 {
-    (void)state;
     each_way(&(struct bad_request){.post = {.opcode = MRD_WR_SEND},
                                    .receive_bytes = 299,
                                    .status = MRD_WC_REM_INV_REQ_ERR,
@@ -130,9 +127,8 @@ static void bad_request__too_small_receive(void **state)
                                    .counter = "rx_refuse_too_long"});
 }
 
-static void bad_request__no_receive(void **state)
+TEST(bad_request__no_receive)
 {
-    (void)state;
     each_way(&(struct bad_request){.post = {.opcode = MRD_WR_SEND},
                                    .status = MRD_WC_RNR_RETRY_EXC_ERR,
                                    .counter = "rx_refuse_rnr"});
@@ -142,10 +138,9 @@ static void bad_request__no_receive(void **state)
 }
 
 /* Denied access: a wrong key, a range outside of the region on either side. */
-static void bad_request__access(void **state)
+TEST(bad_request__access)
 {
     static const uint64_t add[] = {0, 1ull << 40, 0ull - (1ull << 40), 4ull << 30};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(add) / sizeof(add[0]); i++) {
         struct bad_request bad = {
@@ -164,9 +159,8 @@ static void bad_request__access(void **state)
  * A region that may not be written remotely, one of another protection domain, and
  * one deregistered.
  */
-static void bad_request__access_by_region(void **state)
+TEST(bad_request__access_by_region)
 {
-    (void)state;
     for (uint32_t i = 0; i < 3; i++) {
         struct sim_world *w = create(MRD_ORDER_NONE, 0);
         struct sim_node *node = &w->node[HOST_1];
@@ -200,9 +194,8 @@ static void bad_request__access_by_region(void **state)
 }
 
 /* rnr_retry 0 to 6 tries so many times again, after a delay that doubles, and no more. */
-static void bad_request__rnr_retry_exhausts(void **state)
+TEST(bad_request__rnr_retry_exhausts)
 {
-    (void)state;
     for (uint32_t retry = 0; retry < MRD_RNR_RETRY_FOREVER; retry++) {
         for (uint32_t len = 100; len <= 30000; len += 29900) {
             struct sim_world *w = create(MRD_ORDER_NONE, retry);
@@ -225,13 +218,12 @@ static void bad_request__rnr_retry_exhausts(void **state)
 }
 
 /* 7 is for ever: a receive that comes much later is found. */
-static void bad_request__rnr_retry_for_ever(void **state)
+TEST(bad_request__rnr_retry_for_ever)
 {
     struct sim_world *w = create(MRD_ORDER_NONE, MRD_RNR_RETRY_FOREVER);
     uint32_t index = sim_post(
         w,
         &(struct sim_post){.to = HOST_1, .len = 30000, .opcode = MRD_WR_SEND, .no_receive = true});
-    (void)state;
 
     sim_run(w, 100 * MSEC_NS);
     assert_false(w->messages[index].sent);
@@ -299,10 +291,9 @@ static void dead_peer(uint64_t timeout_ns, bool known)
     sim_world_destroy(w);
 }
 
-static void dead_peer__within_its_timeout(void **state)
+TEST(dead_peer__within_its_timeout)
 {
     static const uint64_t timeouts_ns[] = {50 * MSEC_NS, 500 * MSEC_NS, 3 * SEC_NS, 0};
-    (void)state;
 
     for (unsigned i = 0; timeouts_ns[i]; i++) {
         dead_peer(timeouts_ns[i], true);
@@ -312,11 +303,10 @@ static void dead_peer__within_its_timeout(void **state)
 }
 
 /* What is posted to a dead peer later gets its own time, and its own event. */
-static void dead_peer__posted_again(void **state)
+TEST(dead_peer__posted_again)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 200 * MSEC_NS});
-    (void)state;
 
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     for (uint32_t i = 0; i < 3; i++) {
@@ -328,22 +318,4 @@ static void dead_peer__posted_again(void **state)
         assert_int_equal(w->node[HOST_0].unreachable, i + 1);
     }
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_request__qkey),
-        cmocka_unit_test(bad_request__qpn),
-        cmocka_unit_test(bad_request__too_small_receive),
-        cmocka_unit_test(bad_request__no_receive),
-        cmocka_unit_test(bad_request__access),
-        cmocka_unit_test(bad_request__access_by_region),
-        cmocka_unit_test(bad_request__rnr_retry_exhausts),
-        cmocka_unit_test(bad_request__rnr_retry_for_ever),
-        cmocka_unit_test(dead_peer__within_its_timeout),
-        cmocka_unit_test(dead_peer__posted_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

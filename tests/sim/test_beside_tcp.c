@@ -54,7 +54,7 @@ static double share(const struct scene *s, uint64_t seed)
 }
 
 /* The narrow path of tools/fabric.sh; a longer one; packets for Ethernet. */
-static void sim_beside_tcp__each_has_its_share(void **state)
+TEST(sim_beside_tcp__each_has_its_share)
 {
     static const struct scene scenes[] = {
         {10 * USEC_NS, true, 0, 8948, 28 * SEC_NS, 1.0 / 3},
@@ -65,7 +65,6 @@ static void sim_beside_tcp__each_has_its_share(void **state)
         {10 * USEC_NS, false, 1408, 1448, 4 * SEC_NS, 0.25},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++) {
         const struct scene *s = &scenes[i];
         double ours = share(s, test_seed());
@@ -74,13 +73,4 @@ static void sim_beside_tcp__each_has_its_share(void **state)
                    "%s first, links of %llu ns, MSS %u: a share of %.3f",
                    s->tcp_first ? "TCP" : "mrd", (unsigned long long)s->delay_ns, s->mss, ours);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_beside_tcp__each_has_its_share),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,23 +94,13 @@ static void play(struct bottleneck_judge *judge, const struct row *r, double los
                          }});
 }
 
-static void sim_bottleneck__alone(void **state)
+TEST(sim_bottleneck__alone)
 {
     struct bottleneck_judge judge = {.name = "alone"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         play(&judge, &rows[i], 0);
     for (size_t i = 0; i < sizeof(lossy_rows) / sizeof(lossy_rows[0]); i++)
         play(&judge, &lossy_rows[i].row, lossy_rows[i].loss);
     bottleneck_judge_end(&judge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_bottleneck__alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,11 +44,10 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-static void sim_bottleneck__incast(void **state)
+TEST(sim_bottleneck__incast)
 {
     struct bottleneck_judge judge = {.name = "incast"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
 
@@ -72,13 +71,4 @@ static void sim_bottleneck__incast(void **state)
                              }});
     }
     bottleneck_judge_end(&judge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_bottleneck__incast),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,11 +41,10 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-static void sim_bottleneck__joiner(void **state)
+TEST(sim_bottleneck__joiner)
 {
     struct bottleneck_judge judge = {.name = "joiner"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
 
@@ -69,13 +68,4 @@ static void sim_bottleneck__joiner(void **state)
                              }});
     }
     bottleneck_judge_end(&judge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_bottleneck__joiner),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,11 +80,10 @@ static const struct ecn_row ecn_rows[] = {
 };
 /* clang-format on */
 
-static void sim_bottleneck__many(void **state)
+TEST(sim_bottleneck__many)
 {
     struct bottleneck_judge judge = {.name = "many"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
 
@@ -109,11 +108,10 @@ static void sim_bottleneck__many(void **state)
     bottleneck_judge_end(&judge);
 }
 
-static void sim_bottleneck__many_with_marks(void **state)
+TEST(sim_bottleneck__many_with_marks)
 {
     struct bottleneck_judge judge = {.name = "many_ecn"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(ecn_rows) / sizeof(ecn_rows[0]); i++) {
         const struct ecn_row *r = &ecn_rows[i];
 
@@ -137,14 +135,4 @@ static void sim_bottleneck__many_with_marks(void **state)
                              }});
     }
     bottleneck_judge_end(&judge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_bottleneck__many),
-        cmocka_unit_test(sim_bottleneck__many_with_marks),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,11 +70,10 @@ static const struct far_row far_rows[] = {
 };
 /* clang-format on */
 
-static void sim_bottleneck__rpc(void **state)
+TEST(sim_bottleneck__rpc)
 {
     struct bottleneck_judge judge = {.name = "rpc"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rpc_rows) / sizeof(rpc_rows[0]); i++) {
         const struct rpc_row *r = &rpc_rows[i];
 
@@ -100,11 +99,10 @@ static void sim_bottleneck__rpc(void **state)
     bottleneck_judge_end(&judge);
 }
 
-static void sim_bottleneck__far(void **state)
+TEST(sim_bottleneck__far)
 {
     struct bottleneck_judge judge = {.name = "far"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(far_rows) / sizeof(far_rows[0]); i++) {
         const struct far_row *r = &far_rows[i];
 
@@ -129,14 +127,4 @@ static void sim_bottleneck__far(void **state)
                              }});
     }
     bottleneck_judge_end(&judge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_bottleneck__rpc),
-        cmocka_unit_test(sim_bottleneck__far),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

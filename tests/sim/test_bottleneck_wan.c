@@ -47,11 +47,10 @@ static const struct row rows[] = {
 };
 /* clang-format on */
 
-static void sim_bottleneck__wan(void **state)
+TEST(sim_bottleneck__wan)
 {
     struct bottleneck_judge judge = {.name = "wan"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
 
@@ -73,13 +72,4 @@ static void sim_bottleneck__wan(void **state)
                              }});
     }
     bottleneck_judge_end(&judge);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_bottleneck__wan),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

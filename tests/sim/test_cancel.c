@@ -37,11 +37,10 @@ static uint32_t post_small(struct sim_world *w, uint32_t qp)
  * A packet carries messages of two queue pairs and is lost; one of them is cancelled. Resent, the
  * packet leaves out its part, in its place, and carries the other.
  */
-static void sim_cancel__one_of_two_queue_pairs_in_a_packet(void **state)
+TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
 
@@ -72,11 +71,10 @@ static void sim_cancel__one_of_two_queue_pairs_in_a_packet(void **state)
 }
 
 /* All that lost packets carried is cancelled: empty packets fill their PSNs, and others go on. */
-static void sim_cancel__leaves_no_hole_in_the_psns(void **state)
+TEST(sim_cancel__leaves_no_hole_in_the_psns)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
     post_small(w, 1);
@@ -140,30 +138,26 @@ static void flush_waits(enum wire_kind lost)
     sim_world_destroy(w);
 }
 
-static void sim_flush__waits_for_the_abort(void **state)
+TEST(sim_flush__waits_for_the_abort)
 {
-    (void)state;
     flush_waits(WIRE_ABORT);
 }
 
-static void sim_flush__waits_for_its_packets(void **state)
+TEST(sim_flush__waits_for_its_packets)
 {
-    (void)state;
     flush_waits(WIRE_EMPTY);
 }
 
-static void sim_flush__waits_for_the_acks(void **state)
+TEST(sim_flush__waits_for_the_acks)
 {
-    (void)state;
     flush_waits(WIRE_ACK);
 }
 
 /* Flushed small messages need no ABORT, but their packets' acks. */
-static void sim_flush__of_small_messages_waits_for_their_packets(void **state)
+TEST(sim_flush__of_small_messages_waits_for_their_packets)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
 
@@ -183,12 +177,11 @@ static void sim_flush__of_small_messages_waits_for_their_packets(void **state)
 }
 
 /* Nobody answers: flushed work ends when the peer is given up, not before. */
-static void sim_flush__ends_with_an_unreachable_peer(void **state)
+TEST(sim_flush__ends_with_an_unreachable_peer)
 {
     struct sim_world *w =
         warm_world(&(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 50 * MSEC_NS});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     for (enum wire_kind kind = WIRE_MESSAGE; kind <= WIRE_CHALLENGE; kind++)
         tap->drop[HOST_1][kind] = WIRE_ALL;
@@ -207,11 +200,10 @@ static void sim_flush__ends_with_an_unreachable_peer(void **state)
 }
 
 /* None of the message arrived when its ABORT does: late packets find the slot filled. */
-static void sim_abort__overtakes_all_of_its_message(void **state)
+TEST(sim_abort__overtakes_all_of_its_message)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
 
@@ -239,10 +231,9 @@ static void sim_abort__overtakes_all_of_its_message(void **state)
 }
 
 /* The half-received message's receive ends in error, once, and others are not disturbed. */
-static void sim_abort__ends_the_receive(void **state)
+TEST(sim_abort__ends_the_receive)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
-    (void)state;
 
     uint32_t i = sim_post(
         w, &(struct sim_post){
@@ -293,25 +284,22 @@ static void abort_finds_room(const char *cc)
     sim_world_destroy(w);
 }
 
-static void sim_abort__ignores_the_congestion_window(void **state)
+TEST(sim_abort__ignores_the_congestion_window)
 {
-    (void)state;
     abort_finds_room("nscc");
 }
 
-static void sim_abort__has_psns_beyond_those_of_data(void **state)
+TEST(sim_abort__has_psns_beyond_those_of_data)
 {
-    (void)state;
     abort_finds_room("none");
 }
 
 /* Memory deregistered under a message: that one fails, its queue pair's others go on. */
-static void sim_cancel__deregistered_memory(void **state)
+TEST(sim_cancel__deregistered_memory)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
     struct sim_node *node = &w->node[HOST_0];
     struct mrd_mr *whole = node->mr;
-    (void)state;
 
     node->mr = mrd_reg_mr(node->pd, whole->addr, whole->length, MRD_ACCESS_LOCAL_WRITE);
     assert_non_null(node->mr);
@@ -333,10 +321,9 @@ static void sim_cancel__deregistered_memory(void **state)
 }
 
 /* The target's queue pair fails half-way: refused, receives flushed, other queue pairs go on. */
-static void sim_cancel__target_queue_pair_fails(void **state)
+TEST(sim_cancel__target_queue_pair_fails)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
-    (void)state;
 
     uint32_t i = sim_post(
         w, &(struct sim_post){
@@ -350,25 +337,4 @@ static void sim_cancel__target_queue_pair_fails(void **state)
     assert_int_equal(w->receives[0].status, MRD_WC_WR_FLUSH_ERR);
     assert_true(w->messages[other].equal);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_cancel__one_of_two_queue_pairs_in_a_packet),
-        cmocka_unit_test(sim_cancel__leaves_no_hole_in_the_psns),
-        cmocka_unit_test(sim_flush__waits_for_the_abort),
-        cmocka_unit_test(sim_flush__waits_for_its_packets),
-        cmocka_unit_test(sim_flush__waits_for_the_acks),
-        cmocka_unit_test(sim_flush__of_small_messages_waits_for_their_packets),
-        cmocka_unit_test(sim_flush__ends_with_an_unreachable_peer),
-        cmocka_unit_test(sim_abort__overtakes_all_of_its_message),
-        cmocka_unit_test(sim_abort__ends_the_receive),
-        cmocka_unit_test(sim_abort__ignores_the_congestion_window),
-        cmocka_unit_test(sim_abort__has_psns_beyond_those_of_data),
-        cmocka_unit_test(sim_cancel__deregistered_memory),
-        cmocka_unit_test(sim_cancel__target_queue_pair_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

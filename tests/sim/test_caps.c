@@ -81,9 +81,8 @@ static void run_cases(const struct caps_case *c)
 }
 
 /* A cloud's usual case: the link has the rate of a few flows. */
-static void sim_caps__link_of_eight(void **state)
+TEST(sim_caps__link_of_eight)
 {
-    (void)state;
     run_cases(&(struct caps_case){.cap_bps = 1e9,
                                   .link_bps = 8e9,
                                   .delay_ns = 40000,
@@ -93,9 +92,8 @@ static void sim_caps__link_of_eight(void **state)
 }
 
 /* Two packets hold what the path does: the queue of the link is most of the RTT. */
-static void sim_caps__slow_link_of_eight(void **state)
+TEST(sim_caps__slow_link_of_eight)
 {
-    (void)state;
     run_cases(&(struct caps_case){.cap_bps = 100e6,
                                   .link_bps = 800e6,
                                   .delay_ns = 15000,
@@ -105,24 +103,12 @@ static void sim_caps__slow_link_of_eight(void **state)
 }
 
 /* No queue anywhere: losses alone tell of the caps. */
-static void sim_caps__all_paths_full(void **state)
+TEST(sim_caps__all_paths_full)
 {
-    (void)state;
     run_cases(&(struct caps_case){.cap_bps = 1e9,
                                   .link_bps = 100e9,
                                   .delay_ns = 40000,
                                   .run_ns = 150 * MSEC_NS,
                                   .least_share = 0.85,
                                   .most_lost = 0.03});
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_caps__link_of_eight),
-        cmocka_unit_test(sim_caps__slow_link_of_eight),
-        cmocka_unit_test(sim_caps__all_paths_full),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

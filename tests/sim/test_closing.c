@@ -38,9 +38,8 @@ static void receiver_closes(enum mrd_order order, uint32_t len)
     sim_world_destroy(w);
 }
 
-static void sim_close__what_was_delivered_succeeds(void **state)
+TEST(sim_close__what_was_delivered_succeeds)
 {
-    (void)state;
     receiver_closes(MRD_ORDER_NONE, 100);
     receiver_closes(MRD_ORDER_MSG, 20000);
 }
@@ -49,11 +48,10 @@ static void sim_close__what_was_delivered_succeeds(void **state)
  * Who receives from a context that closes learns that nothing more will come: half messages end
  * at once.
  */
-static void sim_close__half_messages_end(void **state)
+TEST(sim_close__half_messages_end)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .rate_bps = 10000000000});
-    (void)state;
 
     sim_send(w, HOST_1, HOST_0, 64); /* so that the one who closes has something to ack */
     sim_send(w, HOST_0, HOST_1, 64);
@@ -70,12 +68,11 @@ static void sim_close__half_messages_end(void **state)
 }
 
 /* The acks leave on different paths. */
-static void sim_close__acks_take_different_paths(void **state)
+TEST(sim_close__acks_take_different_paths)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
     uint32_t first, path[MRD_FAREWELL_ACKS], num = 0;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
@@ -96,15 +93,4 @@ static void sim_close__acks_take_different_paths(void **state)
     wiretap_close(tap);
     sim_open(w, HOST_1);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_close__what_was_delivered_succeeds),
-        cmocka_unit_test(sim_close__half_messages_end),
-        cmocka_unit_test(sim_close__acks_take_different_paths),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

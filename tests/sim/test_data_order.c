@@ -66,10 +66,9 @@ static bool is_first_packet(void *arg, const struct wire_packet *p)
  * The first write loses a packet, and those behind it come first. In this order their ends wait for
  * it; in the order of messages they do not.
  */
-static void data_order__ends_wait_for_earlier_writes(void **state)
+TEST(data_order__ends_wait_for_earlier_writes)
 {
     static const uint32_t lens[] = {1, 4, 8, 9, 1000, MULTI};
-    (void)state;
 
     for (enum mrd_order order = MRD_ORDER_MSG; order <= MRD_ORDER_DATA; order++) {
         for (unsigned straight = 0; straight < 2; straight++) {
@@ -128,13 +127,12 @@ static void look(void *arg, uint32_t host)
     watch->seen += later;
 }
 
-static void data_order__under_loss_and_reordering(void **state)
+TEST(data_order__under_loss_and_reordering)
 {
     enum { ROUNDS = 20, EACH = 12 };
     static const uint32_t lens[] = {8, 64, 3000, MULTI, 5, 4096, 16384, 4097};
     struct sim_world *w = world(MRD_ORDER_DATA, true, 50000);
     struct watch watch = {.w = w};
-    (void)state;
 
     mrd_sim_set_turn_hook(w->sim, look, &watch);
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -153,13 +151,12 @@ static void data_order__under_loss_and_reordering(void **state)
 }
 
 /* The memory is deregistered while an end waits: nothing is stored there any more. */
-static void data_order__memory_goes_meanwhile(void **state)
+TEST(data_order__memory_goes_meanwhile)
 {
     struct sim_world *w = world(MRD_ORDER_DATA, false, 0);
     struct wiretap *tap = wiretap_open(w);
     uint32_t lost = MULTI, index;
     uint8_t target[64];
-    (void)state;
 
     tap->rule = is_first_packet;
     tap->arg = &lost;
@@ -178,15 +175,4 @@ static void data_order__memory_goes_meanwhile(void **state)
     assert_memory_equal(w->messages[index].target, target, sizeof(target));
     wiretap_close(tap);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_order__ends_wait_for_earlier_writes),
-        cmocka_unit_test(data_order__under_loss_and_reordering),
-        cmocka_unit_test(data_order__memory_goes_meanwhile),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,12 +11,11 @@ enum { WARM_UP = 64, WARM_UP_BYTES = 32 << 10, BULK_BYTES = 4 << 20, PATHS = 16 
  * The two paths that were the fastest are dead, and a short message is all there is: nothing else
  * is acked that would tell them from others. They may not be tried in turn for ever.
  */
-static void sim_dead_paths__fastest_of_all(void **state)
+TEST(sim_dead_paths__fastest_of_all)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .links = 8, .paths = 8, .delay_ns = 20000});
     struct mrd_sim_link link;
-    (void)state;
 
     assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
     link.delay_ns = 1000;
@@ -54,14 +53,13 @@ static void kill_links(struct sim_world *w, uint32_t links)
  * on their way, as movers in software have it, that often none gets through. What works must be
  * found all the same.
  */
-static void sim_dead_paths__most_of_them(void **state)
+TEST(sim_dead_paths__most_of_them)
 {
     static const struct {
         uint32_t dead;
         uint64_t ms; /* the rest of 4 MiB takes 20 with half of the paths and no waiting */
     } table[] = {{7, 60}, {8, 60}, {9, 120}, {10, 400}, {11, 1000}, {12, 2000}};
 
-    (void)state;
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
         for (uint64_t run = 0; run < 10; run++) {
             struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed() + run,
@@ -91,13 +89,12 @@ static void sim_dead_paths__most_of_them(void **state)
  * Two hosts below one leaf write to each other at the rate of their links, and nothing is lost
  * or repeated.
  */
-static void sim_acks__before_data(void **state)
+TEST(sim_acks__before_data)
 {
     static const struct mrd_sim_topology topology = {
         4, 2, 0, {{2, 2, 0, 100000000000, 500, 300}, {2, 0, 0, 100000000000, 500, 300}}};
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .topology = &topology});
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, BULK_BYTES);
     sim_write(w, HOST_1, HOST_0, BULK_BYTES);
@@ -110,15 +107,4 @@ static void sim_acks__before_data(void **state)
                    "host %u probed for its tail", host);
     }
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_dead_paths__fastest_of_all),
-        cmocka_unit_test(sim_dead_paths__most_of_them),
-        cmocka_unit_test(sim_acks__before_data),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

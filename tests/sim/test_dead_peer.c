@@ -84,9 +84,8 @@ static void dead_ordered(uint32_t peers)
     sim_world_destroy(w);
 }
 
-static void sim_dead_peer__gives_back_what_it_reserved(void **state)
+TEST(sim_dead_peer__gives_back_what_it_reserved)
 {
-    (void)state;
     dead_ordered(1);
     dead_ordered(9);
 }
@@ -128,9 +127,8 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
     sim_world_destroy(w);
 }
 
-static void sim_stopped__receive_ends(void **state)
+TEST(sim_stopped__receive_ends)
 {
-    (void)state;
     for (unsigned i = 0; i < 8; i++)
         stopped_receiver(i & 1 ? MRD_ORDER_MSG : MRD_ORDER_NONE, i & 2, i & 4);
 }
@@ -190,10 +188,9 @@ static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
  * Whatever the time between the lives, and whoever spoke to whom: at most one error, and well again
  * within a second.
  */
-static void sim_restart__next_life_is_reached(void **state)
+TEST(sim_restart__next_life_is_reached)
 {
     static const uint64_t down_ms[] = {0, 1, 50, 300, 700, 2500, 15000};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(down_ms) / sizeof(down_ms[0]); i++) {
         for (unsigned k = 0; k < 4; k++)
@@ -205,13 +202,12 @@ static void sim_restart__next_life_is_reached(void **state)
  * The new life speaks: what was sent to the old one fails at that, though no packet of ours comes
  * through that is reset.
  */
-static void sim_restart__news_of_it_fails_what_was_sent(void **state)
+TEST(sim_restart__news_of_it_fails_what_was_sent)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
     uint32_t sent, received;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_send(w, HOST_1, HOST_0, 100);
@@ -238,9 +234,8 @@ static void sim_restart__news_of_it_fails_what_was_sent(void **state)
  * Nothing of ours arrives, but the peer's packets do: it is out of reach all the same, after
  * the timeout.
  */
-static void sim_reachable__means_that_our_packets_are_acked(void **state)
+TEST(sim_reachable__means_that_our_packets_are_acked)
 {
-    (void)state;
     for (unsigned busy = 0; busy < 3; busy++) {
         struct sim_world *w =
             sim_fabric_world(&(struct sim_options){.seed = test_seed(),
@@ -306,9 +301,8 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
     sim_world_destroy(w);
 }
 
-static void sim_patience__of_the_sender_counts(void **state)
+TEST(sim_patience__of_the_sender_counts)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         enum mrd_order order = i ? MRD_ORDER_MSG : MRD_ORDER_NONE;
 
@@ -316,18 +310,4 @@ static void sim_patience__of_the_sender_counts(void **state)
         patient(BIG, order, false);
         patient(100, order, false);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_dead_peer__gives_back_what_it_reserved),
-        cmocka_unit_test(sim_stopped__receive_ends),
-        cmocka_unit_test(sim_restart__next_life_is_reached),
-        cmocka_unit_test(sim_restart__news_of_it_fails_what_was_sent),
-        cmocka_unit_test(sim_reachable__means_that_our_packets_are_acked),
-        cmocka_unit_test(sim_patience__of_the_sender_counts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -108,7 +108,7 @@ static void check_scenes(const char *name, const struct scene *scenes, size_t nu
 }
 
 /* All paths become longer; in the last one round trips are longer than the RTO was. */
-static void sim_delay__all_paths_longer(void **state)
+TEST(sim_delay__all_paths_longer)
 {
     static const struct scene scenes[] = {
         {20 * USEC_NS, 0, 0, 0, 0.8, 0.003},  {20 * USEC_NS, 20 * USEC_NS, 0, 0, 0.8, 0.003},
@@ -116,7 +116,6 @@ static void sim_delay__all_paths_longer(void **state)
         {200 * USEC_NS, 0, 0, 0, 0.8, 0.003}, {200 * USEC_NS, 200 * USEC_NS, 0, 0, 0.8, 0.003},
     };
 
-    (void)state;
     check_scenes("all", scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
@@ -124,7 +123,7 @@ static void sim_delay__all_paths_longer(void **state)
  * How fast the lengths are learnt depends on which packets are under way when the window is
  * drained: where nothing marks, the mean over some seeds tells, and each that nothing collapses.
  */
-static void sim_delay__three_of_four_longer(void **state)
+TEST(sim_delay__three_of_four_longer)
 {
     enum { SEEDS = 4 };
     static const struct scene marked[] = {
@@ -135,7 +134,6 @@ static void sim_delay__three_of_four_longer(void **state)
     const size_t num = sizeof(marked) / sizeof(marked[0]);
     double sum = 0;
 
-    (void)state;
     for (size_t i = 0; i < num; i++) {
         struct scene unmarked = marked[i];
 
@@ -152,14 +150,13 @@ static void sim_delay__three_of_four_longer(void **state)
 }
 
 /* What is not acked as soon as on other paths is not lost. */
-static void sim_delay__one_of_four_longer(void **state)
+TEST(sim_delay__one_of_four_longer)
 {
     static const struct scene scenes[] = {
         {100 * USEC_NS, 0, 0, 3, 0.8, 0.001},
         {100 * USEC_NS, 100 * USEC_NS, 0, 3, 0.8, 0.001},
     };
 
-    (void)state;
     check_scenes("one of four", scenes, sizeof(scenes) / sizeof(scenes[0]));
 }
 
@@ -202,20 +199,18 @@ static void slower(uint64_t seed, bool later, bool marks)
     sim_world_destroy(w);
 }
 
-static void sim_delay__one_of_many_slower(void **state)
+TEST(sim_delay__one_of_many_slower)
 {
-    (void)state;
     for (uint64_t k = 0; k < TEST_SEEDS(3); k++)
         for (int which = 0; which < 4; which++)
             slower(test_seed() + k, which & 1, which & 2);
 }
 
 /* A busy host answers late: that is no queue in the fabric. */
-static void sim_delay__late_acks(void **state)
+TEST(sim_delay__late_acks)
 {
     static const struct scene scene = {0, 0, 200 * USEC_NS, 0, 0.5, 0.001};
 
-    (void)state;
     check_scenes("late acks", &scene, 1);
 }
 
@@ -241,7 +236,7 @@ static double mean_burst(const struct wiretap *tap, uint32_t first)
  * A burst is measured by the base RTT: by late acks it would grow, and on a host that is late
  * because it is busy with bursts, it would grow without end.
  */
-static void sim_delay__late_acks_leave_bursts_short(void **state)
+TEST(sim_delay__late_acks_leave_bursts_short)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
                                                                  .links = LINKS,
@@ -252,7 +247,6 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
     struct pump pump;
     uint32_t first;
 
-    (void)state;
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, 20 * MSEC_NS);
     first = tap->num;
@@ -284,14 +278,13 @@ static void sim_delay__late_acks_leave_bursts_short(void **state)
 /*
  * The bottleneck is half as fast as the sender's link, its queue is short, and nothing is marked.
  */
-static void sim_no_marks__narrow_link(void **state)
+TEST(sim_no_marks__narrow_link)
 {
     static const struct {
         uint64_t queue_bytes;
         double drops, goodput; /* at most, at least */
     } table[] = {{10000, 0.05, 0.85}, {20000, 0.05, 0.9}, {40000, 0.05, 0.95}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                      .links = 1,
@@ -361,7 +354,7 @@ static void check_joiner(const struct joiner_scene *scene, uint64_t seed)
 }
 
 /* One sender has the link of the target; another joins and knows no round trip without a queue. */
-static void sim_no_marks__late_joiner(void **state)
+TEST(sim_no_marks__late_joiner)
 {
     static const struct joiner_scene scenes[] = {
         {10000000000, 100000, 1000, false},
@@ -370,7 +363,6 @@ static void sim_no_marks__late_joiner(void **state)
         {1000000000, 1 << 20, 5000, true},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
         check_joiner(&scenes[i], test_seed());
 }
@@ -379,12 +371,11 @@ static void sim_no_marks__late_joiner(void **state)
  * What the one took for the way's length was the queue of the other, and that one's window is at
  * its cap.
  */
-static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
+TEST(sim_no_marks__late_joiner_at_a_deep_queue)
 {
     enum { SEEDS = TEST_SEEDS(6) };
     static const struct joiner_scene scene = {10000000000, 1 << 20, 1000, true};
 
-    (void)state;
     for (uint64_t k = 0; k < SEEDS; k++)
         check_joiner(&scene, test_seed() + k);
 }
@@ -393,12 +384,11 @@ static void sim_no_marks__late_joiner_at_a_deep_queue(void **state)
  * The target of the delay is more than the queue holds: who keeps that full loses less than who
  * comes late.
  */
-static void sim_no_marks__late_joiner_at_a_short_queue(void **state)
+TEST(sim_no_marks__late_joiner_at_a_short_queue)
 {
     enum { SEEDS = TEST_SEEDS(6) };
     static const struct joiner_scene scene = {10000000000, 100000, 1000, true};
 
-    (void)state;
     for (uint64_t k = 0; k < SEEDS; k++)
         check_joiner(&scene, test_seed() + k);
 }
@@ -408,7 +398,7 @@ static void sim_no_marks__late_joiner_at_a_short_queue(void **state)
  * there seems to be no queue, too. That does not make them random ones, which nobody would give
  * way for.
  */
-static void sim_no_marks__many_senders_share(void **state)
+TEST(sim_no_marks__many_senders_share)
 {
     enum { SENDERS = 8, SEEDS = TEST_SEEDS(2) };
     static const struct mrd_sim_topology topology = {
@@ -417,7 +407,6 @@ static void sim_no_marks__many_senders_share(void **state)
         0,
         {{SENDERS, 1, 0, 10000000000, LINK_DELAY_NS, 0}, {2, 0, 0, 40000000000, LINK_DELAY_NS, 0}}};
 
-    (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_world_create(&(struct sim_options){.seed = seed,
                                                                      .topology = &topology,
@@ -474,13 +463,12 @@ static enum mrd_sim_verdict hold(void *arg, struct mrd_sim_datagram *d)
  * Acks come late by as much as the queue takes: what is lost is the queue's all the same, and all
  * give way.
  */
-static void sim_no_marks__senders_with_late_acks_share(void **state)
+TEST(sim_no_marks__senders_with_late_acks_share)
 {
     enum { SENDERS = 4, SEEDS = TEST_SEEDS(2) };
     static const struct mrd_sim_topology topology = {
         2 * SENDERS, 2, 0, {{SENDERS, 1, 0, 10000000000, 2000, 0}, {2, 0, 0, 1000000000, 2000, 0}}};
 
-    (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_world_create(&(struct sim_options){
             .seed = seed, .topology = &topology, .paths = PATHS, .queue_bytes = 50000});
@@ -504,24 +492,4 @@ static void sim_no_marks__senders_with_late_acks_share(void **state)
         }
         sim_world_destroy(w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_delay__all_paths_longer),
-        cmocka_unit_test(sim_delay__three_of_four_longer),
-        cmocka_unit_test(sim_delay__one_of_four_longer),
-        cmocka_unit_test(sim_delay__one_of_many_slower),
-        cmocka_unit_test(sim_delay__late_acks),
-        cmocka_unit_test(sim_delay__late_acks_leave_bursts_short),
-        cmocka_unit_test(sim_no_marks__narrow_link),
-        cmocka_unit_test(sim_no_marks__late_joiner),
-        cmocka_unit_test(sim_no_marks__late_joiner_at_a_deep_queue),
-        cmocka_unit_test(sim_no_marks__late_joiner_at_a_short_queue),
-        cmocka_unit_test(sim_no_marks__many_senders_share),
-        cmocka_unit_test(sim_no_marks__senders_with_late_acks_share),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,9 +69,8 @@ static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_RDMA_WRITE,
                                              MRD_WR_RDMA_WRITE_WITH_IMM};
 
 /* The peer is given up. */
-static void sim_delivered__peer_given_up(void **state)
+TEST(sim_delivered__peer_given_up)
 {
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct scene s = begin(opcodes[i]);
 
@@ -82,9 +81,8 @@ static void sim_delivered__peer_given_up(void **state)
 }
 
 /* The peer restarts. */
-static void sim_delivered__peer_restarted(void **state)
+TEST(sim_delivered__peer_restarted)
 {
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct scene s = begin(opcodes[i]);
 
@@ -96,9 +94,8 @@ static void sim_delivered__peer_restarted(void **state)
 }
 
 /* The peer's queue pair goes to error: the refusal of the first message speaks for the others. */
-static void sim_delivered__queue_pair_in_error(void **state)
+TEST(sim_delivered__queue_pair_in_error)
 {
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         struct scene s = begin(opcodes[i]);
         struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
@@ -111,11 +108,10 @@ static void sim_delivered__queue_pair_in_error(void **state)
 }
 
 /* The same, while the acks of the others are still on their way when the refusal comes. */
-static void sim_delivered__refusal_overtakes_the_acks(void **state)
+TEST(sim_delivered__refusal_overtakes_the_acks)
 {
     struct scene s;
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-    (void)state;
 
     s = begin(MRD_WR_RDMA_WRITE);
     s.message[1] = sim_write(s.w, HOST_0, HOST_1, 100);
@@ -128,11 +124,10 @@ static void sim_delivered__refusal_overtakes_the_acks(void **state)
 }
 
 /* The first is flushed here, so only its ABORT tells that the queue pair there is gone. */
-static void sim_delivered__abort_finds_no_queue_pair(void **state)
+TEST(sim_delivered__abort_finds_no_queue_pair)
 {
     struct scene s;
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-    (void)state;
 
     s = begin(MRD_WR_RDMA_WRITE);
     assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
@@ -151,12 +146,11 @@ static void sim_delivered__abort_finds_no_queue_pair(void **state)
  * A first message that is refused for its own sake leaves its place: those behind it are delivered,
  * and succeed.
  */
-static void sim_delivered__a_refused_message_leaves_its_place(void **state)
+TEST(sim_delivered__a_refused_message_leaves_its_place)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG});
     uint32_t bad, good;
-    (void)state;
 
     bad = sim_post(w, &(struct sim_post){
                           .to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
@@ -166,18 +160,4 @@ static void sim_delivered__a_refused_message_leaves_its_place(void **state)
     assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);
     assert_true(w->messages[good].received);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_delivered__peer_given_up),
-        cmocka_unit_test(sim_delivered__peer_restarted),
-        cmocka_unit_test(sim_delivered__queue_pair_in_error),
-        cmocka_unit_test(sim_delivered__refusal_overtakes_the_acks),
-        cmocka_unit_test(sim_delivered__abort_finds_no_queue_pair),
-        cmocka_unit_test(sim_delivered__a_refused_message_leaves_its_place),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -165,10 +165,8 @@ static void add_theory(const unsigned balls[LEAVES], double *mean, double *varia
 }
 
 /* The formula itself: small cases counted by hand. */
-static void theory_none_above__by_hand(void **state)
+TEST(theory_none_above__by_hand)
 {
-    (void)state;
-
     assert_true(fabs(none_above(1, 1) - 1) < 1e-12);
     assert_true(fabs(none_above(2, 1) - 7. / 8) < 1e-12);            /* two in different bins */
     assert_true(fabs(none_above(3, 1) - 7. * 6 / 64) < 1e-12);       /* all three */
@@ -196,12 +194,11 @@ static void count_balls(const uint32_t to[HOSTS], unsigned leaving[LEAVES], unsi
  * Over many seeds, the mean of the greatest number of flows on a way up, and on a way down, is that
  * of balls in bins; and each way up of a leaf gets its share.
  */
-static void ecmp_loads__balls_in_bins(void **state)
+TEST(ecmp_loads__balls_in_bins)
 {
     double up = 0, down = 0, up_mean = 0, down_mean = 0, up_variance = 0, down_variance = 0;
     double flows[LEAVES] = {0}, on_way[LEAVES][SPINES] = {{0}}, chi_square = 0;
     uint64_t seed = test_seed();
-    (void)state;
 
     for (unsigned i = 0; i < SEEDS; i++) {
         unsigned leaving[LEAVES], coming[LEAVES];
@@ -251,12 +248,11 @@ static void ecmp_loads__balls_in_bins(void **state)
  * Without losses the last flow is over when the most loaded link has carried all its flows: its
  * load times the bytes of a flow, and the way there and back of one packet.
  */
-static void ecmp_last_flow__most_loaded_link(void **state)
+TEST(ecmp_last_flow__most_loaded_link)
 {
     enum { PACKETS = 1000, RUNS = 20 };
     double mean = 0, worst = 0;
     uint64_t seed = test_seed();
-    (void)state;
 
     for (unsigned i = 0; i < RUNS; i++) {
         uint32_t to[HOSTS];
@@ -276,15 +272,4 @@ static void ecmp_last_flow__most_loaded_link(void **state)
     }
     print_message("last flow after %.3f of what its link takes, %.3f at worst\n", mean, worst);
     test_check(seed, mean < 1.07, "%g on average", mean);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(theory_none_above__by_hand),
-        cmocka_unit_test(ecmp_loads__balls_in_bins),
-        cmocka_unit_test(ecmp_last_flow__most_loaded_link),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

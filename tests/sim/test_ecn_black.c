@@ -69,11 +69,10 @@ static void send_one(struct sim_world *w, uint32_t bytes, uint64_t budget_ns)
 }
 
 /* Nothing with ECT ever came through: after a few packets all leave without. */
-static void sim_ecn_black__from_the_first_packet(void **state)
+TEST(sim_ecn_black__from_the_first_packet)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
 
-    (void)state;
     send_one(w, MESSAGE, 100 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 0);
@@ -84,12 +83,11 @@ static void sim_ecn_black__from_the_first_packet(void **state)
 }
 
 /* Tests get rare: each costs a packet. */
-static void sim_ecn_black__few_tests(void **state)
+TEST(sim_ecn_black__few_tests)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
     uint64_t lost, timeouts;
 
-    (void)state;
     send_one(w, MESSAGE, 100 * MSEC_NS);
     lost = stats_of(w).blackholed;
     timeouts = sim_counter(w, HOST_0, "retx_timeout");
@@ -106,12 +104,11 @@ static void sim_ecn_black__few_tests(void **state)
 }
 
 /* A peer that rested meanwhile is the one that it was. */
-static void sim_ecn_black__is_remembered(void **state)
+TEST(sim_ecn_black__is_remembered)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
     uint64_t lost;
 
-    (void)state;
     send_one(w, MESSAGE, 100 * MSEC_NS);
     lost = stats_of(w).blackholed;
     for (unsigned i = 0; i < 150; i++) { /* the context is in use, for others */
@@ -127,12 +124,11 @@ static void sim_ecn_black__is_remembered(void **state)
 }
 
 /* The route changes in the middle of a transfer; later it changes back. */
-static void sim_ecn_black__later(void **state)
+TEST(sim_ecn_black__later)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
     uint64_t marks;
 
-    (void)state;
     for (unsigned i = 0; i < 16; i++)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
     sim_run(w, 5 * MSEC_NS);
@@ -161,11 +157,10 @@ static void sim_ecn_black__later(void **state)
 }
 
 /* Silence that has another cause: as soon as the peer answers, marks are there again. */
-static void sim_ecn_black__false_alarm(void **state)
+TEST(sim_ecn_black__false_alarm)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
 
-    (void)state;
     for (unsigned i = 0; i < 16; i++)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
     sim_run(w, 5 * MSEC_NS);
@@ -182,11 +177,10 @@ static void sim_ecn_black__false_alarm(void **state)
 }
 
 /* Both ends send: each finds out by itself. */
-static void sim_ecn_black__both_ways(void **state)
+TEST(sim_ecn_black__both_ways)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         sim_send(w, HOST_0, HOST_1, MESSAGE);
         sim_send(w, HOST_1, HOST_0, MESSAGE);
@@ -197,18 +191,4 @@ static void sim_ecn_black__both_ways(void **state)
         assert_int_equal(sim_counter(w, host, "ecn_off"), 1);
     }
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_ecn_black__from_the_first_packet),
-        cmocka_unit_test(sim_ecn_black__few_tests),
-        cmocka_unit_test(sim_ecn_black__is_remembered),
-        cmocka_unit_test(sim_ecn_black__later),
-        cmocka_unit_test(sim_ecn_black__false_alarm),
-        cmocka_unit_test(sim_ecn_black__both_ways),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -151,7 +151,7 @@ static void close_host(struct host *h)
     assert_int_equal(mrd_close_device(h->context), 0);
 }
 
-static void sim_everybody__greets_everybody(void **state)
+TEST(sim_everybody__greets_everybody)
 {
     const uint32_t all = HOSTS * (HOSTS - 1);
     const uint64_t step_ns = 10000, budget_ns = 20000000;
@@ -159,7 +159,6 @@ static void sim_everybody__greets_everybody(void **state)
     struct mrd_sim *sim = make_sim(seed);
     struct host *host = calloc(HOSTS, sizeof(*host));
     uint32_t sent = 0, arrived = 0;
-    (void)state;
 
     assert_non_null(host);
     for (uint32_t i = 0; i < HOSTS; i++)
@@ -184,13 +183,4 @@ static void sim_everybody__greets_everybody(void **state)
         close_host(&host[i]);
     free(host);
     mrd_sim_destroy(sim);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_everybody__greets_everybody),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,12 +23,11 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
 /* ------------------------------------------------------------------------------------- the flag */
 
 /* The first packet carries data and is executed at once, one way. */
-static void sim_first_contact__costs_no_round_trip(void **state)
+TEST(sim_first_contact__costs_no_round_trip)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t message;
-    (void)state;
 
     message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 7 * USEC_NS); /* a way is 5 us */
@@ -38,12 +37,11 @@ static void sim_first_contact__costs_no_round_trip(void **state)
 }
 
 /* What is in flight before the first ack fills 400 Gb/s over 10 us: the sender never pauses. */
-static void sim_first_contact__fills_a_round_trip(void **state)
+TEST(sim_first_contact__fills_a_round_trip)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .links = 1, .rate_bps = 400000000000, .no_challenge = true});
     uint32_t message;
-    (void)state;
 
     message = sim_write(w, HOST_0, HOST_1, 1 << 20);
     sim_run(w, 33 * USEC_NS); /* 21.3 us of packets, and a way of 5 us there and back */
@@ -56,10 +54,9 @@ static void sim_first_contact__fills_a_round_trip(void **state)
  * The way is much longer than the RTT that is taken for granted before the first sample: the timeouts before
  * it were early, and slow start goes on where it was.
  */
-static void sim_first_contact__early_timeouts_cost_no_window(void **state)
+TEST(sim_first_contact__early_timeouts_cost_no_window)
 {
     static const uint64_t way_ns[] = {10 * MSEC_NS, 40 * MSEC_NS, 100 * MSEC_NS};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(way_ns) / sizeof(way_ns[0]); i++) {
         for (uint64_t run = 0; run < 4; run++) {
@@ -85,12 +82,11 @@ static void sim_first_contact__early_timeouts_cost_no_window(void **state)
  * Host 1 knows host 0's incarnation from what it received, but host 0 holds no space of it yet: the
  * flag must be there until the first ack, and not after it.
  */
-static void sim_flag__stays_until_the_first_ack(void **state)
+TEST(sim_flag__stays_until_the_first_ack)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct mrd_wire_head head;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     tape.cut[HOST_1][HOST_0] = true;
@@ -116,12 +112,11 @@ static void sim_flag__stays_until_the_first_ack(void **state)
  * A message was executed, its ack lost; the target, whose timeout is short, forgets a silent sender
  * whose own timeout is long. The sender's flag went with F, so what it repeats makes no new space.
  */
-static void sim_flag__goes_after_its_life(void **state)
+TEST(sim_flag__goes_after_its_life)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t message, untouched;
-    (void)state;
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
@@ -164,13 +159,12 @@ static void inject_ack(struct forge_tape *tape, uint32_t of, uint32_t asker, uin
 }
 
 /* A sender speaks to the first incarnation that answered; acks of others are not for it. */
-static void sim_bind__to_the_first_that_answers(void **state)
+TEST(sim_bind__to_the_first_that_answers)
 {
     enum { IMPOSTOR = 0x1badcafe };
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t bound, unbound;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_cut(&tape, HOST_0, HOST_1, true);
@@ -199,12 +193,11 @@ static void sim_bind__to_the_first_that_answers(void **state)
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* A first contact is executed only with the cookie, which costs one round trip, however old the target. */
-static void sim_challenge__costs_a_round_trip(void **state)
+TEST(sim_challenge__costs_a_round_trip)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 4 * SEC_NS);
     uint32_t message;
-    (void)state;
 
     for (unsigned old = 0; old < 2; old++) {
         uint32_t from = old ? HOST_2 : HOST_0;
@@ -229,12 +222,11 @@ static void sim_challenge__costs_a_round_trip(void **state)
 /*
  * A copy meant for an earlier life at this address comes within its life: challenged, not executed.
  */
-static void sim_challenge__late_copy_for_an_earlier_life(void **state)
+TEST(sim_challenge__late_copy_for_an_earlier_life)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 4 * SEC_NS);
     struct forge_state before;
-    (void)state;
 
     sim_run(w, 5 * SEC_NS);
     forge_exchange(w, HOST_0, HOST_1);
@@ -256,12 +248,11 @@ static void sim_challenge__late_copy_for_an_earlier_life(void **state)
  * The target executed a message, its ack was lost, it started anew: the sender must not repeat the
  * message there.
  */
-static void sim_challenge__executed_by_an_earlier_life(void **state)
+TEST(sim_challenge__executed_by_an_earlier_life)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 4 * SEC_NS);
     uint32_t message, untouched;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     tape.cut[HOST_1][HOST_0] = true;
@@ -280,12 +271,11 @@ static void sim_challenge__executed_by_an_earlier_life(void **state)
 }
 
 /* Work posted before the peer's context opened goes there once it is there. */
-static void sim_first_contact__posted_before_the_peer_opened(void **state)
+TEST(sim_first_contact__posted_before_the_peer_opened)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 4 * SEC_NS);
     uint32_t early;
-    (void)state;
 
     sim_run(w, 5 * SEC_NS);
     tape.cut[HOST_0][HOST_1] = true;
@@ -307,11 +297,10 @@ static void sim_first_contact__posted_before_the_peer_opened(void **state)
  * An empty packet goes first, so that no work is lost whenever the
  * peer opens, however close in time, and whatever happens to the first packets.
  */
-static void sim_first_contact__of_two_that_open_together(void **state)
+TEST(sim_first_contact__of_two_that_open_together)
 {
     static const uint64_t later_ns[] = {0,    500,  1000,  2000,   4000,   5000,    6000,
                                         8000, 9999, 15000, 100000, 900000, 3000000, 2500000000};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(later_ns) / sizeof(later_ns[0]); i++) {
         for (unsigned lossy = 0; lossy < 2; lossy++) {
@@ -342,12 +331,11 @@ static void sim_first_contact__of_two_that_open_together(void **state)
 }
 
 /* So does work that was unanswered for F while the peer held no space. */
-static void sim_first_contact__unanswered_for_its_life(void **state)
+TEST(sim_first_contact__unanswered_for_its_life)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t early;
-    (void)state;
 
     tape.cut[HOST_0][HOST_1] = true;
     early = sim_send(w, HOST_0, HOST_1, BYTES);
@@ -368,7 +356,7 @@ static void sim_first_contact__unanswered_for_its_life(void **state)
  * Whoever claims an address that another incarnation holds is challenged, and the holder keeps
  * it meanwhile.
  */
-static void sim_challenge__address_held_by_another_incarnation(void **state)
+TEST(sim_challenge__address_held_by_another_incarnation)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
@@ -377,7 +365,6 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     uint32_t claimed, work;
-    (void)state;
 
     forge_exchange(w, HOST_1, HOST_0);
     forge_exchange(w, HOST_0, HOST_1);
@@ -420,13 +407,12 @@ static void sim_challenge__address_held_by_another_incarnation(void **state)
  * A sender answered a challenge, started anew and answered again. The first answer comes back: it
  * named another incarnation to be replaced, so the old life does not return.
  */
-static void sim_challenge__cookie_covers_whom_it_replaces(void **state)
+TEST(sim_challenge__cookie_covers_whom_it_replaces)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 4 * SEC_NS);
     struct forge_packet answer;
     struct forge_state before;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
@@ -448,7 +434,7 @@ static void sim_challenge__cookie_covers_whom_it_replaces(void **state)
 }
 
 /* A cookie is worth nothing at another address, and a wrong one nothing at all. */
-static void sim_challenge__cookie_of_another_address(void **state)
+TEST(sim_challenge__cookie_of_another_address)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 4 * SEC_NS);
@@ -457,7 +443,6 @@ static void sim_challenge__cookie_of_another_address(void **state)
     struct mrd_wire_head head;
     struct mrd_wire_part part;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
@@ -489,7 +474,7 @@ static void sim_challenge__cookie_of_another_address(void **state)
  * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in
  * stays in.
  */
-static void sim_challenge__table_under_pressure(void **state)
+TEST(sim_challenge__table_under_pressure)
 {
     enum { PEERS = 8, STRANGERS = 100 };
     struct forge_tape tape;
@@ -501,7 +486,6 @@ static void sim_challenge__table_under_pressure(void **state)
     struct mrd_wire_head head = {
         .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
     uint8_t buf[FORGE_BYTES_MAX];
-    (void)state;
 
     forge_exchange(w, HOST_1, HOST_0);
     for (uint32_t i = 0; i < STRANGERS; i++) {
@@ -519,28 +503,4 @@ static void sim_challenge__table_under_pressure(void **state)
     assert_int_equal(sim_counter(w, HOST_1, "tx_messages_failed"), 0);
     assert_true(sim_payload_equal(w, HOST_0));
     forge_end(&tape);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_first_contact__costs_no_round_trip),
-        cmocka_unit_test(sim_first_contact__fills_a_round_trip),
-        cmocka_unit_test(sim_first_contact__early_timeouts_cost_no_window),
-        cmocka_unit_test(sim_flag__stays_until_the_first_ack),
-        cmocka_unit_test(sim_flag__goes_after_its_life),
-        cmocka_unit_test(sim_bind__to_the_first_that_answers),
-        cmocka_unit_test(sim_challenge__costs_a_round_trip),
-        cmocka_unit_test(sim_challenge__late_copy_for_an_earlier_life),
-        cmocka_unit_test(sim_challenge__executed_by_an_earlier_life),
-        cmocka_unit_test(sim_first_contact__posted_before_the_peer_opened),
-        cmocka_unit_test(sim_first_contact__of_two_that_open_together),
-        cmocka_unit_test(sim_first_contact__unanswered_for_its_life),
-        cmocka_unit_test(sim_challenge__address_held_by_another_incarnation),
-        cmocka_unit_test(sim_challenge__cookie_covers_whom_it_replaces),
-        cmocka_unit_test(sim_challenge__cookie_of_another_address),
-        cmocka_unit_test(sim_challenge__table_under_pressure),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

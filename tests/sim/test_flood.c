@@ -19,14 +19,13 @@ static void forge(struct sim_world *w, struct stranger *st)
     sim_run(w, BURST * GAP_NS);
 }
 
-static void sim_flood__newcomers_get_in(void **state)
+TEST(sim_flood__newcomers_get_in)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .hosts = HOSTS, .recv_bytes = 4096});
     struct stranger *st = stranger_create(w->sim, HOSTS, test_seed());
     uint64_t end_ns;
 
-    (void)state;
     stranger_watch_all(st);
     sim_run(w, SEC_NS);
     for (uint32_t i = 0; i < AT_ONCE; i += BURST)
@@ -42,13 +41,4 @@ static void sim_flood__newcomers_get_in(void **state)
     }
     stranger_destroy(st);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_flood__newcomers_get_in),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,8 @@ static void use_once(struct sim_world *w, uint32_t host, bool wait)
 /*
  * One queue pair after the other, many more than there may be flows: each finds room, at both ends.
  */
-static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
+TEST(sim_flow__of_queue_pairs_that_come_and_go)
 {
-    (void)state;
     for (unsigned remote = 0; remote < 2; remote++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                      .order = MRD_ORDER_MSG,
@@ -90,12 +89,11 @@ static void sim_flow__of_queue_pairs_that_come_and_go(void **state)
  * When the tables are full of idle flows, at either end, room is made in milliseconds, not when
  * they were idle for long.
  */
-static void sim_flow__room_is_made_for_the_next(void **state)
+TEST(sim_flow__room_is_made_for_the_next)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 4, .qps = 8, .recv_bytes = 100});
     uint32_t index;
-    (void)state;
 
     for (uint32_t qp = 0; qp < 8; qp++) {
         struct sim_post post = {.to = HOST_1, .qp = qp, .len = 100, .opcode = MRD_WR_RDMA_WRITE};
@@ -113,7 +111,7 @@ static void sim_flow__room_is_made_for_the_next(void **state)
  * Messages are posted at all times around the end of idleness, with losses and reordering: none is
  * skipped, delivered twice or out of order, and the records go in the end.
  */
-static void sim_flow__posted_while_it_is_closed(void **state)
+TEST(sim_flow__posted_while_it_is_closed)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = MRD_ORDER_MSG,
@@ -122,7 +120,6 @@ static void sim_flow__posted_while_it_is_closed(void **state)
                                                                  .duplicate_ppm = 100000,
                                                                  .recv_bytes = 100,
                                                                  .send_wr = 2000});
-    (void)state;
 
     for (unsigned i = 0; i < 200; i++) {
         sim_run(w, SEC_NS - 100 * USEC_NS + (i * 7919 % 200) * USEC_NS);
@@ -152,14 +149,13 @@ static bool lose_late(void *arg, const struct wire_packet *p)
     return *lose && p->kind == WIRE_MESSAGE && p->from == HOST_0 && p->part.msn == 1;
 }
 
-static void sim_flow__close_does_not_forget_what_waits(void **state)
+TEST(sim_flow__close_does_not_forget_what_waits)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG, .recv_bytes = 100});
     struct wiretap *tap;
     bool lose = true;
     uint32_t at;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, 10 * MSEC_NS);
@@ -203,7 +199,7 @@ static bool to_the_dead(void *arg, const struct wire_packet *p)
  * 14 peers whose way back is dead send what has to be refused: the refusals for them are stuck. A
  * healthy peer is served as if they were not there, whether it has to be refused or not.
  */
-static void sim_share__of_refusals(void **state)
+TEST(sim_share__of_refusals)
 {
     enum { DEAD = 14, HEALTHY = 15, EACH = 200, REFUSALS = 128 };
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
@@ -215,7 +211,6 @@ static void sim_share__of_refusals(void **state)
                                                                  .peer_timeout_ns = 2 * SEC_NS});
     struct wiretap *tap;
     uint32_t bad;
-    (void)state;
 
     for (uint32_t host = 1; host < 16; host++)
         sim_write(w, host, HOST_0, 64);
@@ -257,13 +252,12 @@ static void sim_share__of_refusals(void **state)
 }
 
 /* With no refusal to be had, what needs none is taken, and only what needs one is dropped. */
-static void sim_share__only_what_needs_a_refusal_is_dropped(void **state)
+TEST(sim_share__only_what_needs_a_refusal_is_dropped)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .recv_bytes = 20000});
     struct mrd_engine *e = engine(w, HOST_1);
     uint32_t bad, num;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
@@ -286,18 +280,4 @@ static void sim_share__only_what_needs_a_refusal_is_dropped(void **state)
     sim_run_until_complete(w, SEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_flow__of_queue_pairs_that_come_and_go),
-        cmocka_unit_test(sim_flow__room_is_made_for_the_next),
-        cmocka_unit_test(sim_flow__posted_while_it_is_closed),
-        cmocka_unit_test(sim_flow__close_does_not_forget_what_waits),
-        cmocka_unit_test(sim_share__of_refusals),
-        cmocka_unit_test(sim_share__only_what_needs_a_refusal_is_dropped),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,11 @@ static struct sim_world *fill_table(struct forge_tape *tape)
 }
 
 /* Whoever finds no room is told so, and so is the host that has none. It did not restart. */
-static void sim_identity__no_room_is_told(void **state)
+TEST(sim_identity__no_room_is_told)
 {
     struct forge_tape tape;
     struct sim_world *w = fill_table(&tape);
     uint32_t first = sim_send(w, HOST_3, HOST_0, BYTES), second;
-    (void)state;
 
     sim_run(w, 1 * SEC_NS);
     assert_int_equal(w->node[HOST_3].busy, 1);
@@ -62,12 +61,11 @@ static void sim_identity__no_room_is_told(void **state)
 }
 
 /* There is room before first contact ends. */
-static void sim_identity__room_in_time(void **state)
+TEST(sim_identity__room_in_time)
 {
     struct forge_tape tape;
     struct sim_world *w = fill_table(&tape);
     uint32_t late;
-    (void)state;
 
     sim_run(w, 19 * SEC_NS); /* S + U + 2 L, 20 s, since the strangers came */
     forge_exchange(w, HOST_1, HOST_0);
@@ -85,12 +83,11 @@ static void sim_identity__room_in_time(void **state)
  * Turned away, then admitted and executed, but the acks die; then the target restarts. That is no
  * want of room: of this the manual says that nothing was executed, and no event tells the restart.
  */
-static void sim_identity__restart_after_a_busy_is_told(void **state)
+TEST(sim_identity__restart_after_a_busy_is_told)
 {
     struct forge_tape tape;
     struct sim_world *w = fill_table(&tape);
     uint32_t late;
-    (void)state;
 
     sim_run(w, 19 * SEC_NS);
     forge_exchange(w, HOST_1, HOST_0);
@@ -114,7 +111,7 @@ static void sim_identity__restart_after_a_busy_is_told(void **state)
  * A full table evicts nobody whose packets may still come: a copy of an executed message is a
  * duplicate for as long. Then the silent make room.
  */
-static void sim_receive_half__stays_under_pressure(void **state)
+TEST(sim_receive_half__stays_under_pressure)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
@@ -125,7 +122,6 @@ static void sim_receive_half__stays_under_pressure(void **state)
                                                                    .peer_timeout_ns = 2 * SEC_NS});
     struct forge_state before;
     uint32_t late;
-    (void)state;
 
     forge_exchange(w, HOST_1, HOST_0);
     for (uint32_t i = 0; i < 6; i++)
@@ -150,16 +146,4 @@ static void sim_receive_half__stays_under_pressure(void **state)
     forge_exchange(w, HOST_3, HOST_0);
     assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 1);
     forge_end(&tape);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_identity__no_room_is_told),
-        cmocka_unit_test(sim_identity__room_in_time),
-        cmocka_unit_test(sim_identity__restart_after_a_busy_is_told),
-        cmocka_unit_test(sim_receive_half__stays_under_pressure),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

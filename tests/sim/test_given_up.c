@@ -15,10 +15,9 @@ static void both_segments(struct puppet *p, uint32_t psn, uint32_t id)
  * An ABORT comes before all else of its message: what still comes of it takes no receive. The next
  * id does.
  */
-static void sim_abort__of_an_unknown_id_shuts_an_empty_slot(void **state)
+TEST(sim_abort__of_an_unknown_id_shuts_an_empty_slot)
 {
     struct puppet *p = puppet_create();
-    (void)state;
 
     puppet_recv(p);
     puppet_abort(p, 0, SLOT);
@@ -31,10 +30,9 @@ static void sim_abort__of_an_unknown_id_shuts_an_empty_slot(void **state)
 }
 
 /* The same where a message was before. */
-static void sim_abort__of_an_unknown_id_shuts_a_used_slot(void **state)
+TEST(sim_abort__of_an_unknown_id_shuts_a_used_slot)
 {
     struct puppet *p = puppet_create();
-    (void)state;
 
     puppet_recv(p);
     puppet_recv(p);
@@ -72,10 +70,9 @@ static void ordered(struct puppet *p, uint32_t psn, uint16_t msn, uint16_t behin
  * until message 4 says that nothing is owed before it: both are delivered, and 4 takes the first of
  * the receives kept for 1 and 2.
  */
-static void sim_order__goes_on_over_what_is_not_owed(void **state)
+TEST(sim_order__goes_on_over_what_is_not_owed)
 {
     struct puppet *p = puppet_create();
-    (void)state;
 
     for (unsigned i = 0; i < 5; i++)
         puppet_recv(p);
@@ -92,10 +89,9 @@ static void sim_order__goes_on_over_what_is_not_owed(void **state)
 }
 
 /* As long as they are owed, it waits. */
-static void sim_order__waits_for_what_is_owed(void **state)
+TEST(sim_order__waits_for_what_is_owed)
 {
     struct puppet *p = puppet_create();
-    (void)state;
 
     for (unsigned i = 0; i < 3; i++)
         puppet_recv(p);
@@ -107,16 +103,4 @@ static void sim_order__waits_for_what_is_owed(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(p->buf[i][0], i);
     puppet_destroy(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_abort__of_an_unknown_id_shuts_an_empty_slot),
-        cmocka_unit_test(sim_abort__of_an_unknown_id_shuts_a_used_slot),
-        cmocka_unit_test(sim_order__goes_on_over_what_is_not_owed),
-        cmocka_unit_test(sim_order__waits_for_what_is_owed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

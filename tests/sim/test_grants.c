@@ -68,12 +68,11 @@ static struct sim_world *begin(uint64_t rx_delay_ns)
 }
 
 /* All send for long, and the receiver comes late: its buffer fills. */
-static void sim_grants__rotate_below_one_packet_each(void **state)
+TEST(sim_grants__rotate_below_one_packet_each)
 {
     struct sim_world *w = begin(50 * USEC_NS);
     uint64_t lost = mrd_sim_get_host_stats(w->sim, HOST_0).overflows;
     struct watch watch = {.w = w};
-    (void)state;
 
     mrd_sim_set_tap(w->sim, look, &watch);
     for (uint32_t from = 1; from <= SENDERS; from++)
@@ -92,12 +91,11 @@ static void sim_grants__rotate_below_one_packet_each(void **state)
  * All send now and then, never at once: nobody waits for a turn, though the buffer has less than a
  * packet for each.
  */
-static void sim_grants__do_not_rotate_while_there_is_room(void **state)
+TEST(sim_grants__do_not_rotate_while_there_is_room)
 {
     struct sim_world *w = begin(0);
     uint64_t begun_ns = mrd_sim_now(w->sim), probes = count_probes(w);
     enum { ROUNDS = 100 };
-    (void)state;
 
     for (uint32_t round = 0; round < ROUNDS; round++) {
         for (uint32_t from = 1; from <= SENDERS; from++) {
@@ -124,11 +122,10 @@ static void trickle(struct sim_world *w, uint32_t messages)
  * Messages come one by one, so that the buffer never holds two. The receiver is stopped once, for
  * 0.3 ms, and the buffer fills. Half a second later nobody waits for a turn any more.
  */
-static void sim_grants__rotation_ends_after_a_hiccup(void **state)
+TEST(sim_grants__rotation_ends_after_a_hiccup)
 {
     struct sim_world *w = begin(0);
     uint64_t probes;
-    (void)state;
 
     trickle(w, 200);
     probes = count_probes(w);
@@ -144,15 +141,4 @@ static void sim_grants__rotation_ends_after_a_hiccup(void **state)
     for (uint32_t i = w->num_messages - 1000; i < w->num_messages; i++)
         assert_true(w->messages[i].sent);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_grants__rotate_below_one_packet_each),
-        cmocka_unit_test(sim_grants__do_not_rotate_while_there_is_room),
-        cmocka_unit_test(sim_grants__rotation_ends_after_a_hiccup),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,10 +80,9 @@ static void assert_units(const struct write *f, uint32_t unit, uint32_t num, uin
 }
 
 /* That bursts of forged segments are received straight at all. */
-static void sim_straight__burst_as_predicted(void **state)
+TEST(sim_straight__burst_as_predicted)
 {
     struct write f;
-    (void)state;
 
     write_begin(&f);
     inject_segment(&f, 0, 0, 1);
@@ -100,12 +99,11 @@ static void sim_straight__burst_as_predicted(void **state)
 }
 
 /* Corruption that keeps the header consistent in itself, so that only its check can tell. */
-static void sim_straight__corrupt_place_is_not_written(void **state)
+TEST(sim_straight__corrupt_place_is_not_written)
 {
     uint8_t good[FORGE_BYTES_MAX], bad[FORGE_BYTES_MAX];
     struct forge_state before;
     struct write f;
-    (void)state;
 
     write_begin(&f);
     inject_segment(&f, 0, 0, 1);
@@ -127,11 +125,10 @@ static void sim_straight__corrupt_place_is_not_written(void **state)
 }
 
 /* Copies that come while the message is still open overwrite nothing, whatever they carry. */
-static void sim_straight__late_duplicates_do_not_overwrite(void **state)
+TEST(sim_straight__late_duplicates_do_not_overwrite)
 {
     struct forge_state before;
     struct write f;
-    (void)state;
 
     write_begin(&f);
     for (uint32_t i = 0; i < 8; i++) {
@@ -164,10 +161,9 @@ static void sim_straight__late_duplicates_do_not_overwrite(void **state)
  * The message's segments are interleaved with other packets: PSN + 4 belongs to somebody else and
  * is new, but the unit that a run of PSNs would put there came under PSN + 5.
  */
-static void sim_straight__interleaved_segments_are_not_overwritten(void **state)
+TEST(sim_straight__interleaved_segments_are_not_overwritten)
 {
     struct write f;
-    (void)state;
 
     write_begin(&f);
     inject_segment(&f, 0, 0, 1);
@@ -188,10 +184,9 @@ static void sim_straight__interleaved_segments_are_not_overwritten(void **state)
 }
 
 /* A segment other than predicted is moved to its place; the predicted PSN stays unreceived. */
-static void sim_straight__another_segment_is_moved(void **state)
+TEST(sim_straight__another_segment_is_moved)
 {
     struct write f;
-    (void)state;
 
     write_begin(&f);
     inject_segment(&f, 0, 0, 1);
@@ -237,9 +232,8 @@ static void straight_copies_after_completion(bool straight)
     forge_end(&tape);
 }
 
-static void sim_duplicate__after_completion(void **state)
+TEST(sim_duplicate__after_completion)
 {
-    (void)state;
     straight_copies_after_completion(false);
     straight_copies_after_completion(true);
 }
@@ -279,14 +273,13 @@ static enum mrd_sim_verdict watch_sizes(void *arg, struct mrd_sim_datagram *d)
 /*
  * What was cut for the old MTU keeps PSN and size and is resent, in pieces; only new PSNs shrink.
  */
-static void sim_mtu_shrink__psn_keeps_its_size(void **state)
+TEST(sim_mtu_shrink__psn_keeps_its_size)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                                    .seed = test_seed(),
                                                                    .rate_bps = 10000000000});
     struct sizes *sizes = calloc(1, sizeof(*sizes));
-    (void)state;
 
     assert_non_null(sizes);
     forge_exchange(w, HOST_0, HOST_1);
@@ -305,19 +298,4 @@ static void sim_mtu_shrink__psn_keeps_its_size(void **state)
     assert_true(mrd_sim_get_host_stats(w->sim, HOST_0).too_big > 0);
     free(sizes);
     forge_end(&tape);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_straight__burst_as_predicted),
-        cmocka_unit_test(sim_straight__corrupt_place_is_not_written),
-        cmocka_unit_test(sim_straight__late_duplicates_do_not_overwrite),
-        cmocka_unit_test(sim_straight__interleaved_segments_are_not_overwritten),
-        cmocka_unit_test(sim_straight__another_segment_is_moved),
-        cmocka_unit_test(sim_duplicate__after_completion),
-        cmocka_unit_test(sim_mtu_shrink__psn_keeps_its_size),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

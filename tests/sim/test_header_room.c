@@ -25,38 +25,22 @@ static void share_packets(enum mrd_wr_opcode opcode, enum mrd_order order, uint3
     sim_world_destroy(w);
 }
 
-static void sim_header_room__ordered_writes(void **state)
+TEST(sim_header_room__ordered_writes)
 {
-    (void)state;
     share_packets(MRD_WR_RDMA_WRITE, MRD_ORDER_MSG, MESSAGE_BYTES);
 }
 
-static void sim_header_room__ordered_writes_with_imm(void **state)
+TEST(sim_header_room__ordered_writes_with_imm)
 {
-    (void)state;
     share_packets(MRD_WR_RDMA_WRITE_WITH_IMM, MRD_ORDER_MSG, 0);
 }
 
-static void sim_header_room__ordered_sends_with_imm(void **state)
+TEST(sim_header_room__ordered_sends_with_imm)
 {
-    (void)state;
     share_packets(MRD_WR_SEND_WITH_IMM, MRD_ORDER_MSG, 0);
 }
 
-static void sim_header_room__unordered_writes_with_imm(void **state)
+TEST(sim_header_room__unordered_writes_with_imm)
 {
-    (void)state;
     share_packets(MRD_WR_RDMA_WRITE_WITH_IMM, MRD_ORDER_NONE, MESSAGE_BYTES);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_header_room__ordered_writes),
-        cmocka_unit_test(sim_header_room__ordered_writes_with_imm),
-        cmocka_unit_test(sim_header_room__ordered_sends_with_imm),
-        cmocka_unit_test(sim_header_room__unordered_writes_with_imm),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,12 +33,11 @@ static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
 /*
  * The sender forgets an idle peer and begins again at PSN 0; the target must not take it for old.
  */
-static void sim_epoch__idle_peer_forgotten(void **state)
+TEST(sim_epoch__idle_peer_forgotten)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct mrd_wire_head first, second;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
@@ -58,14 +57,13 @@ static void sim_epoch__idle_peer_forgotten(void **state)
  * The counter of epochs comes round: with 16,384 peers that are spoken to once a second, each time
  * by a new send half, after three days. One number is no epoch.
  */
-static void sim_epoch__counter_comes_round(void **state)
+TEST(sim_epoch__counter_comes_round)
 {
     const struct mrd_addr to = mrd_sim_addr(HOST_1);
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
     uint32_t first = MRD_WIRE_EPOCH_NONE - 2, last = 3;
-    (void)state;
 
     e->lives.epoch_next = first - mrd_answer_pair(e, &to).epoch_base;
     for (unsigned i = 0; i < 6; i++) {
@@ -85,12 +83,11 @@ static void sim_epoch__counter_comes_round(void **state)
 }
 
 /* An ack names the space it speaks of: one of the old epoch says nothing of the new one's PSN 0. */
-static void sim_epoch__ack_of_an_older_one(void **state)
+TEST(sim_epoch__ack_of_an_older_one)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t second;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -110,12 +107,11 @@ static void sim_epoch__ack_of_an_older_one(void **state)
 }
 
 /* A packet of an epoch that is over is dropped and not executed, flag or not. */
-static void sim_epoch__lower_is_dropped(void **state)
+TEST(sim_epoch__lower_is_dropped)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct forge_state before;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
@@ -150,12 +146,11 @@ static void inject_reset(struct forge_tape *tape, uint32_t of, uint32_t asker, u
 }
 
 /* A higher epoch ends what was half received in the lower one, and never our own sends. */
-static void sim_epoch__higher_ends_the_half_received(void **state)
+TEST(sim_epoch__higher_ends_the_half_received)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t half, own, next;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
@@ -184,7 +179,7 @@ static void sim_epoch__higher_ends_the_half_received(void **state)
  */
 
 /* Without the flag no space is made, also where there is an entry: a reset, which fits no work. */
-static void sim_space__unknown_and_flagless_is_reset(void **state)
+TEST(sim_space__unknown_and_flagless_is_reset)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
@@ -192,7 +187,6 @@ static void sim_space__unknown_and_flagless_is_reset(void **state)
     struct mrd_wire_head head;
     struct forge_state before[2];
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_2, HOST_1);
@@ -219,7 +213,7 @@ static void sim_space__unknown_and_flagless_is_reset(void **state)
 }
 
 /* The flag alone makes no space: the packet was meant for another life. */
-static void sim_space__flag_for_another_life_is_reset(void **state)
+TEST(sim_space__flag_for_another_life_is_reset)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
@@ -227,7 +221,6 @@ static void sim_space__flag_for_another_life_is_reset(void **state)
     struct mrd_wire_head head;
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -251,13 +244,12 @@ static void sim_space__flag_for_another_life_is_reset(void **state)
  * All acks are lost for longer than a first contact lives. Its flag goes, the destination is still
  * unknown: the target, which holds the space, takes what comes, and each message once.
  */
-static void sim_space__flagless_to_nobody_is_taken_if_held(void **state)
+TEST(sim_space__flagless_to_nobody_is_taken_if_held)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct mrd_wire_head last;
     uint32_t second;
-    (void)state;
 
     tape.cut[HOST_1][HOST_0] = true;
     sim_send(w, HOST_0, HOST_1, BYTES);
@@ -285,13 +277,12 @@ static void sim_space__flagless_to_nobody_is_taken_if_held(void **state)
  * Unreachable ends both directions. What the peer sent was executed; its copies, flag and all, get
  * a reset and are not executed again.
  */
-static void sim_unreachable__leaves_a_tombstone(void **state)
+TEST(sim_unreachable__leaves_a_tombstone)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 500 * MSEC_NS);
     uint32_t executed, given_up, untouched;
     struct mrd_wire_head last;
-    (void)state;
 
     reopen(w, HOST_1, 8 * SEC_NS);
     tape.cut[HOST_0][HOST_1] = true;
@@ -340,12 +331,11 @@ static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
  * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its
  * own epoch.
  */
-static void sim_reset__acts_on_a_match_only(void **state)
+TEST(sim_reset__acts_on_a_match_only)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t half, work;
-    (void)state;
 
     cut_amid(&tape, &half, &work);
 
@@ -366,12 +356,11 @@ static void sim_reset__acts_on_a_match_only(void **state)
     forge_end(&tape);
 }
 
-static void sim_reset__ends_the_peers_older_spaces(void **state)
+TEST(sim_reset__ends_the_peers_older_spaces)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t half, work;
-    (void)state;
 
     cut_amid(&tape, &half, &work);
     inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch + 1);
@@ -386,13 +375,12 @@ static void sim_reset__ends_the_peers_older_spaces(void **state)
 }
 
 /* Whatever an ack, a reset or a challenge speaks of, nothing answers it. */
-static void sim_reset__nothing_but_data_causes_one(void **state)
+TEST(sim_reset__nothing_but_data_causes_one)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint8_t buf[FORGE_BYTES_MAX];
     uint32_t sent;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
@@ -428,14 +416,13 @@ static void sim_reset__nothing_but_data_causes_one(void **state)
  * A reset or challenge is no larger than the smallest packet that it can answer: nothing
  * is amplified.
  */
-static void sim_reset__no_larger_than_its_cause(void **state)
+TEST(sim_reset__no_larger_than_its_cause)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct mrd_wire_head head;
     uint8_t buf[FORGE_BYTES_MAX];
     uint32_t len;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -457,13 +444,12 @@ static void sim_reset__no_larger_than_its_cause(void **state)
 /* ---------------------------------------------------------------------------------------- lives */
 
 /* A QP number is used once: what is meant for a QP that is gone is not for its successor. */
-static void sim_qpn__is_never_reused(void **state)
+TEST(sim_qpn__is_never_reused)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct sim_node *node = &w->node[HOST_1];
     uint32_t last = node->qp[0]->qp_num;
-    (void)state;
 
     for (uint32_t i = 0; i < 2000; i++) {
         struct mrd_qp *qp = mrd_create_qp(
@@ -482,13 +468,12 @@ static void sim_qpn__is_never_reused(void **state)
 /*
  * Packets of a restarted peer's old life, and packets meant for it, change nothing in the new one.
  */
-static void sim_restart__packets_of_the_old_life(void **state)
+TEST(sim_restart__packets_of_the_old_life)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     struct forge_packet old[4];
     struct forge_state before[2];
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_0, HOST_1);
@@ -533,12 +518,11 @@ static void sim_restart__packets_of_the_old_life(void **state)
  * After an outage the peer that gave up begins an epoch: what it gave up fails, and is told, before its
  * message is delivered. So the answer to that goes in a new space.
  */
-static void sim_epoch__what_was_given_up_ends_first(void **state)
+TEST(sim_epoch__what_was_given_up_ends_first)
 {
     struct forge_tape tape;
     struct sim_world *w = create(&tape, 0);
     uint32_t lost, old, news, answer;
-    (void)state;
 
     w->options.peer_timeout_ns = 1 * SEC_NS;
     sim_restart(w, HOST_0);
@@ -565,28 +549,4 @@ static void sim_epoch__what_was_given_up_ends_first(void **state)
     assert_int_equal(w->messages[answer].status, MRD_WC_SUCCESS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_resets"), 0);
     forge_end(&tape);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_epoch__what_was_given_up_ends_first),
-        cmocka_unit_test(sim_epoch__idle_peer_forgotten),
-        cmocka_unit_test(sim_epoch__counter_comes_round),
-        cmocka_unit_test(sim_epoch__ack_of_an_older_one),
-        cmocka_unit_test(sim_epoch__lower_is_dropped),
-        cmocka_unit_test(sim_epoch__higher_ends_the_half_received),
-        cmocka_unit_test(sim_space__unknown_and_flagless_is_reset),
-        cmocka_unit_test(sim_space__flag_for_another_life_is_reset),
-        cmocka_unit_test(sim_space__flagless_to_nobody_is_taken_if_held),
-        cmocka_unit_test(sim_unreachable__leaves_a_tombstone),
-        cmocka_unit_test(sim_reset__acts_on_a_match_only),
-        cmocka_unit_test(sim_reset__ends_the_peers_older_spaces),
-        cmocka_unit_test(sim_reset__nothing_but_data_causes_one),
-        cmocka_unit_test(sim_reset__no_larger_than_its_cause),
-        cmocka_unit_test(sim_qpn__is_never_reused),
-        cmocka_unit_test(sim_restart__packets_of_the_old_life),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

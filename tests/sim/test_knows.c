@@ -41,9 +41,8 @@ static uint64_t known_bps(struct mrd_sim *sim, uint64_t link_bps)
 }
 
 /* What the mover of sockets says of itself, sizes and paths aside; a topology changes nothing. */
-static void sim_knows__sockets_as_the_mover_of_udp(void **state)
+TEST(sim_knows__sockets_as_the_mover_of_udp)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct sim_world *w = world(MRD_SIM_KNOWS_SOCKETS, i ? &tree : NULL);
         const struct mrd_mover *m = mover_of(w->node[HOST_0].context);
@@ -57,9 +56,8 @@ static void sim_knows__sockets_as_the_mover_of_udp(void **state)
 }
 
 /* The same of RDMA, with the rate of the host's own link. */
-static void sim_knows__rdma_as_the_mover_of_rdma(void **state)
+TEST(sim_knows__rdma_as_the_mover_of_rdma)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct sim_world *w = world(MRD_SIM_KNOWS_RDMA, i ? &tree : NULL);
         const struct mrd_mover *m = mover_of(w->node[HOST_0].context);
@@ -73,11 +71,10 @@ static void sim_knows__rdma_as_the_mover_of_rdma(void **state)
 }
 
 /* A link of infinite rate tells none, as the port of a software device. */
-static void sim_knows__rdma_without_a_rate(void **state)
+TEST(sim_knows__rdma_without_a_rate)
 {
     struct mrd_sim *sim = mrd_sim_create(
         &(struct mrd_sim_attr){.knows = MRD_SIM_KNOWS_RDMA, .link = {.delay_ns = 5000}});
-    (void)state;
 
     assert_non_null(sim);
 
@@ -95,9 +92,8 @@ static void sim_knows__rdma_without_a_rate(void **state)
 }
 
 /* The rate, and in a tree the RTT of its longest way. */
-static void sim_knows__fabric_has_rate_and_rtt(void **state)
+TEST(sim_knows__fabric_has_rate_and_rtt)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct sim_world *w = world(MRD_SIM_KNOWS_FABRIC, i ? &tree : NULL);
         const struct mrd_mover *m = mover_of(w->node[HOST_0].context);
@@ -109,9 +105,8 @@ static void sim_knows__fabric_has_rate_and_rtt(void **state)
     }
 }
 
-static void sim_knows__link_bps_of_the_user_wins(void **state)
+TEST(sim_knows__link_bps_of_the_user_wins)
 {
-    (void)state;
     for (uint32_t knows = MRD_SIM_KNOWS_SOCKETS; knows <= MRD_SIM_KNOWS_FABRIC; knows++) {
         for (int i = 0; i < 2; i++) {
             struct mrd_sim *sim = mrd_sim_create(
@@ -125,9 +120,8 @@ static void sim_knows__link_bps_of_the_user_wins(void **state)
 }
 
 /* Whatever hosts know, messages arrive, also where packets are lost. */
-static void sim_knows__messages_arrive(void **state)
+TEST(sim_knows__messages_arrive)
 {
-    (void)state;
     for (uint32_t knows = MRD_SIM_KNOWS_SOCKETS; knows <= MRD_SIM_KNOWS_FABRIC; knows++) {
         struct sim_world *w =
             sim_world_create(&(struct sim_options){.seed = test_seed(),
@@ -145,7 +139,7 @@ static void sim_knows__messages_arrive(void **state)
 }
 
 /* Whoever says nothing has sockets; but not callers that were compiled before they could say. */
-static void mrd_sim_create__knows_of_older_callers(void **state)
+TEST(mrd_sim_create__knows_of_older_callers)
 {
     const struct mrd_sim_attr attr = {.link = {.rate_bps = RATE_BPS, .delay_ns = 5000}};
     const struct {
@@ -159,7 +153,6 @@ static void mrd_sim_create__knows_of_older_callers(void **state)
         {NULL, offsetof(struct mrd_sim_attr, knows), 100000000000},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_sim *sim = mrd_sim_create_sized(rows[i].attr, rows[i].bytes);
 
@@ -169,9 +162,8 @@ static void mrd_sim_create__knows_of_older_callers(void **state)
     }
 }
 
-static void mrd_sim_create__knows_what_nobody_does(void **state)
+TEST(mrd_sim_create__knows_what_nobody_does)
 {
-    (void)state;
     errno = 0;
     assert_null(mrd_sim_create(&(struct mrd_sim_attr){.knows = MRD_SIM_KNOWS_FABRIC + 1}));
     assert_int_equal(errno, EINVAL);
@@ -180,20 +172,4 @@ static void mrd_sim_create__knows_what_nobody_does(void **state)
     errno = 0;
     assert_null(mrd_sim_create(&(struct mrd_sim_attr){.reserved = 1}));
     assert_int_equal(errno, EINVAL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_knows__sockets_as_the_mover_of_udp),
-        cmocka_unit_test(sim_knows__rdma_as_the_mover_of_rdma),
-        cmocka_unit_test(sim_knows__rdma_without_a_rate),
-        cmocka_unit_test(sim_knows__fabric_has_rate_and_rtt),
-        cmocka_unit_test(sim_knows__link_bps_of_the_user_wins),
-        cmocka_unit_test(sim_knows__messages_arrive),
-        cmocka_unit_test(mrd_sim_create__knows_of_older_callers),
-        cmocka_unit_test(mrd_sim_create__knows_what_nobody_does),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

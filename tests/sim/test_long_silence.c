@@ -20,10 +20,9 @@ static struct sim_world *create(uint32_t rnr_retry, uint64_t rnr_timer_ns)
  * Retries for ever, each after twice the delay, of which the greatest is longer than a space
  * is remembered.
  */
-static void sim_long_silence__a_message_that_waits_for_a_receive_for_long(void **state)
+TEST(sim_long_silence__a_message_that_waits_for_a_receive_for_long)
 {
     struct sim_world *w = create(MRD_RNR_RETRY_FOREVER, 500 * MSEC_NS);
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     for (unsigned i = 0; i < 100 && !w->messages[0].sent; i++)
@@ -43,11 +42,10 @@ static void sim_long_silence__a_message_that_waits_for_a_receive_for_long(void *
  * message to that peer: READY must not go, and take the message with it, under an epoch that the
  * peer forgot.
  */
-static void sim_long_silence__ready_for_a_peer_that_was_silent_for_long(void **state)
+TEST(sim_long_silence__ready_for_a_peer_that_was_silent_for_long)
 {
     struct sim_world *w = create(0, 0);
     uint32_t index;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, SEC_NS);
@@ -61,14 +59,4 @@ static void sim_long_silence__ready_for_a_peer_that_was_silent_for_long(void **s
                "status %u, restarts %u", w->messages[index].status, w->node[HOST_1].restarted);
     assert_int_equal(w->node[HOST_1].restarted, 0);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_long_silence__a_message_that_waits_for_a_receive_for_long),
-        cmocka_unit_test(sim_long_silence__ready_for_a_peer_that_was_silent_for_long),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

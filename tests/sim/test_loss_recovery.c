@@ -149,13 +149,12 @@ static bool drops_psn(void *arg, const struct wire_packet *p)
 }
 
 /* The last packet, and the only one: found by a tail probe, in less than two round trips more. */
-static void sim_tail_loss__recovered_by_a_probe(void **state)
+TEST(sim_tail_loss__recovered_by_a_probe)
 {
     struct result clean = run_both("clean", &(struct trial){0});
     struct result lost = run_both("last lost", &(struct trial){.mask = 1ull << (PACKETS - 1)});
     struct result one = run_both("one clean", &(struct trial){.len = 100});
     struct result only = run_both("only lost", &(struct trial){.len = 100, .mask = 1});
-    (void)state;
 
     assert_int_equal(clean.retx, 0);
     assert_true(lost.time_ns < clean.time_ns + 18 * USEC_NS);
@@ -164,10 +163,9 @@ static void sim_tail_loss__recovered_by_a_probe(void **state)
 }
 
 /* Each packet of a message in turn. */
-static void sim_single_loss__every_position(void **state)
+TEST(sim_single_loss__every_position)
 {
     uint64_t clean_ns = run_both("clean", &(struct trial){0}).time_ns, worst_ns = 0, sum_ns = 0;
-    (void)state;
 
     for (uint32_t i = 0; i < PACKETS; i++) {
         struct result r = run_both("one lost", &(struct trial){.mask = 1ull << i});
@@ -185,11 +183,10 @@ static void sim_single_loss__every_position(void **state)
  * Retransmissions may be lost too: the first, whose second copy on another path then saves the
  * message; both copies; or the probe.
  */
-static void sim_loss__of_the_retransmission(void **state)
+TEST(sim_loss__of_the_retransmission)
 {
     uint64_t clean_ns = run_both("clean", &(struct trial){0}).time_ns;
     struct trial t = {.mask = 7ull << (PACKETS - 3)}; /* the last one and what follows */
-    (void)state;
 
     for (uint32_t i = 0; i < 2 * PACKETS; i += 7) {
         bool copy_arrives = i >= PACKETS;
@@ -205,11 +202,10 @@ static void sim_loss__of_the_retransmission(void **state)
     assert_true(run_both("the last three lost", &t).time_ns < clean_ns + 34 * USEC_NS);
 }
 
-static void sim_loss__bursts(void **state)
+TEST(sim_loss__bursts)
 {
     uint64_t clean_ns = run_both("clean", &(struct trial){0}).time_ns;
     struct trial t = {.mask = 0xffffull << 20};
-    (void)state;
 
     assert_true(run_both("16 in the middle", &t).time_ns < clean_ns + 17 * USEC_NS);
     t.mask = 0xffffffffull << 32;
@@ -231,12 +227,11 @@ static bool loses_half_the_acks(void *arg, const struct wire_packet *p)
 }
 
 /* Acks tell all that counts again and again: losing half of them costs a little time, no data. */
-static void sim_ack_loss__half_of_them(void **state)
+TEST(sim_ack_loss__half_of_them)
 {
     uint32_t dice = 1;
     struct trial t = {.len = 4 << 20};
     struct result clean = mean("4 MiB", &t), lost;
-    (void)state;
 
     t.rule = loses_half_the_acks;
     t.arg = &dice;
@@ -260,12 +255,11 @@ static bool loses_acks_for_a_while(void *arg, const struct wire_packet *p)
 }
 
 /* No ack for 50 us: probes go on, and soon after all is as before. */
-static void sim_ack_loss__blackout(void **state)
+TEST(sim_ack_loss__blackout)
 {
     struct trial t = {.len = 4 << 20};
     struct result clean = run(&t, MRD_ORDER_NONE), r;
     struct blackout blackout = {.from_ns = 30 * USEC_NS, .until_ns = 80 * USEC_NS};
-    (void)state;
 
     t.rule = loses_acks_for_a_while;
     t.arg = &blackout;
@@ -277,12 +271,11 @@ static void sim_ack_loss__blackout(void **state)
 
 /* ------------------------------------------------------------------------------ random loss */
 
-static void sim_random_loss__goodput(void **state)
+TEST(sim_random_loss__goodput)
 {
     struct trial t = {.len = 16 << 20};
     uint64_t clean_ns = mean("16 MiB", &t).time_ns;
     struct result r;
-    (void)state;
 
     t.options.loss_ppm = 10000;
     r = mean("1% lost", &t);
@@ -312,10 +305,9 @@ static void skew_paths(struct sim_world *w)
 }
 
 /* Reordering is not loss: spraying over unequal paths sends nothing again, or next to nothing. */
-static void sim_spraying__unequal_paths(void **state)
+TEST(sim_spraying__unequal_paths)
 {
     static const char *const sprays[] = {"adaptive", "random", "rr", "reps"};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(sprays) / sizeof(sprays[0]); i++) {
         struct trial t = {.len = 16 << 20,
@@ -333,11 +325,10 @@ static void sim_spraying__unequal_paths(void **state)
 }
 
 /* Each packet is late by up to a round trip time of its own. */
-static void sim_reordering__within_paths(void **state)
+TEST(sim_reordering__within_paths)
 {
     struct trial t = {.len = 16 << 20, .options = {.jitter_ns = RTT_NS}};
     struct result r = mean("jitter of an RTT", &t);
-    (void)state;
 
     assert_true(r.retx * 1000 <= r.packets);
     assert_true(r.time_ns < 1000 * USEC_NS);
@@ -353,12 +344,11 @@ static void duplicate_acks(struct sim_world *w)
 }
 
 /* Copies made by the network, of data and of acks, cost nothing and are no sign of anything. */
-static void sim_duplication(void **state)
+TEST(sim_duplication)
 {
     struct trial t = {.len = 16 << 20};
     uint64_t clean_ns = run_both("16 MiB", &t).time_ns;
     struct result r;
-    (void)state;
 
     t.prepare = duplicate_acks;
     r = run_both("half of the acks twice", &t);
@@ -422,10 +412,9 @@ static struct result with_dead_path(uint64_t seed, enum mrd_order order, bool di
 /*
  * A path of eight swallows all from the middle of a message on: others carry it, without a pause.
  */
-static void sim_dead_path__mid_message(void **state)
+TEST(sim_dead_path__mid_message)
 {
     uint64_t clean_ns = 0, dead_ns = 0, worst_gap_ns = 0, retx = 0;
-    (void)state;
 
     for (uint32_t i = 0; i < 2 * MEAN_SEEDS; i++) {
         enum mrd_order order = i % 2 ? MRD_ORDER_MSG : MRD_ORDER_NONE;
@@ -443,23 +432,4 @@ static void sim_dead_path__mid_message(void **state)
     assert_true(dead_ns < clean_ns + 2 * MEAN_SEEDS * 110 * USEC_NS);
     assert_true(worst_gap_ns <= 86 * USEC_NS);
     assert_true(retx < 2 * MEAN_SEEDS * 15 / 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_tail_loss__recovered_by_a_probe),
-        cmocka_unit_test(sim_single_loss__every_position),
-        cmocka_unit_test(sim_loss__of_the_retransmission),
-        cmocka_unit_test(sim_loss__bursts),
-        cmocka_unit_test(sim_ack_loss__half_of_them),
-        cmocka_unit_test(sim_ack_loss__blackout),
-        cmocka_unit_test(sim_random_loss__goodput),
-        cmocka_unit_test(sim_spraying__unequal_paths),
-        cmocka_unit_test(sim_reordering__within_paths),
-        cmocka_unit_test(sim_duplication),
-        cmocka_unit_test(sim_dead_path__mid_message),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

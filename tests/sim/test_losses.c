@@ -58,12 +58,11 @@ static void delay(struct mrd_sim_link *link, uint64_t ns)
 }
 
 /* Before, the links' rate bounds it. */
-static void sim_losses__bursts_of_loss_rate_stays(void **state)
+TEST(sim_losses__bursts_of_loss_rate_stays)
 {
     struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
     struct pump pump;
 
-    (void)state;
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, 50 * MSEC_NS);
 
@@ -81,11 +80,10 @@ static void sim_losses__bursts_of_loss_rate_stays(void **state)
 }
 
 /* Losses are over: so is what they did, within 250 round trips, also where a test was under way. */
-static void sim_losses__bursts_of_loss_a_test_ends(void **state)
+TEST(sim_losses__bursts_of_loss_a_test_ends)
 {
     double least = 1e9, before = 0;
 
-    (void)state;
     for (uint64_t k = 0; k < 4; k++) {
         struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
         struct pump pump;
@@ -108,14 +106,13 @@ static void sim_losses__bursts_of_loss_a_test_ends(void **state)
                "50 ms after the last loss: %.3f Gb/s, before %.3f", least, before);
 }
 
-static void sim_losses__random_loss_rate_stays(void **state)
+TEST(sim_losses__random_loss_rate_stays)
 {
     static const struct {
         uint64_t ppm;
         double least;
     } table[] = {{50000, 45}, {120000, 28}, {200000, 15}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct sim_world *w = world(100 * USEC_NS, 25000000000, LINKS);
         struct pump pump;
@@ -139,7 +136,7 @@ static void sim_losses__random_loss_rate_stays(void **state)
  * Lost from the start, where a window of 35 or 140 packets fills the links. One that a tenth is cut of for each loss
  * stays at sqrt(2 / (0.1 p)) packets, 20 at p = 5%, or less. In parts of the links' rate.
  */
-static void sim_losses__random_loss_on_slow_links_rate_stays(void **state)
+TEST(sim_losses__random_loss_on_slow_links_rate_stays)
 {
     static const struct {
         uint64_t rate_bps, ppm;
@@ -147,7 +144,6 @@ static void sim_losses__random_loss_on_slow_links_rate_stays(void **state)
     } table[] = {{500000000, 15000, 0.76},  {500000000, 30000, 0.69},  {500000000, 50000, 0.63},
                  {2000000000, 15000, 0.76}, {2000000000, 30000, 0.67}, {2000000000, 50000, 0.62}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct sim_world *w = world(100 * USEC_NS, table[i].rate_bps, LINKS);
         struct pump pump;
@@ -168,12 +164,11 @@ static void sim_losses__random_loss_on_slow_links_rate_stays(void **state)
 }
 
 /* Down for 1 ms of each 10 ms: all of a window is lost at once. */
-static void sim_losses__flapping_link_rate_stays(void **state)
+TEST(sim_losses__flapping_link_rate_stays)
 {
     struct sim_world *w = world(100 * USEC_NS, 25000000000, 1);
     struct pump pump;
 
-    (void)state;
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, 50 * MSEC_NS);
 
@@ -204,14 +199,13 @@ static void shorten_bursts(struct sim_world *w)
  * Random loss, and then a longer way: what is taken for a queue is the way's length, and does
  * not drop.
  */
-static void sim_losses__longer_way_and_little_loss_rate_stays(void **state)
+TEST(sim_losses__longer_way_and_little_loss_rate_stays)
 {
     static const struct {
         uint64_t delay_ns, ppm;
         double least_gbps;
     } table[] = {{45 * USEC_NS, 1000, 30}, {45 * USEC_NS, 10000, 27}, {100 * USEC_NS, 1000, 14}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct sim_world *w = world(25 * USEC_NS, 25000000000, LINKS);
         struct pump pump;
@@ -294,12 +288,11 @@ static double least_share(uint64_t seed)
 }
 
 /* In one world of 16 or so a flow has a quarter of its share for long; none has less. */
-static void sim_losses__shared_policer_nobody_starves(void **state)
+TEST(sim_losses__shared_policer_nobody_starves)
 {
     enum { SEEDS = TEST_SEEDS(8), FEW_MOST = 1 };
     unsigned few = 0;
 
-    (void)state;
     for (uint64_t k = 0; k < SEEDS; k++) {
         double least = least_share(test_seed() + k);
 
@@ -307,19 +300,4 @@ static void sim_losses__shared_policer_nobody_starves(void **state)
         few += least < 0.35;
     }
     test_check(test_seed(), few <= FEW_MOST, "in %u of %u worlds a flow has little", few, SEEDS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_losses__bursts_of_loss_rate_stays),
-        cmocka_unit_test(sim_losses__bursts_of_loss_a_test_ends),
-        cmocka_unit_test(sim_losses__random_loss_rate_stays),
-        cmocka_unit_test(sim_losses__random_loss_on_slow_links_rate_stays),
-        cmocka_unit_test(sim_losses__flapping_link_rate_stays),
-        cmocka_unit_test(sim_losses__longer_way_and_little_loss_rate_stays),
-        cmocka_unit_test(sim_losses__shared_policer_nobody_starves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,13 +102,12 @@ static const struct mrd_sim_topology leaf = {
     .tier = {{.radix_down = 2, .radix_up = 2, .rate_bps = 100000000000, .delay_ns = 1000},
              {.radix_down = 2, .rate_bps = 100000000000, .delay_ns = 1000}}};
 
-static void sim_message_end__acked_twice_if_very_long(void **state)
+TEST(sim_message_end__acked_twice_if_very_long)
 {
     static const struct {
         uint32_t len, acks;
     } table[] = {
         {2 * PACKET, 1}, {VERY_LONG - 1, 1}, {VERY_LONG, 2}, {VERY_LONG + PACKET, 2}, {1 << 20, 2}};
-    (void)state;
 
     for (uint32_t i = 0; i < 2 * sizeof(table) / sizeof(table[0]); i++) {
         struct sim_options options = {.seed = test_seed(), .topology = i & 1 ? &leaf : NULL};
@@ -126,9 +125,8 @@ static void sim_message_end__acked_twice_if_very_long(void **state)
 }
 
 /* So that the first may be lost: nothing is sent again, and the sender knows as early. */
-static void sim_message_end__losing_the_first_ack_costs_nothing(void **state)
+TEST(sim_message_end__losing_the_first_ack_costs_nothing)
 {
-    (void)state;
     for (uint32_t i = 0; i < 2 * SEEDS; i++) {
         struct sim_options options = {.seed = test_seed() + i / 2,
                                       .topology = i & 1 ? &leaf : NULL};
@@ -153,28 +151,16 @@ static void sim_message_end__losing_the_first_ack_costs_nothing(void **state)
  * It waits neither for company nor for an answer: the sender knows a round trip after the last
  * packet left.
  */
-static void sim_message_end__acked_without_delay(void **state)
+TEST(sim_message_end__acked_without_delay)
 {
     struct sim_options options = {.seed = test_seed()};
     struct wiretap *tap = write_tapped(&options, 2 * PACKET, NULL, NULL);
     const struct wire_packet *last = wiretap_find(tap, 1, HOST_0, WIRE_MESSAGE);
     struct end_acks acks = acks_of(tap, end_psn(tap));
-    (void)state;
 
     test_check(options.seed, acks.num == 1, "%u acks", acks.num);
     /* 5 us, and a packet's time at 100 Gb/s for each of the two if they share a link. */
     test_check(options.seed, acks.first_ns <= last->at_ns + 5800, "acked %llu ns after it left",
                (unsigned long long)(acks.first_ns - last->at_ns));
     tapped_end(tap);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_message_end__acked_twice_if_very_long),
-        cmocka_unit_test(sim_message_end__losing_the_first_ack_costs_nothing),
-        cmocka_unit_test(sim_message_end__acked_without_delay),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static void check_rate(uint64_t link_bps, uint32_t bytes, uint32_t loss_ppm, dou
                "%u bytes, loss %u ppm: %.2f Gb/s, of 1 MiB %.2f", bytes, loss_ppm, gbps, whole);
 }
 
-static void sim_message_rate__without_loss(void **state)
+TEST(sim_message_rate__without_loss)
 {
-    (void)state;
     check_rate(LINK_BPS, 8 << 10, 0, 0.85);
     check_rate(LINK_BPS, 5 << 10, 0, 0.85);
     check_rate(ALL_BPS, 8 << 10, 0, 0.85);
@@ -62,20 +61,9 @@ static void sim_message_rate__without_loss(void **state)
  * Packets that are half full fill the space of PSNs before they fill the window: not at the rate of
  * all links.
  */
-static void sim_message_rate__with_loss(void **state)
+TEST(sim_message_rate__with_loss)
 {
-    (void)state;
     check_rate(LINK_BPS, 8 << 10, 10000, 0.75);
     check_rate(LINK_BPS, 5 << 10, 10000, 0.75);
     check_rate(ALL_BPS, 8 << 10, 10000, 0.75);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_message_rate__without_loss),
-        cmocka_unit_test(sim_message_rate__with_loss),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,10 +50,9 @@ static void refusal_lost(const struct sim_post *post, enum mrd_wc_status status)
     sim_world_destroy(w);
 }
 
-static void sim_refusal__lost_is_no_success(void **state)
+TEST(sim_refusal__lost_is_no_success)
 {
     static const uint32_t lens[] = {0, 100, 4096, 20000};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         refusal_lost(&(struct sim_post){.from = HOST_0,
@@ -80,12 +79,11 @@ static void sim_refusal__lost_is_no_success(void **state)
 }
 
 /* Once the refusal was acked, the refused PSN is acked at once, not when a probe asks for it. */
-static void sim_refusal__acked_psn_is_reported_at_once(void **state)
+TEST(sim_refusal__acked_psn_is_reported_at_once)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     sim_post(
         w, &(struct sim_post){.from = HOST_0, .to = HOST_1, .opcode = MRD_WR_SEND, .qkey_add = 1});
@@ -102,12 +100,11 @@ static void sim_refusal__acked_psn_is_reported_at_once(void **state)
 }
 
 /* One of several messages in a packet is refused: the others are executed once, and only once. */
-static void sim_refusal__names_one_message_of_a_packet(void **state)
+TEST(sim_refusal__names_one_message_of_a_packet)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap = wiretap_open(w);
     uint32_t index[4];
-    (void)state;
 
     tap->drop[HOST_1][WIRE_REFUSAL] = 3;
     for (uint32_t i = 0; i < 4; i++) /* the first leaves alone, the others share a packet */
@@ -130,12 +127,11 @@ static void sim_refusal__names_one_message_of_a_packet(void **state)
 }
 
 /* A refused PSN counts as received: its copies are not executed when a receive is there by then. */
-static void sim_refusal__copies_of_the_refused_packet_are_duplicates(void **state)
+TEST(sim_refusal__copies_of_the_refused_packet_are_duplicates)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .no_receives = true, .rnr_timer_ns = 200 * USEC_NS});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
     sim_send(w, HOST_0, HOST_1, 500);
@@ -155,7 +151,7 @@ static void sim_refusal__copies_of_the_refused_packet_are_duplicates(void **stat
 }
 
 /* rnr_retry retries and one attempt before them, each in full, then an error. */
-static void sim_rnr__retries_are_counted(void **state)
+TEST(sim_rnr__retries_are_counted)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .no_challenge = true,
@@ -164,7 +160,6 @@ static void sim_rnr__retries_are_counted(void **state)
                                                                  .rnr_retry = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t packets_of_attempt[4] = {0};
-    (void)state;
 
     uint32_t i = sim_send(w, HOST_0, HOST_1, 3 * 4096);
 
@@ -183,12 +178,11 @@ static void sim_rnr__retries_are_counted(void **state)
 }
 
 /* A new attempt begins when every packet of the old one was acked: they never overlap. */
-static void sim_rnr__attempts_do_not_overlap(void **state)
+TEST(sim_rnr__attempts_do_not_overlap)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .no_challenge = true, .no_receives = true});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     mrd_sim_set_loss_mask(w->sim, HOST_0, HOST_1, 1 << 2); /* the third segment */
     sim_send(w, HOST_0, HOST_1, 3 * 4096);
@@ -268,15 +262,13 @@ static void refusals_find_room(const char *cc)
     sim_world_destroy(w);
 }
 
-static void sim_refusal__ignores_the_congestion_window(void **state)
+TEST(sim_refusal__ignores_the_congestion_window)
 {
-    (void)state;
     refusals_find_room("nscc");
 }
 
-static void sim_refusal__has_psns_beyond_those_of_data(void **state)
+TEST(sim_refusal__has_psns_beyond_those_of_data)
 {
-    (void)state;
     refusals_find_room("none"); /* data goes as far as its share of the PSNs */
 }
 
@@ -284,12 +276,11 @@ static void sim_refusal__has_psns_beyond_those_of_data(void **state)
  * Two messages refused in both directions at once, the refusals lost: the oldest PSN of each side
  * stays unacked until the other's refusal arrives, so probes must not stop at the oldest.
  */
-static void sim_refusal__in_both_directions_at_once(void **state)
+TEST(sim_refusal__in_both_directions_at_once)
 {
     for (uint32_t lost = 0; lost <= 4; lost++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed() + lost});
         struct wiretap *tap = wiretap_open(w);
-        (void)state;
 
         tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = lost;
         for (uint32_t from = HOST_0; from <= HOST_1; from++)
@@ -316,14 +307,13 @@ static bool is_of_first_id(void *arg, const struct wire_packet *p)
 }
 
 /* A message that does not come to an end keeps its id and holds up nobody. */
-static void sim_id__one_that_lasts_holds_up_nobody(void **state)
+TEST(sim_id__one_that_lasts_holds_up_nobody)
 {
     enum { MESSAGES = 150 }; /* more would fill the window of PSNs, at whose begin its packet is */
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap = wiretap_open(w);
     bool held = true;
     uint32_t done = 0;
-    (void)state;
 
     tap->rule = is_of_first_id;
     tap->arg = &held;
@@ -343,12 +333,11 @@ static void sim_id__one_that_lasts_holds_up_nobody(void **state)
 }
 
 /* Queue pairs take turns, packet by packet, where all would have something to send. */
-static void sim_share__queue_pairs_take_turns(void **state)
+TEST(sim_share__queue_pairs_take_turns)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t first = 0, last = 0, packets[2] = {0, 0}, psn_next = 0;
-    (void)state;
 
     for (uint32_t qp = 0; qp < 2; qp++)
         sim_post(w, &(struct sim_post){.from = HOST_0,
@@ -384,10 +373,9 @@ static void sim_share__queue_pairs_take_turns(void **state)
 /* -------------------------------------------------------------------------- speaking to oneself */
 
 /* A context is its own peer: each opcode, clean and with losses, both order modes. */
-static void sim_self__every_opcode(void **state)
+TEST(sim_self__every_opcode)
 {
     static const uint32_t lens[] = {0, 64, 4096, 4097, 100000};
-    (void)state;
 
     for (uint32_t mode = 0; mode < 4; mode++) {
         struct sim_world *w = sim_fabric_world(
@@ -408,12 +396,11 @@ static void sim_self__every_opcode(void **state)
 }
 
 /* Refused by oneself, the refusals lost; and flushed with a half-received message of one's own. */
-static void sim_self__refused_and_flushed(void **state)
+TEST(sim_self__refused_and_flushed)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 1, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     tap->drop[HOST_0][WIRE_REFUSAL] = 3;
 
@@ -443,25 +430,4 @@ static void sim_self__refused_and_flushed(void **state)
     assert_true(w->messages[after].equal);
     wiretap_close(tap);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_refusal__lost_is_no_success),
-        cmocka_unit_test(sim_refusal__acked_psn_is_reported_at_once),
-        cmocka_unit_test(sim_refusal__names_one_message_of_a_packet),
-        cmocka_unit_test(sim_refusal__copies_of_the_refused_packet_are_duplicates),
-        cmocka_unit_test(sim_rnr__retries_are_counted),
-        cmocka_unit_test(sim_rnr__attempts_do_not_overlap),
-        cmocka_unit_test(sim_refusal__ignores_the_congestion_window),
-        cmocka_unit_test(sim_refusal__has_psns_beyond_those_of_data),
-        cmocka_unit_test(sim_refusal__in_both_directions_at_once),
-        cmocka_unit_test(sim_id__one_that_lasts_holds_up_nobody),
-        cmocka_unit_test(sim_share__queue_pairs_take_turns),
-        cmocka_unit_test(sim_self__every_opcode),
-        cmocka_unit_test(sim_self__refused_and_flushed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

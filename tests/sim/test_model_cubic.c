@@ -13,7 +13,7 @@ enum { MSS = 1448 };
 /* ------------------------------------------------------------------------------------ formulas */
 
 /* The table of RFC 9438, section 5.1: an RTT of 0.1 s, C = 0.4. */
-static void model_response_cubic__table_of_the_rfc(void **state)
+TEST(model_response_cubic__table_of_the_rfc)
 {
     static const struct {
         double loss, packets;
@@ -22,7 +22,6 @@ static void model_response_cubic__table_of_the_rfc(void **state)
         {1e-6, 5926}, {1e-7, 33325}, {1e-8, 187400},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         double packets = model_response_cubic_packets(0.1, table[i].loss);
 
@@ -35,9 +34,8 @@ static void model_response_cubic__table_of_the_rfc(void **state)
                 model_response_cubic_packets(2e-3, 1e-4));
 }
 
-static void model_response_bbr__by_hand(void **state)
+TEST(model_response_bbr__by_hand)
 {
-    (void)state;
     assert_true(fabs(model_response_bbr_share(0) - 0.98) < 1e-9);
     assert_true(fabs(model_response_bbr_share(0.1) - 0.9 * 0.98) < 1e-9);
     assert_true(model_response_bbr_share(0.2) == 0);
@@ -62,12 +60,11 @@ static struct mrd_sim *make(uint64_t rate_bps, uint64_t delay_ns, uint32_t loss_
 }
 
 /* Nobody else has the hosts; the other ones are free. */
-static void model_cubic_start__takes_two_hosts(void **state)
+TEST(model_cubic_start__takes_two_hosts)
 {
     struct mrd_sim *sim = make(1000000000, 1000, 0);
     struct model_cubic *c = model_cubic_start(sim, 0, 1, MSS);
 
-    (void)state;
     assert_non_null(c);
     assert_null(model_cubic_start(sim, 2, 1, MSS));
     assert_int_equal(errno, EBUSY);
@@ -82,13 +79,12 @@ static void model_cubic_start__takes_two_hosts(void **state)
 }
 
 /* Without losses it fills the link: 1448 of 1546 bytes are data. */
-static void model_cubic__fills_a_link(void **state)
+TEST(model_cubic__fills_a_link)
 {
     struct mrd_sim *sim = make(1000000000, 500 * USEC_NS, 0);
     struct model_cubic *c = model_cubic_start(sim, 0, 1, MSS);
     uint64_t bytes;
 
-    (void)state;
     mrd_sim_run_until(sim, 200 * MSEC_NS);
     bytes = model_cubic_delivered_bytes(c);
     mrd_sim_run_until(sim, 700 * MSEC_NS);
@@ -103,7 +99,7 @@ static void model_cubic__fills_a_link(void **state)
  * With random losses its window is that of the formulas on average, in both regions. They are of
  * losses at even distances, which random ones are not.
  */
-static void model_cubic__average_window(void **state)
+TEST(model_cubic__average_window)
 {
     static const struct {
         uint64_t delay_ns;
@@ -111,7 +107,6 @@ static void model_cubic__average_window(void **state)
         uint64_t seconds;
     } table[] = {{500 * USEC_NS, 1000, 10}, {20 * MSEC_NS, 1000, 100}, {50 * MSEC_NS, 200, 500}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct mrd_sim *sim = make(10000000000, table[i].delay_ns, 0);
         struct mrd_sim_link link;
@@ -133,17 +128,4 @@ static void model_cubic__average_window(void **state)
         model_cubic_stop(c);
         mrd_sim_destroy(sim);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_response_cubic__table_of_the_rfc),
-        cmocka_unit_test(model_response_bbr__by_hand),
-        cmocka_unit_test(model_cubic_start__takes_two_hosts),
-        cmocka_unit_test(model_cubic__fills_a_link),
-        cmocka_unit_test(model_cubic__average_window),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,11 +30,10 @@ static void assert_near(double value, double expected)
 /* ---------------------------------------------------------------------------------- arithmetic */
 
 /* Line rate until the first CNP, which halves it; alpha starts at 1 and moves by g. */
-static void model_dcqcn_cut__by_alpha(void **state)
+TEST(model_dcqcn_cut__by_alpha)
 {
     struct model_dcqcn_limits limits = paper_limits();
     struct model_dcqcn d;
-    (void)state;
 
     model_dcqcn_init(&d, &limits);
     for (unsigned i = 0; i < 10000; i++)
@@ -67,12 +66,11 @@ static void model_dcqcn_cut__by_alpha(void **state)
  * Steps of the timer: four halve the distance to the target, from the fifth on the target
  * grows too.
  */
-static void model_dcqcn_pace__timer_steps(void **state)
+TEST(model_dcqcn_pace__timer_steps)
 {
     struct model_dcqcn_limits limits = paper_limits();
     double rate = 10e9, goal = 20e9;
     struct model_dcqcn d;
-    (void)state;
 
     model_dcqcn_init(&d, &limits);
     model_dcqcn_cut(&d, &limits, 0);
@@ -90,12 +88,11 @@ static void model_dcqcn_pace__timer_steps(void **state)
 }
 
 /* Steps by bytes count as those of the timer do; when both are past F, the target grows fast. */
-static void model_dcqcn_pace__byte_steps(void **state)
+TEST(model_dcqcn_pace__byte_steps)
 {
     struct model_dcqcn_limits limits = paper_limits();
     double rate = 10e9, goal = 20e9;
     struct model_dcqcn d;
-    (void)state;
 
     model_dcqcn_init(&d, &limits);
     model_dcqcn_cut(&d, &limits, 0);
@@ -193,7 +190,7 @@ static struct shares share(struct flows *f, unsigned flows, uint64_t from_ns, ui
  * Flows that share a link converge to equal shares of all of it, and the queue stays where it
  * is marked.
  */
-static void dcqcn_flows__fair_and_short(void **state)
+TEST(dcqcn_flows__fair_and_short)
 {
     static const struct {
         const char *transport;
@@ -201,7 +198,6 @@ static void dcqcn_flows__fair_and_short(void **state)
     } cases[] = {{"rc", 2}, {"irn", 2}, {"rc", 6}};
     struct mrd_sim_attr attr = marking_attr();
     struct model_tune tune = wide_tune();
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         unsigned num = cases[i].flows;
@@ -225,13 +221,12 @@ static void dcqcn_flows__fair_and_short(void **state)
 }
 
 /* Without it the windows stand in the queue, nothing is marked and nobody sends CNPs. */
-static void dcqcn_flows__off(void **state)
+TEST(dcqcn_flows__off)
 {
     struct mrd_sim_attr attr = marking_attr();
     struct model_tune tune = wide_tune();
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.tune = &tune});
     struct shares s = share(f, 2, 10 * MSEC_NS, 20 * MSEC_NS);
-    (void)state;
 
     assert_true(s.queue_avg_bytes > 2 * 4000 * 4178.);
     assert_int_equal(bottleneck(f->sim)->stats.ce, 0);
@@ -240,13 +235,12 @@ static void dcqcn_flows__off(void **state)
 }
 
 /* However many packets are marked, a flow has one CNP in 50 us. */
-static void dcqcn_flows__cnps_spaced(void **state)
+TEST(dcqcn_flows__cnps_spaced)
 {
     struct mrd_sim_attr attr = marking_attr();
     struct model_tune tune = wide_tune();
     uint64_t cnps;
     struct flows *f;
-    (void)state;
 
     attr.link.ecn_min_bytes = 0;
     attr.link.ecn_max_bytes = 1; /* every packet that finds another */
@@ -259,11 +253,10 @@ static void dcqcn_flows__cnps_spaced(void **state)
 }
 
 /* A lone flow is never marked: DCQCN costs it nothing. */
-static void dcqcn_flows__lone(void **state)
+TEST(dcqcn_flows__lone)
 {
     struct mrd_sim_attr attr = marking_attr();
     uint64_t ns[2];
-    (void)state;
 
     for (unsigned i = 0; i < 2; i++) {
         struct flows *f = flows_create(&attr, &(struct model_flows_config){.dcqcn = i});
@@ -274,19 +267,4 @@ static void dcqcn_flows__lone(void **state)
         flows_destroy(f);
     }
     assert_int_equal(ns[0], ns[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_dcqcn_cut__by_alpha),
-        cmocka_unit_test(model_dcqcn_pace__timer_steps),
-        cmocka_unit_test(model_dcqcn_pace__byte_steps),
-        cmocka_unit_test(dcqcn_flows__fair_and_short),
-        cmocka_unit_test(dcqcn_flows__off),
-        cmocka_unit_test(dcqcn_flows__cnps_spaced),
-        cmocka_unit_test(dcqcn_flows__lone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,10 +44,9 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
 /* ------------------------------------------------------------------------------------ no losses */
 
 /* RETH in every packet. */
-static void irn_wire_bytes__ethernet(void **state)
+TEST(irn_wire_bytes__ethernet)
 {
     struct flows *f = irn_create(&pair, NULL);
-    (void)state;
 
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
@@ -56,10 +55,9 @@ static void irn_wire_bytes__ethernet(void **state)
 }
 
 /* A lone flow takes exactly what its bytes take: a window of the BDP never holds it up. */
-static void irn_lone_flow__line_rate(void **state)
+TEST(irn_lone_flow__line_rate)
 {
     static const unsigned packets[] = {1, 2, 7, 100, 5000};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
         struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
@@ -86,12 +84,11 @@ static void irn_lone_flow__line_rate(void **state)
  * Many to one: the windows bound what queues, so nothing is lost if they fit, and the link is
  * never idle.
  */
-static void irn_window__bounds_queue(void **state)
+TEST(irn_window__bounds_queue)
 {
     struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
     uint64_t bytes = 500ull * PAYLOAD, wire_ns;
     struct flows *f;
-    (void)state;
 
     tree.link.queue_bytes = 2 << 20;
     f = irn_create(&tree, NULL);
@@ -110,7 +107,7 @@ static void irn_window__bounds_queue(void **state)
 /*
  * A packet is lost, or several of a window: each is sent again once, and nothing else; no timeout.
  */
-static void irn_loss__selective_repeat(void **state)
+TEST(irn_loss__selective_repeat)
 {
     static const struct {
         uint64_t mask;
@@ -119,7 +116,6 @@ static void irn_loss__selective_repeat(void **state)
                  {UINT64_C(1) << 20 | UINT64_C(1) << 25, 2},
                  {UINT64_C(0x1f) << 20, 5},
                  {UINT64_C(0x5555555) << 10, 14}};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct flows *f = irn_create(&pair, NULL);
@@ -145,11 +141,10 @@ static void irn_loss__selective_repeat(void **state)
  * The last packet is lost: little is in flight, so the short timeout holds; with more, the
  * long one.
  */
-static void irn_loss__timeouts(void **state)
+TEST(irn_loss__timeouts)
 {
     static const uint64_t masks[] = {UINT64_C(1) << 9, UINT64_C(0x1f) << 5};
     struct model_tune tune = model_tune_default;
-    (void)state;
 
     assert_int_equal(model_tune_set(&tune, "irn.rto_low_us", 100), 0);
     assert_int_equal(model_tune_set(&tune, "irn.rto_high_us", 320), 0);
@@ -171,12 +166,11 @@ static void irn_loss__timeouts(void **state)
 }
 
 /* Defaults: the time of a full queue and the base RTT; a share of it where little is in flight. */
-static void irn_rto__follows_fabric(void **state)
+TEST(irn_rto__follows_fabric)
 {
     struct mrd_sim_attr attr = pair;
     struct flows *f = irn_create(&attr, NULL);
     uint64_t rtt_ns = f->model->base_rtt_ns;
-    (void)state;
 
     assert_in_range(f->model->rto_ns, rtt_ns + 83886, rtt_ns + 83887);
     flows_destroy(f);
@@ -187,11 +181,10 @@ static void irn_rto__follows_fabric(void **state)
 }
 
 /* A packet lost and its repetition too: once in a recovery, so it waits for the timeout. */
-static void irn_loss__twice(void **state)
+TEST(irn_loss__twice)
 {
     struct flows *f = irn_create(&pair, NULL);
     unsigned second;
-    (void)state;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
@@ -213,10 +206,9 @@ static void irn_loss__twice(void **state)
 }
 
 /* Acks are many and cumulative: losing a third of them costs nothing. */
-static void irn_loss__of_acks(void **state)
+TEST(irn_loss__of_acks)
 {
     struct flows *f = irn_create(&pair, NULL);
-    (void)state;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 1, 0, UINT64_C(0x4924924924924924)), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
@@ -246,10 +238,9 @@ static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *
  * 1% of all packets lost, acks too: at least 90% of the line. Counting the window as the paper does
  * costs a fifth.
  */
-static void irn_goodput__random_loss(void **state)
+TEST(irn_goodput__random_loss)
 {
     struct model_tune narrow = model_tune_default;
-    (void)state;
 
     assert_int_equal(model_tune_set(&narrow, "irn.range_windows", 1), 0);
     for (unsigned i = 0; i < 8; i++) {
@@ -274,12 +265,11 @@ static void irn_goodput__random_loss(void **state)
 }
 
 /* What queues drop is repaired: eight senders whose windows do not fit. */
-static void irn_goodput__queue_drops(void **state)
+TEST(irn_goodput__queue_drops)
 {
     struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
     struct flows *f;
     uint64_t wire_ns;
-    (void)state;
 
     tree.link.queue_bytes = 400000;
     f = irn_create(&tree, NULL);
@@ -295,12 +285,11 @@ static void irn_goodput__queue_drops(void **state)
 }
 
 /* Corrupted packets are lost, and nothing is read from them. */
-static void irn_corruption__is_loss(void **state)
+TEST(irn_corruption__is_loss)
 {
     struct mrd_sim_attr attr = pair;
     struct mrd_sim_stats to, from;
     struct flows *f;
-    (void)state;
 
     attr.seed = test_seed();
     attr.link.corrupt_ppm = 5000;
@@ -319,11 +308,10 @@ static void irn_corruption__is_loss(void **state)
  * Loss, duplicates and packets that overtake each other, many flows: all bytes, and the same
  * times again.
  */
-static void irn_faults__deterministic(void **state)
+TEST(irn_faults__deterministic)
 {
     struct mrd_sim_attr attr = {.seed = test_seed(), .topology = &flows_leaf_spine};
     uint64_t ns[2][16];
-    (void)state;
 
     attr.link = (struct mrd_sim_link){.loss_ppm = 2000,
                                       .duplicate_ppm = 2000,
@@ -341,18 +329,4 @@ static void irn_faults__deterministic(void **state)
         flows_destroy(f);
     }
     assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(irn_wire_bytes__ethernet), cmocka_unit_test(irn_lone_flow__line_rate),
-        cmocka_unit_test(irn_window__bounds_queue), cmocka_unit_test(irn_loss__selective_repeat),
-        cmocka_unit_test(irn_loss__timeouts),       cmocka_unit_test(irn_rto__follows_fabric),
-        cmocka_unit_test(irn_loss__twice),          cmocka_unit_test(irn_loss__of_acks),
-        cmocka_unit_test(irn_goodput__random_loss), cmocka_unit_test(irn_goodput__queue_drops),
-        cmocka_unit_test(irn_corruption__is_loss),  cmocka_unit_test(irn_faults__deterministic),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,11 +53,10 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
 /*
  * Bytes of RoCEv2 on Ethernet: BTH 12 and ICRC 4 in each, RETH 16 in the first, AETH 4 in an ack.
  */
-static void model_flows_wire_bytes__ethernet_and_htsim(void **state)
+TEST(model_flows_wire_bytes__ethernet_and_htsim)
 {
     struct mrd_sim_attr htsim = pair;
     struct flows *f = flows_create(&pair, NULL);
-    (void)state;
 
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 4 + 16);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
@@ -77,10 +76,9 @@ static void model_flows_wire_bytes__ethernet_and_htsim(void **state)
  * A lone flow takes exactly what its bytes take, whichever fabric: the default window never holds
  * it up.
  */
-static void rc_lone_flow__line_rate(void **state)
+TEST(rc_lone_flow__line_rate)
 {
     static const unsigned packets[] = {1, 2, 7, 100, 5000};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
         struct mrd_sim_attr attr = tree_attr(test_seed());
@@ -103,12 +101,11 @@ static void rc_lone_flow__line_rate(void **state)
 }
 
 /* The base RTT is that of one packet and its ack between the hosts furthest apart. */
-static void model_flows_base_rtt_ns__measured(void **state)
+TEST(model_flows_base_rtt_ns__measured)
 {
     struct mrd_sim_attr attr = tree_attr(1);
     struct flows *f = flows_create(&attr, NULL);
     uint64_t rtt_ns;
-    (void)state;
 
     flows_start(f, 0, 0, 15, PAYLOAD - 16); /* room for the RETH that only the first packet has */
     flows_finish(f, 1, MSEC_NS);
@@ -118,10 +115,9 @@ static void model_flows_base_rtt_ns__measured(void **state)
 }
 
 /* An ack for every four packets, and for the last one; a flow of no bytes is a packet too. */
-static void rc_ack__coalesced(void **state)
+TEST(rc_ack__coalesced)
 {
     struct flows *f = flows_create(&pair, NULL);
-    (void)state;
 
     flows_start(f, 0, 0, 1, 10 * PAYLOAD);
     flows_finish(f, 1, MSEC_NS);
@@ -134,12 +130,11 @@ static void rc_ack__coalesced(void **state)
 }
 
 /* A window smaller than the BDP makes W packets a round trip. */
-static void rc_window__limits(void **state)
+TEST(rc_window__limits)
 {
     struct model_tune tune = model_tune_default;
     struct flows *f;
     uint64_t rtt_ns;
-    (void)state;
 
     assert_int_equal(model_tune_set(&tune, "rc.window_packets", 8), 0);
     f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
@@ -156,11 +151,10 @@ static void rc_window__limits(void **state)
  * The flows of a host take turns: equal ones end together, and a short one does not wait for a
  * long one.
  */
-static void rc_turns__round_robin(void **state)
+TEST(rc_turns__round_robin)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
     struct flows *f = flows_create(&attr, NULL);
-    (void)state;
 
     for (uint32_t i = 0; i < 3; i++)
         flows_start(f, i, 0, i + 1, 300 * PAYLOAD); /* hosts of the same leaf: one way */
@@ -193,11 +187,10 @@ static void chain_done(void *arg, uint32_t flow, uint64_t now_ns)
  * A flow may be started when another ends; its place is used again, and stray packets of the other
  * are nobody's.
  */
-static void model_flows_start__from_done(void **state)
+TEST(model_flows_start__from_done)
 {
     struct mrd_sim_attr attr = pair;
     struct chain c = {0};
-    (void)state;
 
     attr.link.duplicate_ppm = 200000;
     attr.link.jitter_ns = 3000; /* the copy may come much later */
@@ -215,12 +208,11 @@ static void model_flows_start__from_done(void **state)
 /* ---------------------------------------------------------------------------------------- paths */
 
 /* All data of a flow takes one way up, and all its acks one way back. */
-static void rc_path__one_a_flow(void **state)
+TEST(rc_path__one_a_flow)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
     struct flows *f = flows_create(&attr, NULL);
     unsigned used;
-    (void)state;
 
     flows_start(f, 0, 0, 13, 1000 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
@@ -248,12 +240,11 @@ static uint64_t two_flows_ns(uint64_t seed, unsigned *ways)
 }
 
 /* The seed decides whether they collide, a quarter of the time, and if they do, each gets half. */
-static void rc_path__collisions(void **state)
+TEST(rc_path__collisions)
 {
     enum { SEEDS = 64 };
     uint64_t alone_ns = flows_wire_ns(1000ull * 4178, RATE_BPS), slack_ns = 15 * USEC_NS;
     unsigned collisions = 0;
-    (void)state;
 
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         unsigned ways;
@@ -268,11 +259,10 @@ static void rc_path__collisions(void **state)
 }
 
 /* Same seed, same times; the ports are the same for another transport too. */
-static void rc_path__deterministic(void **state)
+TEST(rc_path__deterministic)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
     uint64_t ns[2][16];
-    (void)state;
 
     attr.loss_ppb = 1000000;
     for (unsigned run = 0; run < 2; run++) {
@@ -291,12 +281,11 @@ static void rc_path__deterministic(void **state)
 /* --------------------------------------------------------------------------------------- losses */
 
 /* A packet is lost: one NAK, and everything from it on is sent again. */
-static void rc_loss__one_nak_a_gap(void **state)
+TEST(rc_loss__one_nak_a_gap)
 {
     struct flows *f = flows_create(&pair, NULL);
     struct model_flows_stats stats;
     uint64_t lone;
-    (void)state;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 20), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
@@ -313,11 +302,10 @@ static void rc_loss__one_nak_a_gap(void **state)
 }
 
 /* Two gaps, two NAKs; the same packet lost again gets no second NAK, and waits for the timeout. */
-static void rc_loss__of_what_was_repeated(void **state)
+TEST(rc_loss__of_what_was_repeated)
 {
     struct flows *f = flows_create(&pair, NULL);
     uint64_t window;
-    (void)state;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << 62), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
@@ -341,10 +329,9 @@ static void rc_loss__of_what_was_repeated(void **state)
  * The last packet is lost: nothing follows it, so only the timeout helps. So it does if an ack
  * is lost.
  */
-static void rc_loss__last_packet(void **state)
+TEST(rc_loss__last_packet)
 {
     uint64_t lone;
-    (void)state;
 
     for (int direction = 0; direction < 2; direction++) {
         struct flows *f = flows_create(&pair, NULL);
@@ -368,11 +355,10 @@ static void rc_loss__last_packet(void **state)
 /*
  * A dead path is tried for ever, more often than a connection would; when it heals, the flow ends.
  */
-static void rc_loss__all(void **state)
+TEST(rc_loss__all)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
     struct flows *f = flows_create(&attr, NULL);
-    (void)state;
 
     assert_int_equal(mrd_sim_schedule(f->sim, 50 * USEC_NS, "host0>leaf0", "blackhole", "on"), 0);
     assert_int_equal(mrd_sim_schedule(f->sim, 10 * MSEC_NS, "host0>leaf0", "heal", "on"), 0);
@@ -390,12 +376,11 @@ static void rc_loss__all(void **state)
  * Corrupted packets do not pass the ICRC: they are lost, those that carry acks too, and nothing is
  * read from them.
  */
-static void rc_corruption__is_loss(void **state)
+TEST(rc_corruption__is_loss)
 {
     struct mrd_sim_attr attr = pair;
     struct mrd_sim_stats to, from;
     struct flows *f;
-    (void)state;
 
     attr.seed = test_seed();
     attr.link.corrupt_ppm = 10000;
@@ -461,10 +446,8 @@ static double go_back_theory(const struct go_back *c)
 }
 
 /* The textbook's go-back-N. It knows no timeouts: the one here is as short as the path allows. */
-static void rc_go_back__theory(void **state)
+TEST(rc_go_back__theory)
 {
-    (void)state;
-
     for (unsigned i = 0; i < GO_BACK_CASES; i++) {
         const struct go_back *c = &go_back_cases[i];
         uint64_t seed = test_seed() + i;
@@ -484,10 +467,8 @@ static void rc_go_back__theory(void **state)
  * the packets. With the default timeout, which is that of a fabric with queues, this is most of
  * what loss costs.
  */
-static void rc_go_back__timeouts(void **state)
+TEST(rc_go_back__timeouts)
 {
-    (void)state;
-
     for (unsigned i = 0; i < GO_BACK_CASES; i++) {
         const struct go_back *c = &go_back_cases[i];
         uint64_t seed = test_seed() + i;
@@ -511,14 +492,13 @@ static void rc_go_back__timeouts(void **state)
 
 /* -------------------------------------------------------------------------------- configuration */
 
-static void model_flows_create__refuses(void **state)
+TEST(model_flows_create__refuses)
 {
     static const struct model_flows_config bad[] = {{.transport = "tcp"},
                                                     {.payload_bytes = 2 << 20}};
     static const char *const bad_zero[] = {"rc.rto_us", "dcqcn.timer_us", "dcqcn.bytes"};
     struct mrd_sim *sim = mrd_sim_create(&pair);
     struct model_flows *model;
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_null(model_flows_create(sim, &bad[i]));
@@ -544,12 +524,11 @@ static void model_flows_create__refuses(void **state)
     mrd_sim_destroy(sim);
 }
 
-static void model_tune_set__by_name(void **state)
+TEST(model_tune_set__by_name)
 {
     struct model_tune tune = model_tune_default;
     const struct mrd_tune_entry *entries;
     unsigned num;
-    (void)state;
 
     entries = model_tune_entries(&num);
     assert_int_equal(num * sizeof(double), sizeof(tune));
@@ -562,31 +541,4 @@ static void model_tune_set__by_name(void **state)
     assert_int_equal(model_tune_set(&tune, "rc.rto_us", -1), -EINVAL);
     assert_int_equal(model_tune_set(&tune, "rc.rto_us", NAN), -EINVAL);
     assert_true(tune.rc.rto_us == 100);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(model_flows_wire_bytes__ethernet_and_htsim),
-        cmocka_unit_test(rc_lone_flow__line_rate),
-        cmocka_unit_test(model_flows_base_rtt_ns__measured),
-        cmocka_unit_test(rc_ack__coalesced),
-        cmocka_unit_test(rc_window__limits),
-        cmocka_unit_test(rc_turns__round_robin),
-        cmocka_unit_test(model_flows_start__from_done),
-        cmocka_unit_test(rc_path__one_a_flow),
-        cmocka_unit_test(rc_path__collisions),
-        cmocka_unit_test(rc_path__deterministic),
-        cmocka_unit_test(rc_loss__one_nak_a_gap),
-        cmocka_unit_test(rc_loss__of_what_was_repeated),
-        cmocka_unit_test(rc_loss__last_packet),
-        cmocka_unit_test(rc_loss__all),
-        cmocka_unit_test(rc_corruption__is_loss),
-        cmocka_unit_test(rc_go_back__theory),
-        cmocka_unit_test(rc_go_back__timeouts),
-        cmocka_unit_test(model_flows_create__refuses),
-        cmocka_unit_test(model_tune_set__by_name),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

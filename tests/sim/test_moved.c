@@ -50,11 +50,10 @@ static void move_host_0(struct sim_world *w)
 }
 
 /* Both forget the other's space. Then the one that moved speaks first: nobody restarted. */
-static void sim_moved__speaks_after_a_rest(void **state)
+TEST(sim_moved__speaks_after_a_rest)
 {
     struct sim_world *w = world();
 
-    (void)state;
     move_host_0(w);
     sim_run(w, REST_NS);
     expect_talk(w, HOST_0, HOST_1);
@@ -63,11 +62,10 @@ static void sim_moved__speaks_after_a_rest(void **state)
 }
 
 /* The same, and the other one speaks first. */
-static void sim_moved__is_spoken_to_after_a_rest(void **state)
+TEST(sim_moved__is_spoken_to_after_a_rest)
 {
     struct sim_world *w = world();
 
-    (void)state;
     move_host_0(w);
     sim_run(w, REST_NS);
     expect_talk(w, HOST_1, HOST_0);
@@ -76,12 +74,11 @@ static void sim_moved__is_spoken_to_after_a_rest(void **state)
 }
 
 /* The host has its old address again, beside the new one: a new handle for it reaches the host. */
-static void sim_moved__handle_for_the_old_address(void **state)
+TEST(sim_moved__handle_for_the_old_address)
 {
     struct sim_world *w = world();
     struct sim_node *node = &w->node[HOST_1];
 
-    (void)state;
     move_host_0(w);
     mrd_sim_change_address(w->sim, 0, HOST_0, 0, MRD_SIM_ADDRESS_GET);
     expect_talk(w, HOST_0, HOST_1);
@@ -98,11 +95,10 @@ static void sim_moved__handle_for_the_old_address(void **state)
  * The host is at its old address again, which the handle names, and nobody was told. The first message
  * may fail, as it goes where the host was last; those that are posted later reach it.
  */
-static void sim_moved_back__unnoticed(void **state)
+TEST(sim_moved_back__unnoticed)
 {
     struct sim_world *w = world();
 
-    (void)state;
     move_host_0(w);
     mrd_sim_move_address(w->sim, 0, HOST_0, MOVED, 0);
     sim_run(w, MSEC_NS);
@@ -112,11 +108,10 @@ static void sim_moved_back__unnoticed(void **state)
 }
 
 /* The same after a rest, and the host speaks first, from where the handle says: the answer gets there. */
-static void sim_moved_back__speaks_after_a_rest(void **state)
+TEST(sim_moved_back__speaks_after_a_rest)
 {
     struct sim_world *w = world();
 
-    (void)state;
     move_host_0(w);
     sim_run(w, REST_NS);
     mrd_sim_move_address(w->sim, 0, HOST_0, MOVED, 0);
@@ -125,17 +120,4 @@ static void sim_moved_back__speaks_after_a_rest(void **state)
     expect_talk(w, HOST_1, HOST_0);
     expect_nobody_restarted(w);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_moved__speaks_after_a_rest),
-        cmocka_unit_test(sim_moved__is_spoken_to_after_a_rest),
-        cmocka_unit_test(sim_moved__handle_for_the_old_address),
-        cmocka_unit_test(sim_moved_back__unnoticed),
-        cmocka_unit_test(sim_moved_back__speaks_after_a_rest),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,13 +95,12 @@ static uint32_t payload_in_use(struct narrow *n, uint32_t host)
 }
 
 /* MTUs of IPv6 tunnels, of clouds, of Ethernet, of jumbo frames, less IP and UDP headers. */
-static void sim_mtu__is_found(void **state)
+TEST(sim_mtu__is_found)
 {
     static const struct {
         uint32_t most, payload;
     } table[] = {{1280 - 48, BASE}, {1400 - 28, 1216},  {1500 - 28, 1344},
                  {4200 - 28, 4032}, {8900 - 28, LIMIT}, {65507, LIMIT}};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct narrow n;
@@ -128,13 +127,12 @@ static void sim_mtu__is_found(void **state)
 }
 
 /* A probe that comes after it was sent again: no loss was told of it that could be taken back. */
-static void sim_mtu__late_probe(void **state)
+TEST(sim_mtu__late_probe)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 1400 - 28, false)->w;
     uint64_t duplicates;
     uint32_t lost = 0;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
@@ -151,11 +149,10 @@ static void sim_mtu__late_probe(void **state)
 }
 
 /* Who sends single small messages never probes: there is nothing to gain. */
-static void sim_mtu__is_not_asked_for_by_small_messages(void **state)
+TEST(sim_mtu__is_not_asked_for_by_small_messages)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
-    (void)state;
 
     for (unsigned i = 0; i < 50; i++) {
         sim_send(w, HOST_0, HOST_1, 64);
@@ -169,10 +166,9 @@ static void sim_mtu__is_not_asked_for_by_small_messages(void **state)
  * The path becomes smaller amid a message: what is in flight leaves in pieces, and the rest in
  * smaller packets. When it is wide again, a later search finds that.
  */
-static void sim_mtu__shrinks(void **state)
+TEST(sim_mtu__shrinks)
 {
     static const uint32_t mosts[] = {1280 - 48, 1400 - 28, 4200 - 28};
-    (void)state;
 
     for (size_t i = 0; i < sizeof(mosts) / sizeof(mosts[0]); i++) {
         struct narrow n;
@@ -204,12 +200,11 @@ static void sim_mtu__shrinks(void **state)
 }
 
 /* Small messages that come through all the while do not hide that large packets do not. */
-static void sim_mtu__shrinks_among_small_messages(void **state)
+TEST(sim_mtu__shrinks_among_small_messages)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
     uint32_t message;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
@@ -252,26 +247,23 @@ static void shrinks_below_one_message(uint32_t others)
     end(&n);
 }
 
-static void sim_mtu__shrinks_below_one_message(void **state)
+TEST(sim_mtu__shrinks_below_one_message)
 {
-    (void)state;
     shrinks_below_one_message(64);
 }
 
 /* Nor do others that are larger than the base, and that the path still takes. */
-static void sim_mtu__shrinks_among_middling_messages(void **state)
+TEST(sim_mtu__shrinks_among_middling_messages)
 {
-    (void)state;
     shrinks_below_one_message(1200);
 }
 
 /* Nor does it help that some of these are lost by chance, and others come through. */
-static void sim_mtu__shrinks_among_lost_middling_messages(void **state)
+TEST(sim_mtu__shrinks_among_lost_middling_messages)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
     uint32_t message;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
@@ -293,12 +285,11 @@ static void sim_mtu__shrinks_among_lost_middling_messages(void **state)
  * The route takes less, says who sends there, and what lies behind it takes even less: then the
  * pieces of packets from before do not come through either.
  */
-static void sim_mtu__shrinks_below_the_pieces(void **state)
+TEST(sim_mtu__shrinks_below_the_pieces)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
     struct mrd_peer *peer;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
@@ -316,12 +307,11 @@ static void sim_mtu__shrinks_below_the_pieces(void **state)
  * The same with a full window of packets from before. Probes of the tail send one after another of
  * them in pieces for the first time: that each of these is lost counts, too.
  */
-static void sim_mtu__shrinks_below_the_pieces_of_many(void **state)
+TEST(sim_mtu__shrinks_below_the_pieces_of_many)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 2600, false)->w;
     struct mrd_peer *peer;
-    (void)state;
 
     for (unsigned i = 0; i < 4; i++) {
         sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -341,11 +331,10 @@ static void sim_mtu__shrinks_below_the_pieces_of_many(void **state)
 }
 
 /* Pieces come from more senders at a time than a receiver can put packets together for. */
-static void sim_mtu__shrinks_for_many_senders(void **state)
+TEST(sim_mtu__shrinks_for_many_senders)
 {
     struct narrow n;
     struct sim_world *w = begin_hosts(&n, SIM_HOSTS_MAX, 65507, false)->w;
-    (void)state;
 
     for (uint32_t host = HOST_1; host < SIM_HOSTS_MAX; host++)
         sim_write(w, host, HOST_0, 1 << 20);
@@ -362,12 +351,11 @@ static void sim_mtu__shrinks_for_many_senders(void **state)
  * The route takes less for a while, says who sends there. Later it takes more again: a search finds
  * that, as it does where only the path behind the route changes.
  */
-static void sim_mtu__of_a_route_that_grows(void **state)
+TEST(sim_mtu__of_a_route_that_grows)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
     struct mrd_peer *peer;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
@@ -413,7 +401,7 @@ static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there
 }
 
 /* Responses are cut and probed for like other messages. */
-static void sim_mtu__of_responses(void **state)
+TEST(sim_mtu__of_responses)
 {
     const size_t bytes = 4 * MESSAGE_BYTES;
     const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_READ;
@@ -421,7 +409,6 @@ static void sim_mtu__of_responses(void **state)
     struct sim_world *w = begin(&n, 65507, false)->w;
     uint8_t *from = malloc(bytes), *to = malloc(bytes);
     struct mrd_mr *here, *there;
-    (void)state;
 
     assert_true(from && to);
     for (size_t i = 0; i < bytes; i++)
@@ -441,11 +428,10 @@ static void sim_mtu__of_responses(void **state)
 }
 
 /* Who was told what to use, wrongly, gets through all the same, from the first packet on. */
-static void sim_mtu__configured_too_large(void **state)
+TEST(sim_mtu__configured_too_large)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 1400 - 28, true)->w;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_send(w, HOST_0, HOST_1, 4000);
@@ -460,11 +446,10 @@ static void sim_mtu__configured_too_large(void **state)
  * missing, each of them others. The receiver does not put as many packets together at a time as are in
  * flight.
  */
-static void sim_mtu__pieces_through_a_small_buffer(void **state)
+TEST(sim_mtu__pieces_through_a_small_buffer)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 1400 - 28, true)->w;
-    (void)state;
 
     n.buffer = 5;
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -478,11 +463,10 @@ static void sim_mtu__pieces_through_a_small_buffer(void **state)
 }
 
 /* Nothing comes through for a while, of any size: afterwards packets are as large as before. */
-static void sim_mtu__outage(void **state)
+TEST(sim_mtu__outage)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
@@ -500,11 +484,10 @@ static void sim_mtu__outage(void **state)
 }
 
 /* One of the paths takes less than the others: it is out of use, and they stay as they are. */
-static void sim_mtu__of_one_path(void **state)
+TEST(sim_mtu__of_one_path)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 1500 - 28, false)->w;
-    (void)state;
 
     n.one_path = 3;
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -530,11 +513,10 @@ static void sim_mtu__of_one_path(void **state)
 }
 
 /* The same with a path that takes nothing at all. */
-static void sim_mtu__of_a_dead_path(void **state)
+TEST(sim_mtu__of_a_dead_path)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 0, false)->w;
-    (void)state;
 
     n.one_path = 3;
     for (unsigned i = 0; i < 10; i++) {
@@ -544,30 +526,4 @@ static void sim_mtu__of_a_dead_path(void **state)
     }
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
     end(&n);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_mtu__is_found),
-        cmocka_unit_test(sim_mtu__late_probe),
-        cmocka_unit_test(sim_mtu__is_not_asked_for_by_small_messages),
-        cmocka_unit_test(sim_mtu__shrinks),
-        cmocka_unit_test(sim_mtu__shrinks_among_small_messages),
-        cmocka_unit_test(sim_mtu__shrinks_below_one_message),
-        cmocka_unit_test(sim_mtu__shrinks_among_middling_messages),
-        cmocka_unit_test(sim_mtu__shrinks_among_lost_middling_messages),
-        cmocka_unit_test(sim_mtu__shrinks_below_the_pieces),
-        cmocka_unit_test(sim_mtu__shrinks_below_the_pieces_of_many),
-        cmocka_unit_test(sim_mtu__shrinks_for_many_senders),
-        cmocka_unit_test(sim_mtu__of_a_route_that_grows),
-        cmocka_unit_test(sim_mtu__of_responses),
-        cmocka_unit_test(sim_mtu__configured_too_large),
-        cmocka_unit_test(sim_mtu__pieces_through_a_small_buffer),
-        cmocka_unit_test(sim_mtu__outage),
-        cmocka_unit_test(sim_mtu__of_one_path),
-        cmocka_unit_test(sim_mtu__of_a_dead_path),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

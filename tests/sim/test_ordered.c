@@ -53,11 +53,10 @@ static bool received(const struct sim_world *w, uint32_t index)
 /*
  * Messages arrive before their predecessors; the receives there are belong to the lowest numbers.
  */
-static void sim_rsn__a_later_message_takes_no_earlier_ones_receive(void **state)
+TEST(sim_rsn__a_later_message_takes_no_earlier_ones_receive)
 {
     enum { MESSAGES = 8, RECEIVES = 4 };
     static const uint32_t lens[] = {SMALL, MULTI};
-    (void)state;
 
     for (uint32_t k = 0; k < 2; k++) {
         struct sim_world *w = ordered_world((struct sim_options){0});
@@ -87,12 +86,11 @@ static void sim_rsn__a_later_message_takes_no_earlier_ones_receive(void **state)
 /*
  * A retry keeps MSN and RSN, takes a new id, raises the attempt and sends all of the message again.
  */
-static void sim_rsn__a_retry_keeps_its_numbers(void **state)
+TEST(sim_rsn__a_retry_keeps_its_numbers)
 {
     struct sim_world *w = ordered_world((struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
     uint32_t bytes[2] = {0, 0};
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, MULTI);
     sim_run(w, 90 * USEC_NS);
@@ -161,9 +159,8 @@ static void abort_frees_places(uint32_t len)
     finish(w, tap);
 }
 
-static void sim_abort__takes_the_messages_places(void **state)
+TEST(sim_abort__takes_the_messages_places)
 {
-    (void)state;
     abort_frees_places(SMALL);
     abort_frees_places(MULTI);
 }
@@ -171,14 +168,13 @@ static void sim_abort__takes_the_messages_places(void **state)
 /*
  * A receive kept for a message that was given up is any sender's again, without a further packet.
  */
-static void sim_abort__returns_the_kept_receive(void **state)
+TEST(sim_abort__returns_the_kept_receive)
 {
     struct sim_world *w = ordered_world((struct sim_options){.hosts = 3});
     struct wiretap *tap = wiretap_open(w);
     struct sim_node *node = &w->node[HOST_0];
     struct mrd_mr *whole = node->mr;
     uint32_t len = MULTI;
-    (void)state;
 
     sim_post_recvs(w, HOST_1, 0, 2, MULTI);
     tap->rule = has_length;
@@ -225,10 +221,9 @@ static void hard_refusal(const struct sim_post *post, bool late, enum mrd_wc_sta
     finish(w, tap);
 }
 
-static void sim_hard_refusal__takes_the_messages_places(void **state)
+TEST(sim_hard_refusal__takes_the_messages_places)
 {
     static const uint32_t lens[] = {SMALL, MULTI};
-    (void)state;
 
     for (uint32_t i = 0; i < 4; i++) {
         struct sim_post post = {.from = HOST_0, .to = HOST_1, .len = lens[i & 1]};
@@ -245,11 +240,10 @@ static void sim_hard_refusal__takes_the_messages_places(void **state)
 }
 
 /* Longer than its receive: that one is used up in error, and those behind get theirs. */
-static void sim_too_long__takes_its_receive_and_places(void **state)
+TEST(sim_too_long__takes_its_receive_and_places)
 {
     struct sim_world *w = ordered_world((struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
-    (void)state;
 
     sim_post_recvs(w, HOST_1, 0, 1, SMALL);
     sim_post_recvs(w, HOST_1, 0, 1, MULTI);
@@ -297,9 +291,8 @@ static void gives_up_after_rnr(uint32_t len)
     finish(w, tap);
 }
 
-static void sim_giving_up_after_rnr__takes_the_messages_places(void **state)
+TEST(sim_giving_up_after_rnr__takes_the_messages_places)
 {
-    (void)state;
     gives_up_after_rnr(SMALL);
     gives_up_after_rnr(MULTI);
 }
@@ -307,12 +300,11 @@ static void sim_giving_up_after_rnr__takes_the_messages_places(void **state)
 /* ------------------------------------------------------------------------------------- order */
 
 /* What waits for an earlier message completes on neither side, and other flows do not wait. */
-static void sim_order__both_sides_wait_other_flows_do_not(void **state)
+TEST(sim_order__both_sides_wait_other_flows_do_not)
 {
     struct sim_world *w = ordered_world((struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t len = MULTI, index[4];
-    (void)state;
 
     tap->rule = has_length;
     tap->arg = &len;
@@ -338,12 +330,11 @@ static void sim_order__both_sides_wait_other_flows_do_not(void **state)
 }
 
 /* A SEND says that the WRITE before it lies in memory, whatever was lost. */
-static void sim_order__write_then_send(void **state)
+TEST(sim_order__write_then_send)
 {
     enum { PAIRS = 40 };
     struct sim_world *w = ordered_world((struct sim_options){.loss_ppm = 50000});
     uint32_t seen = 0, first = w->num_messages;
-    (void)state;
 
     sim_post_recvs(w, HOST_1, 0, PAIRS, 64);
     for (uint32_t i = 0; i < PAIRS; i++) {
@@ -375,14 +366,13 @@ static bool is_first_of_flow(void *arg, const struct wire_packet *p)
 }
 
 /* One message is missing: the sender goes no further than the target can keep numbers apart. */
-static void sim_msn__the_sender_stays_in_the_window(void **state)
+TEST(sim_msn__the_sender_stays_in_the_window)
 {
     enum { MESSAGES = 1500 };
     struct sim_world *w = ordered_world((struct sim_options){.send_wr = 2048});
     struct wiretap *tap = wiretap_open(w);
     bool held = true;
     uint32_t ahead = 0;
-    (void)state;
 
     tap->rule = is_first_of_flow;
     tap->arg = &held;
@@ -408,11 +398,10 @@ static void sim_msn__the_sender_stays_in_the_window(void **state)
 }
 
 /* The wire tells 16 bits of MSN and RSN: a flow goes on beyond them, in order, with losses. */
-static void sim_msn__wraps_on_the_wire(void **state)
+TEST(sim_msn__wraps_on_the_wire)
 {
     enum { BATCHES = 280, BATCH = 250 };
     struct sim_world *w = ordered_world((struct sim_options){.loss_ppm = 10000});
-    (void)state;
 
     for (uint32_t batch = 0; batch < BATCHES; batch++) {
         sim_post_recvs(w, HOST_1, 0, BATCH, 16);
@@ -447,12 +436,11 @@ static void fail_qp(struct sim_world *w, uint32_t host, uint32_t qp)
 }
 
 /* The sender's own table is full: told at post. */
-static void sim_flows__sender_full_is_eagain(void **state)
+TEST(sim_flows__sender_full_is_eagain)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 1, .qps = 2});
     uint32_t index;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     assert_int_equal(
@@ -466,11 +454,10 @@ static void sim_flows__sender_full_is_eagain(void **state)
 }
 
 /* The target's table is full: in-window packets are taken and refused, none is dropped. */
-static void sim_flows__target_full_is_a_refusal(void **state)
+TEST(sim_flows__target_full_is_a_refusal)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .hosts = 4, .qps = 2, .order = MRD_ORDER_MSG, .max_flows = 1});
-    (void)state;
 
     uint32_t first = send_qp(w, HOST_0, 0);
 
@@ -497,7 +484,7 @@ static void sim_flows__target_full_is_a_refusal(void **state)
  * A flow whose first messages were given up while the target could not even note that: the next
  * message tells that its sender owes nothing older, and is delivered when there is room.
  */
-static void sim_flows__begin_with_the_oldest_message_owed(void **state)
+TEST(sim_flows__begin_with_the_oldest_message_owed)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = 4,
@@ -506,7 +493,6 @@ static void sim_flows__begin_with_the_oldest_message_owed(void **state)
                                                                  .max_flows = 1,
                                                                  .rnr_limited = true,
                                                                  .rnr_retry = 0});
-    (void)state;
 
     send_qp(w, HOST_0, 0); /* takes the one record for messages */
     sim_run_until_complete(w, 5 * MSEC_NS);
@@ -527,26 +513,4 @@ static void sim_flows__begin_with_the_oldest_message_owed(void **state)
     assert_true(received(w, next) && received(w, after));
     assert_true(sim_in_order(w, HOST_3, HOST_1, 1));
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_rsn__a_later_message_takes_no_earlier_ones_receive),
-        cmocka_unit_test(sim_rsn__a_retry_keeps_its_numbers),
-        cmocka_unit_test(sim_abort__takes_the_messages_places),
-        cmocka_unit_test(sim_abort__returns_the_kept_receive),
-        cmocka_unit_test(sim_hard_refusal__takes_the_messages_places),
-        cmocka_unit_test(sim_too_long__takes_its_receive_and_places),
-        cmocka_unit_test(sim_giving_up_after_rnr__takes_the_messages_places),
-        cmocka_unit_test(sim_order__both_sides_wait_other_flows_do_not),
-        cmocka_unit_test(sim_order__write_then_send),
-        cmocka_unit_test(sim_msn__the_sender_stays_in_the_window),
-        cmocka_unit_test(sim_msn__wraps_on_the_wire),
-        cmocka_unit_test(sim_flows__sender_full_is_eagain),
-        cmocka_unit_test(sim_flows__target_full_is_a_refusal),
-        cmocka_unit_test(sim_flows__begin_with_the_oldest_message_owed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

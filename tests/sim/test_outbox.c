@@ -34,13 +34,12 @@ static unsigned takes_some(struct mrd_backend *b, const struct mrd_tx_packet *pa
  * A step reads the clock again for its later batches; a flush after it knows the first reading:
  * nothing is old.
  */
-static void sim_outbox__built_after_the_clock_was_read(void **state)
+TEST(sim_outbox__built_after_the_clock_was_read)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .no_challenge = true, .recv_bytes = LONG_BYTES, .cc = "none"});
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_0].context);
     struct mrd_backend_ops ops = *c->ops;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, LONG_BYTES);
     sim_run_until_complete(w, SEC_NS); /* the window is open, a grant is there */
@@ -124,25 +123,12 @@ static void stop_with_a_copy(bool in_a_step)
     sim_world_destroy(w);
 }
 
-static void sim_outbox__of_a_stopped_process(void **state)
+TEST(sim_outbox__of_a_stopped_process)
 {
-    (void)state;
     stop_with_a_copy(false);
 }
 
-static void sim_outbox__of_a_process_stopped_in_a_step(void **state)
+TEST(sim_outbox__of_a_process_stopped_in_a_step)
 {
-    (void)state;
     stop_with_a_copy(true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_outbox__built_after_the_clock_was_read),
-        cmocka_unit_test(sim_outbox__of_a_stopped_process),
-        cmocka_unit_test(sim_outbox__of_a_process_stopped_in_a_step),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,11 +99,10 @@ static struct use use_of_path(const struct wiretap *tap, uint32_t from)
     return use;
 }
 
-static void sim_path_probe__no_data_on_a_dead_path(void **state)
+TEST(sim_path_probe__no_data_on_a_dead_path)
 {
     static const char *const sprays[] = {"adaptive", "random", "rr", "reps"};
 
-    (void)state;
     for (uint32_t i = 0; i < SEEDS * sizeof(sprays) / sizeof(sprays[0]); i++) {
         const char *spray = sprays[i / SEEDS];
         uint64_t seed = test_seed() + i % SEEDS;
@@ -126,11 +125,10 @@ static void sim_path_probe__no_data_on_a_dead_path(void **state)
 }
 
 /* Who has nothing to send probes nothing. */
-static void sim_path_probe__not_when_idle(void **state)
+TEST(sim_path_probe__not_when_idle)
 {
     uint64_t seed = test_seed(), probes;
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
-    (void)state;
 
     set_blackhole(w, 1);
     sim_write(w, HOST_0, HOST_1, 1 << 20);
@@ -165,9 +163,8 @@ static void set_delay(struct sim_world *w, uint64_t delay_ns)
  * long to arrive before they count as lost: the tail probe is due before. A path that is dead is
  * given up all the same.
  */
-static void sim_path_probe__failed_among_bursts(void **state)
+TEST(sim_path_probe__failed_among_bursts)
 {
-    (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_path_attr path;
@@ -199,9 +196,8 @@ static void sim_path_probe__failed_among_bursts(void **state)
  * One small message after the other: only a tail probe can tell that a packet was lost. The second
  * time that a path needs one is the last.
  */
-static void sim_path_probe__failed_one_message_at_a_time(void **state)
+TEST(sim_path_probe__failed_one_message_at_a_time)
 {
-    (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_sim_link link;
@@ -228,9 +224,8 @@ static void sim_path_probe__failed_one_message_at_a_time(void **state)
  * One path takes far longer than the tail probe waits, and what it carries arrives all the same. It
  * is not dead.
  */
-static void sim_path_probe__late_path_is_not_given_up(void **state)
+TEST(sim_path_probe__late_path_is_not_given_up)
 {
-    (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_sim_link link;
@@ -256,11 +251,10 @@ static void sim_path_probe__late_path_is_not_given_up(void **state)
  * All paths that a peer with few packets in flight uses lead over links that are dead from the
  * begin: the others are tried.
  */
-static void sim_path_probe__the_first_are_all_dead(void **state)
+TEST(sim_path_probe__the_first_are_all_dead)
 {
     enum { MANY = 4 * MRD_PATHS_FIRST };
 
-    (void)state;
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = MANY});
 
@@ -280,18 +274,4 @@ static void sim_path_probe__the_first_are_all_dead(void **state)
         }
         sim_world_destroy(w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_path_probe__no_data_on_a_dead_path),
-        cmocka_unit_test(sim_path_probe__not_when_idle),
-        cmocka_unit_test(sim_path_probe__failed_one_message_at_a_time),
-        cmocka_unit_test(sim_path_probe__failed_among_bursts),
-        cmocka_unit_test(sim_path_probe__late_path_is_not_given_up),
-        cmocka_unit_test(sim_path_probe__the_first_are_all_dead),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

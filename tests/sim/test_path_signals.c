@@ -5,13 +5,12 @@
 enum { PATHS = 8, SAMPLES = 200 };
 
 /* Loss that is the same everywhere says nothing about a path: none dies, half stay in use. */
-static void sim_path__uniform_loss_kills_none(void **state)
+TEST(sim_path__uniform_loss_kills_none)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .paths = PATHS, .loss_ppm = 300000});
     struct mrd_path_attr attr;
     uint64_t least = UINT64_MAX, most = 0;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 16 << 20);
     for (uint32_t step = 0; !sim_is_complete(w); step++) {
@@ -67,7 +66,7 @@ static struct view transfer_view(struct sim_world *w)
  * All paths share the last hop, and it is full: no path is better than another, so the window is
  * cut and traffic stays where it is.
  */
-static void sim_marks__of_the_last_hop_cut_the_window(void **state)
+TEST(sim_marks__of_the_last_hop_cut_the_window)
 {
     struct sim_options options = {.seed = test_seed(),
                                   .rate_bps = 10000000000,
@@ -77,7 +76,6 @@ static void sim_marks__of_the_last_hop_cut_the_window(void **state)
                                   .ecn_max_bytes = 16000};
     struct sim_world *w = sim_fabric_world(&options);
     struct view v = transfer_view(w);
-    (void)state;
 
     assert_true(v.ce > 100);
     assert_true(v.cwnd_bytes < 42000); /* of 51000 that it would be without marks */
@@ -87,7 +85,7 @@ static void sim_marks__of_the_last_hop_cut_the_window(void **state)
 }
 
 /* One of the paths is hot: traffic moves away from it, and the window stays. */
-static void sim_marks__of_one_path_move_traffic(void **state)
+TEST(sim_marks__of_one_path_move_traffic)
 {
     struct sim_options options = {.seed = test_seed(),
                                   .rate_bps = 10000000000,
@@ -97,7 +95,6 @@ static void sim_marks__of_one_path_move_traffic(void **state)
                                   .ecn_max_bytes = 16000};
     struct sim_world *w = sim_fabric_world(&options);
     struct mrd_sim_link link;
-    (void)state;
 
     assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
     link.rate_bps /= 10;
@@ -111,15 +108,4 @@ static void sim_marks__of_one_path_move_traffic(void **state)
     assert_true(sim_counter(w, HOST_0, "retx_packets") * 100 <
                 sim_counter(w, HOST_0, "tx_packets"));
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_path__uniform_loss_kills_none),
-        cmocka_unit_test(sim_marks__of_the_last_hop_cut_the_window),
-        cmocka_unit_test(sim_marks__of_one_path_move_traffic),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -84,9 +84,8 @@ static void limited(uint32_t senders, uint32_t loss_ppm, bool late)
     forge_end(&tape);
 }
 
-static void sim_psn_limit__is_never_exceeded(void **state)
+TEST(sim_psn_limit__is_never_exceeded)
 {
-    (void)state;
     for (unsigned late = 0; late < 2; late++) {
         limited(1, 0, late);
         limited(1, 50000, late);
@@ -96,7 +95,7 @@ static void sim_psn_limit__is_never_exceeded(void **state)
 }
 
 /* Beyond the limit nothing is taken: dropped and counted. */
-static void sim_psn_limit__beyond_the_tracker_is_dropped(void **state)
+TEST(sim_psn_limit__beyond_the_tracker_is_dropped)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(
@@ -106,7 +105,6 @@ static void sim_psn_limit__beyond_the_tracker_is_dropped(void **state)
     struct mrd_wire_part part;
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -140,7 +138,7 @@ static uint32_t last_limit(const struct forge_tape *tape)
  * The limit as told binds below the tracker, too: the buffer shrinks and the sender is stopped
  * where it was told.
  */
-static void sim_psn_limit__granted_less_than_the_tracker(void **state)
+TEST(sim_psn_limit__granted_less_than_the_tracker)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
@@ -152,7 +150,6 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
     struct mrd_wire_part part;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     uint32_t limit;
-    (void)state;
 
     e->share.room = 8;
     /* A space begins with a tracker's worth. */
@@ -180,14 +177,13 @@ static void sim_psn_limit__granted_less_than_the_tracker(void **state)
  * A message is half here and its sender dies; we have sent it nothing. The receive must not wait
  * for ever.
  */
-static void sim_silence__a_dead_sender_is_detected(void **state)
+TEST(sim_silence__a_dead_sender_is_detected)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                                    .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = SEC_NS});
-    (void)state;
 
     sim_send(w, HOST_1, HOST_0, 4 << 20);
     sim_run(w, 300 * USEC_NS); /* about a third */
@@ -218,7 +214,7 @@ static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
  * Segments are lost for almost as long as the timeout, and probes are answered meanwhile: both
  * sides wait.
  */
-static void sim_silence__answered_probes_keep_the_peer(void **state)
+TEST(sim_silence__answered_probes_keep_the_peer)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
@@ -226,7 +222,6 @@ static void sim_silence__answered_probes_keep_the_peer(void **state)
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = SEC_NS});
     uint32_t message;
-    (void)state;
 
     message = sim_send(w, HOST_1, HOST_0, 4 << 20);
     sim_run(w, 300 * USEC_NS); /* about a third */
@@ -250,14 +245,13 @@ static void sim_silence__answered_probes_keep_the_peer(void **state)
  * A process that slept for longer than the timeout finds its acks waiting: it reads before
  * it judges.
  */
-static void sim_stop__judges_nobody_before_it_has_read(void **state)
+TEST(sim_stop__judges_nobody_before_it_has_read)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                                    .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = 60 * SEC_NS});
-    (void)state;
 
     w->options.peer_timeout_ns = SEC_NS;
     sim_restart(w, HOST_0);
@@ -283,13 +277,12 @@ static void sim_stop__judges_nobody_before_it_has_read(void **state)
  * More waits than one turn of the loop reads, the acks last: nothing is sent again before they
  * were read.
  */
-static void sim_stop__unread_acks_are_no_losses(void **state)
+TEST(sim_stop__unread_acks_are_no_losses)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(
         &tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
     uint8_t garbage[8] = {0};
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_send(w, HOST_0, HOST_1, 16 * UNIT);
@@ -310,14 +303,13 @@ static void sim_stop__unread_acks_are_no_losses(void **state)
  * The time that packets lay unread at a stopped peer is no round trip time: the rest of its message
  * flows at once.
  */
-static void sim_stop__does_not_slow_what_follows(void **state)
+TEST(sim_stop__does_not_slow_what_follows)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                                    .seed = test_seed(),
                                                                    .rate_bps = 10000000000,
                                                                    .peer_timeout_ns = 60 * SEC_NS});
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_send(w, HOST_1, HOST_0, 1 << 20);
@@ -336,7 +328,7 @@ static void sim_stop__does_not_slow_what_follows(void **state)
  * As above with nothing in its queue: the peer gets its full time, and the probes, from the
  * wake-up on.
  */
-static void sim_stop__time_away_is_not_the_peers_silence(void **state)
+TEST(sim_stop__time_away_is_not_the_peers_silence)
 {
     struct forge_tape tape;
     struct sim_world *w =
@@ -344,7 +336,6 @@ static void sim_stop__time_away_is_not_the_peers_silence(void **state)
                                                  .seed = test_seed(),
                                                  .peer_timeout_ns = 500 * MSEC_NS});
     uint32_t message;
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_cut(&tape, HOST_0, HOST_1, true);
@@ -367,7 +358,7 @@ static void sim_stop__time_away_is_not_the_peers_silence(void **state)
  * Work posted at the end of a stall, before the queue was read: the stall is counted only after the
  * asking, and must not count as a silence longer than any timeout.
  */
-static void sim_stop__posting_before_reading_condemns_nobody(void **state)
+TEST(sim_stop__posting_before_reading_condemns_nobody)
 {
     struct forge_tape tape;
     struct sim_world *w =
@@ -375,7 +366,6 @@ static void sim_stop__posting_before_reading_condemns_nobody(void **state)
                                                  .seed = test_seed(),
                                                  .hosts = 3,
                                                  .peer_timeout_ns = 500 * MSEC_NS});
-    (void)state;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_0, HOST_2);
@@ -399,13 +389,12 @@ static void sim_stop__posting_before_reading_condemns_nobody(void **state)
 }
 
 /* SIGSTOP of 2 s on either side, in mid-message both ways. */
-static void sim_stop__two_seconds_on_either_side(void **state)
+TEST(sim_stop__two_seconds_on_either_side)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                                    .seed = test_seed(),
                                                                    .rate_bps = 10000000000});
-    (void)state;
 
     for (uint32_t stopped = HOST_0; stopped <= HOST_1; stopped++) {
         sim_send(w, HOST_0, HOST_1, 2 << 20);
@@ -425,23 +414,4 @@ static void sim_stop__two_seconds_on_either_side(void **state)
         assert_int_equal(sim_counter(w, host, "tx_messages_failed"), 0);
     }
     forge_end(&tape);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_psn_limit__is_never_exceeded),
-        cmocka_unit_test(sim_psn_limit__beyond_the_tracker_is_dropped),
-        cmocka_unit_test(sim_psn_limit__granted_less_than_the_tracker),
-        cmocka_unit_test(sim_silence__a_dead_sender_is_detected),
-        cmocka_unit_test(sim_silence__answered_probes_keep_the_peer),
-        cmocka_unit_test(sim_stop__judges_nobody_before_it_has_read),
-        cmocka_unit_test(sim_stop__unread_acks_are_no_losses),
-        cmocka_unit_test(sim_stop__does_not_slow_what_follows),
-        cmocka_unit_test(sim_stop__time_away_is_not_the_peers_silence),
-        cmocka_unit_test(sim_stop__posting_before_reading_condemns_nobody),
-        cmocka_unit_test(sim_stop__two_seconds_on_either_side),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,35 +92,23 @@ static void check_scene(const struct scene *scene)
     sim_world_destroy(w);
 }
 
-static void sim_policed__few_packets_are_sent_again(void **state)
+TEST(sim_policed__few_packets_are_sent_again)
 {
     static const struct scene scenes[] = {
         {1, 0, 0.05, 0.85}, {8, 0, 0.05, 0.85}, {32, 0, 0.08, 0.85}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
         check_scene(&scenes[i]);
 }
 
 /* Taken for a queue's losses, a third was sent again. */
-static void sim_policed__late_acks_are_no_queue(void **state)
+TEST(sim_policed__late_acks_are_no_queue)
 {
     static const struct scene scenes[] = {
         {1, 20 * USEC_NS, 0.05, 0.85},  {1, 50 * USEC_NS, 0.05, 0.85},
         {1, 100 * USEC_NS, 0.05, 0.85}, {1, 200 * USEC_NS, 0.05, 0.7},
         {8, 100 * USEC_NS, 0.05, 0.85}, {32, 100 * USEC_NS, 0.08, 0.85}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof(scenes) / sizeof(scenes[0]); i++)
         check_scene(&scenes[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_policed__few_packets_are_sent_again),
-        cmocka_unit_test(sim_policed__late_acks_are_no_queue),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,9 +109,8 @@ static uint64_t time_of(enum mrd_wr_opcode opcode, uint32_t loss_ppm)
     return began_ns;
 }
 
-static void sim_read__streams_like_a_write(void **state)
+TEST(sim_read__streams_like_a_write)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         uint64_t read_ns = time_of(MRD_WR_RDMA_READ, i * 10000);
         uint64_t write_ns = time_of(MRD_WR_RDMA_WRITE, i * 10000);
@@ -178,21 +177,19 @@ static void reads_with_full_pools(enum mrd_order order)
     sim_world_destroy(w);
 }
 
-static void sim_read__all_pools_full_at_both_ends(void **state)
+TEST(sim_read__all_pools_full_at_both_ends)
 {
-    (void)state;
     reads_with_full_pools(MRD_ORDER_NONE);
     reads_with_full_pools(MRD_ORDER_MSG);
 }
 
 /* The target goes and another life answers in its place: each request ends, some perhaps run. */
-static void sim_read__target_restarts(void **state)
+TEST(sim_read__target_restarts)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct store here = open_store(w, HOST_0, 16 * MIB), there = open_store(w, HOST_1, 16 * MIB);
     unsigned ok[2] = {0}, failed[2] = {0};
 
-    (void)state;
     memset(there.at + 8 * MIB, 0, 8);
     for (uint32_t i = 0; i < 8; i++) {
         assert_int_equal(post(w, HOST_0, HOST_1, MRD_WR_RDMA_READ, &here, i * (size_t)MIB, &there,
@@ -224,7 +221,7 @@ static void sim_read__target_restarts(void **state)
  * The acks of a response are lost for longer than its responder waits for work of its own: it is
  * the requester's, who waits for longer.
  */
-static void sim_read__patience_of_the_requester(void **state)
+TEST(sim_read__patience_of_the_requester)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 500 * MSEC_NS});
@@ -232,7 +229,6 @@ static void sim_read__patience_of_the_requester(void **state)
     struct store here, there;
     struct mrd_sim_link link;
 
-    (void)state;
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
     here = open_store(w, HOST_0, 8 * MIB);
@@ -254,16 +250,4 @@ static void sim_read__patience_of_the_requester(void **state)
     close_store(&here);
     close_store(&there);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_read__streams_like_a_write),
-        cmocka_unit_test(sim_read__all_pools_full_at_both_ends),
-        cmocka_unit_test(sim_read__target_restarts),
-        cmocka_unit_test(sim_read__patience_of_the_requester),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,10 +49,9 @@ static void lose_both(struct sim_world *w)
  * Each host has a packet that the other refused, and the first refusals are lost, while both
  * windows are below one packet: each packet is acked only once its refusal got there.
  */
-static void sim_refusal__two_that_were_lost(void **state)
+TEST(sim_refusal__two_that_were_lost)
 {
     static const char *const cc[] = {"nscc", "dctcp", "swift"};
-    (void)state;
 
     for (unsigned i = 0; i < 3; i++) {
         struct sim_world *w =
@@ -87,7 +86,7 @@ static void sim_refusal__two_that_were_lost(void **state)
 /*
  * A lost refusal leaves at once, though the window is below one packet and a packet is in flight.
  */
-static void sim_refusal__lost_while_the_window_is_shut(void **state)
+TEST(sim_refusal__lost_while_the_window_is_shut)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
@@ -95,7 +94,6 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
     struct mrd_peer *peer;
     struct mrd_sent *refusal = NULL;
     uint32_t bad;
-    (void)state;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
@@ -140,7 +138,7 @@ static void sim_refusal__lost_while_the_window_is_shut(void **state)
  * Data leaves PSNs to refusals: with as many unacked as data may use, what comes is refused
  * at once.
  */
-static void sim_refusal__finds_a_psn(void **state)
+TEST(sim_refusal__finds_a_psn)
 {
     enum { WRITES = 3000, WRITE_BYTES = 2100 };
     struct sim_world *w = sim_fabric_world(
@@ -149,7 +147,6 @@ static void sim_refusal__finds_a_psn(void **state)
     struct mrd_engine *e;
     struct mrd_peer *peer;
     uint32_t bad;
-    (void)state;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
@@ -180,13 +177,12 @@ static void sim_refusal__finds_a_psn(void **state)
  * The same with ABORTs: flushed messages end although packets whose refusals are still lost keep
  * the windows shut.
  */
-static void sim_abort__lost_while_the_window_is_shut(void **state)
+TEST(sim_abort__lost_while_the_window_is_shut)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .qps = 3, .order = MRD_ORDER_MSG});
     struct wiretap *tap;
     uint32_t flushed[2];
-    (void)state;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
@@ -226,7 +222,7 @@ static void sim_abort__lost_while_the_window_is_shut(void **state)
  * Record pages are few, and pinned at all hosts by packets that wait for the others' refusals: each
  * refusal finds one all the same.
  */
-static void sim_refusal__finds_a_record(void **state)
+TEST(sim_refusal__finds_a_record)
 {
     enum { HOSTS = 6, EACH = 400 };
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
@@ -235,7 +231,6 @@ static void sim_refusal__finds_a_record(void **state)
                                                                  .max_peers = HOSTS,
                                                                  .send_wr = HOSTS * EACH,
                                                                  .cqe = 2 * HOSTS * EACH});
-    (void)state;
 
     for (uint32_t host = 0; host < HOSTS; host++)
         mrd_context_engine(w->node[host].context)->peers.pages.num = 2 * HOSTS + 1;
@@ -254,17 +249,4 @@ static void sim_refusal__finds_a_record(void **state)
     for (uint32_t i = 0; i < w->num_messages; i++)
         assert_int_equal(w->messages[i].status, MRD_WC_REM_INV_REQ_ERR);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_refusal__two_that_were_lost),
-        cmocka_unit_test(sim_refusal__finds_a_record),
-        cmocka_unit_test(sim_refusal__lost_while_the_window_is_shut),
-        cmocka_unit_test(sim_refusal__finds_a_psn),
-        cmocka_unit_test(sim_abort__lost_while_the_window_is_shut),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

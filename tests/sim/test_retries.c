@@ -43,15 +43,13 @@ static void limited(uint32_t hosts, uint32_t per_host, uint32_t rnr_retry)
     sim_world_destroy(w);
 }
 
-static void sim_retries__retries_used_up_by_followers(void **state)
+TEST(sim_retries__retries_used_up_by_followers)
 {
-    (void)state;
     limited(2, 32, 2);
 }
 
-static void sim_retries__retries_used_up_by_ready(void **state)
+TEST(sim_retries__retries_used_up_by_ready)
 {
-    (void)state;
     limited(9, 1, 3);
 }
 
@@ -59,7 +57,7 @@ static void sim_retries__retries_used_up_by_ready(void **state)
  * Many wait for receives, and these come one by one: only one or two of them send for each, not
  * all. Nobody's own timer is near.
  */
-static void sim_retries__one_receive_wakes_few(void **state)
+TEST(sim_retries__one_receive_wakes_few)
 {
     enum { HOSTS = 16, BYTES = 80000 };
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
@@ -69,7 +67,6 @@ static void sim_retries__one_receive_wakes_few(void **state)
                                                                  .no_receives = true});
     uint64_t before, refused;
 
-    (void)state;
     for (uint32_t host = 1; host < HOSTS; host++)
         sim_send(w, host, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
@@ -86,7 +83,7 @@ static void sim_retries__one_receive_wakes_few(void **state)
 }
 
 /* The one that is told of a receive gave up meanwhile: the next one gets it at once. */
-static void sim_retries__a_receive_that_is_not_used_wakes_the_next(void **state)
+TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .hosts = 3,
@@ -94,7 +91,6 @@ static void sim_retries__a_receive_that_is_not_used_wakes_the_next(void **state)
                                                                  .recv_bytes = 100,
                                                                  .no_receives = true});
 
-    (void)state;
     sim_send(w, HOST_1, HOST_0, 100);
     sim_run(w, 10 * MSEC_NS);
     sim_send(w, HOST_2, HOST_0, 100);
@@ -155,15 +151,13 @@ static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
     sim_world_destroy(w);
 }
 
-static void sim_retries__all_flows_of_the_table_busy(void **state)
+TEST(sim_retries__all_flows_of_the_table_busy)
 {
-    (void)state;
     busy_flows(8, 7);
 }
 
-static void sim_retries__all_flows_of_the_table_busy_limited(void **state)
+TEST(sim_retries__all_flows_of_the_table_busy_limited)
 {
-    (void)state;
     busy_flows(8, 6);
 }
 
@@ -178,13 +172,12 @@ static struct mrd_txq *txq_of(struct mrd_engine *e)
  * The table of send queues is used up by queues that starve: a message that was posted before,
  * refused once, and has a receive now, gets through all the same.
  */
-static void sim_retries__no_queue_to_wait_in(void **state)
+TEST(sim_retries__no_queue_to_wait_in)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = 2, .max_flows = 1, .recv_bytes = 100, .no_receives = true});
     const struct mrd_peer *peer;
     uint32_t index, late;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     for (unsigned i = 0; i < 400; i++) { /* as soon as the first has left its queue */
@@ -242,15 +235,13 @@ static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
     sim_world_destroy(w);
 }
 
-static void sim_retries__those_that_wait_for_a_dead_queue_pair(void **state)
+TEST(sim_retries__those_that_wait_for_a_dead_queue_pair)
 {
-    (void)state;
     ends_soon(MRD_ORDER_NONE, true, MRD_RNR_RETRY_FOREVER);
 }
 
-static void sim_retries__those_that_wait_for_a_dead_queue_pair_in_order(void **state)
+TEST(sim_retries__those_that_wait_for_a_dead_queue_pair_in_order)
 {
-    (void)state;
     ends_soon(MRD_ORDER_MSG, true, MRD_RNR_RETRY_FOREVER);
 }
 
@@ -258,9 +249,8 @@ static void sim_retries__those_that_wait_for_a_dead_queue_pair_in_order(void **s
  * Of those whose retries are limited (6 of up to 6.4 ms each) none waits for the ends of all
  * before it.
  */
-static void sim_retries__limited_retries_one_after_the_other(void **state)
+TEST(sim_retries__limited_retries_one_after_the_other)
 {
-    (void)state;
     ends_soon(MRD_ORDER_NONE, false, 6);
 }
 
@@ -283,9 +273,8 @@ static void ready_early(uint32_t len)
     sim_world_destroy(w);
 }
 
-static void sim_retries__ready_while_the_attempt_ends(void **state)
+TEST(sim_retries__ready_while_the_attempt_ends)
 {
-    (void)state;
     ready_early(100);
     ready_early(5000);
 }
@@ -294,12 +283,11 @@ static void sim_retries__ready_while_the_attempt_ends(void **state)
  * A write that was refused once for want of memory waits in the queue where a message starves for
  * want of a receive: the write needs none, and goes when there is memory.
  */
-static void sim_retries__a_write_behind_one_that_starves(void **state)
+TEST(sim_retries__a_write_behind_one_that_starves)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = 2, .recv_bytes = 100, .no_receives = true});
     uint32_t write;
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run(w, 10 * MSEC_NS);
@@ -320,7 +308,7 @@ static void sim_retries__a_write_behind_one_that_starves(void **state)
  * there is room for one, the retry of the message that waits for that receive is due as well: it
  * must not go first.
  */
-static void sim_retries__what_has_begun_goes_on(void **state)
+TEST(sim_retries__what_has_begun_goes_on)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .cc = "none",
@@ -330,7 +318,6 @@ static void sim_retries__what_has_begun_goes_on(void **state)
     struct wiretap *tap = wiretap_open(w);
     uint32_t small, large;
     struct mrd_peer *peer;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, MSEC_NS);
@@ -353,25 +340,4 @@ static void sim_retries__what_has_begun_goes_on(void **state)
     sim_run_until_complete(w, 100 * MSEC_NS);
     wiretap_close(tap);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_retries__retries_used_up_by_followers),
-        cmocka_unit_test(sim_retries__retries_used_up_by_ready),
-        cmocka_unit_test(sim_retries__one_receive_wakes_few),
-        cmocka_unit_test(sim_retries__a_receive_that_is_not_used_wakes_the_next),
-        cmocka_unit_test(sim_retries__all_flows_of_the_table_busy),
-        cmocka_unit_test(sim_retries__all_flows_of_the_table_busy_limited),
-        cmocka_unit_test(sim_retries__no_queue_to_wait_in),
-        cmocka_unit_test(sim_retries__what_has_begun_goes_on),
-        cmocka_unit_test(sim_retries__a_write_behind_one_that_starves),
-        cmocka_unit_test(sim_retries__ready_while_the_attempt_ends),
-        cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair),
-        cmocka_unit_test(sim_retries__those_that_wait_for_a_dead_queue_pair_in_order),
-        cmocka_unit_test(sim_retries__limited_retries_one_after_the_other),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

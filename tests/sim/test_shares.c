@@ -24,13 +24,12 @@ static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, u
  * A first message that does not come holds all others back: half of the records, and then they are
  * refused. When it comes it is taken, and gives them all back.
  */
-static void sim_share__of_pending_records(void **state)
+TEST(sim_share__of_pending_records)
 {
     struct puppet *p = puppet_create();
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
     uint16_t msn = 1;
     uint8_t code;
-    (void)state;
 
     assert_int_equal(e->pends.used, 0);
     e->pends.num = PENDS;
@@ -64,12 +63,11 @@ static bool aborts(struct puppet *p, uint32_t psn, const uint16_t *msns, unsigne
  * Others hold all records. What will never come takes none, in whatever order that is told: it may
  * be what those others wait for.
  */
-static void sim_share__aborts_need_no_records(void **state)
+TEST(sim_share__aborts_need_no_records)
 {
     struct puppet *p = puppet_create();
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
     static const uint16_t middle[] = {3, 4, 5, 6}, ends[] = {7, 0, 1, 2};
-    (void)state;
 
     e->pends.num = 0;
     assert_true(aborts(p, 0, middle, 4));
@@ -84,11 +82,10 @@ static void sim_share__aborts_need_no_records(void **state)
  * A message that is refused for good, next in order, whose RSN is not: what no sender sends, and
  * nothing breaks.
  */
-static void sim_share__refused_with_an_rsn_ahead(void **state)
+TEST(sim_share__refused_with_an_rsn_ahead)
 {
     struct puppet *p = puppet_create();
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
-    (void)state;
 
     e->pends.num = 0;
     puppet_part(p, 0,
@@ -106,13 +103,12 @@ static void sim_share__refused_with_an_rsn_ahead(void **state)
 }
 
 /* Each message begins another flow: as many as max_flows says. */
-static void sim_share__of_flows(void **state)
+TEST(sim_share__of_flows)
 {
     struct puppet *p = puppet_create();
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
     uint32_t num = 0;
     uint8_t code;
-    (void)state;
 
     e->config.max_flows = FLOWS;
     while (!(code = ordered_write(p, num, FLOW_QPN + num, 0)) && num < TRIES)
@@ -121,16 +117,4 @@ static void sim_share__of_flows(void **state)
     assert_int_equal(num, FLOWS);
     assert_int_equal(e->flows_rx.pool.used, FLOWS);
     puppet_destroy(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_share__of_pending_records),
-        cmocka_unit_test(sim_share__aborts_need_no_records),
-        cmocka_unit_test(sim_share__refused_with_an_rsn_ahead),
-        cmocka_unit_test(sim_share__of_flows),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The simulator by itself: hosts with several addresses, and addresses that come, go and fail. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <errno.h>
 
+#include "tests/kit/kit.h"
 #include "tests/support/recorder.h"
 #include "transport/movers/sim/sim_fault.h"
 
@@ -60,11 +56,10 @@ static int send_named(struct recorder_pair *f, uint32_t id)
 }
 
 /* Every host has its first address; who has no other is not asked. */
-static void mrd_sim_address__first(void **state)
+TEST(mrd_sim_address__first)
 {
     struct recorder_pair *f = pair();
     struct mrd_addr own = mrd_sim_addr(1);
-    (void)state;
 
     assert_int_equal(mrd_sim_addresses_of(f->sim, 0), 1);
     assert_int_equal(send_unnamed(f, 0), 0);
@@ -77,12 +72,11 @@ static void mrd_sim_address__first(void **state)
 }
 
 /* Always the first that is there, or by path: then every address is used, and a path keeps its. */
-static void mrd_sim_set_addresses__source(void **state)
+TEST(mrd_sim_set_addresses__source)
 {
     struct recorder_pair *f = pair();
     int id[PATHS];
     unsigned seen = 0;
-    (void)state;
 
     assert_int_equal(mrd_sim_set_addresses(f->sim, 0, 3, MRD_SIM_SOURCE_FIRST), 0);
     for (uint16_t path = 0; path < PATHS; path++)
@@ -100,11 +94,10 @@ static void mrd_sim_set_addresses__source(void **state)
 }
 
 /* A packet leaves from the address that it names; the one that came tells which it came to. */
-static void mrd_sim_set_addresses__named(void **state)
+TEST(mrd_sim_set_addresses__named)
 {
     struct recorder_pair *f = pair();
     struct mrd_addr foreign = mrd_sim_address(2, 0), to = mrd_sim_address(1, 1);
-    (void)state;
 
     mrd_sim_set_addresses(f->sim, 0, 2, MRD_SIM_SOURCE_FIRST);
     mrd_sim_set_addresses(f->sim, 1, 2, MRD_SIM_SOURCE_FIRST);
@@ -124,11 +117,10 @@ static void mrd_sim_set_addresses__named(void **state)
 }
 
 /* What is scheduled comes at its time, and not before. */
-static void mrd_sim_change_address__scheduled(void **state)
+TEST(mrd_sim_change_address__scheduled)
 {
     struct recorder_pair *f = pair();
     struct mrd_sim *sim = f->sim;
-    (void)state;
 
     assert_int_equal(mrd_sim_change_address(sim, 1000000, 0, 1, MRD_SIM_ADDRESS_GET), 0);
     assert_int_equal(mrd_sim_change_address(sim, 2000000, 0, 0, MRD_SIM_ADDRESS_LOSE), 0);
@@ -157,11 +149,10 @@ static void mrd_sim_change_address__scheduled(void **state)
 }
 
 /* A dead link is chosen as before, and loses what leaves or comes by it; nothing else. */
-static void mrd_sim_change_address__fails(void **state)
+TEST(mrd_sim_change_address__fails)
 {
     struct recorder_pair *f = pair();
     struct mrd_sim *sim = f->sim;
-    (void)state;
 
     mrd_sim_set_addresses(sim, 0, 2, MRD_SIM_SOURCE_FIRST);
     mrd_sim_set_addresses(sim, 1, 2, MRD_SIM_SOURCE_FIRST);
@@ -183,12 +174,11 @@ static void mrd_sim_change_address__fails(void **state)
 }
 
 /* What is not answered leaves from the next address, round the end; to others all is as before. */
-static void mrd_sim_other_source__rotates(void **state)
+TEST(mrd_sim_other_source__rotates)
 {
     struct recorder_pair *f = pair();
     struct mrd_backend *b = f->host[0].b;
     struct mrd_addr to = mrd_sim_address(1, 0), other = mrd_sim_address(2, 0);
-    (void)state;
 
     mrd_sim_other_source(b, &to); /* a host with one address has no other */
     assert_int_equal(send_unnamed(f, 0), 0);
@@ -227,11 +217,10 @@ static void count_stray(void *arg, const struct mrd_sim_stray *stray)
 }
 
 /* Whoever is no host may send from any address, and sees what is sent to nobody. */
-static void mrd_sim_inject_from__strangers(void **state)
+TEST(mrd_sim_inject_from__strangers)
 {
     struct recorder_pair *f = pair();
     struct mrd_addr from = mrd_sim_address(77, 3), to = mrd_sim_address(1, 0);
-    (void)state;
 
     assert_int_equal(mrd_sim_inject_from(f->sim, &from, &to, "abc", 3, 5000), 0);
     assert_int_equal(mrd_sim_inject_from(f->sim, &from, &from, "abc", 3, 5000), -EINVAL);
@@ -249,14 +238,13 @@ static void mrd_sim_inject_from__strangers(void **state)
 }
 
 /* An address has a text, where hosts may have several. */
-static void mrd_sim_parse_address__several(void **state)
+TEST(mrd_sim_parse_address__several)
 {
     struct recorder_pair *f = pair();
     struct mrd_backend *b = f->host[0].b;
     struct mrd_addr addr, expected = mrd_sim_address(1, 4);
     static const char *const wrong[] = {"sim:1/", "sim:1/32", "sim:1/-1", "sim:1/4x", "sim:1 /4"};
     char text[32];
-    (void)state;
 
     assert_int_equal(b->ops->parse_address(b, "sim:1/4", &addr), -EINVAL);
     mrd_sim_set_addresses(f->sim, 0, 2, MRD_SIM_SOURCE_FIRST);
@@ -267,20 +255,4 @@ static void mrd_sim_parse_address__several(void **state)
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_int_equal(b->ops->parse_address(b, wrong[i], &addr), -EINVAL);
     recorder_pair_destroy(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_address__first),
-        cmocka_unit_test(mrd_sim_set_addresses__source),
-        cmocka_unit_test(mrd_sim_set_addresses__named),
-        cmocka_unit_test(mrd_sim_change_address__scheduled),
-        cmocka_unit_test(mrd_sim_change_address__fails),
-        cmocka_unit_test(mrd_sim_other_source__rotates),
-        cmocka_unit_test(mrd_sim_inject_from__strangers),
-        cmocka_unit_test(mrd_sim_parse_address__several),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

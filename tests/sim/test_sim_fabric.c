@@ -50,7 +50,7 @@ static void run(struct recorder_fabric *f, uint64_t ns)
 /* --------------------------------------------------------------------------------------- timing */
 
 /* A packet alone takes its serialisation on each link, the delays, and what the switches add. */
-static void mrd_sim_fabric_send__latency(void **state)
+TEST(mrd_sim_fabric_send__latency)
 {
     enum { PAYLOAD_BYTES = 1250 - MRD_SIM_WIRE_OVERHEAD_BYTES };
     static const struct {
@@ -66,7 +66,6 @@ static void mrd_sim_fabric_send__latency(void **state)
         {&fat_tree, 1, 15, 2 * 125 + 25 + 2 * 3500 + 2 * 300 + 2 * 600 + 900},
     };
     static uint8_t payload[PAYLOAD_BYTES];
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct recorder_fabric *f = create(&(struct mrd_sim_attr){.topology = rows[i].topology});
@@ -87,14 +86,13 @@ static void mrd_sim_fabric_send__latency(void **state)
 }
 
 /* Clocks run off by at most the skew, some ahead and some behind, and never backwards. */
-static void mrd_sim_host_now_ns__skew(void **state)
+TEST(mrd_sim_host_now_ns__skew)
 {
     enum { PPM = 200 };
     struct recorder_fabric *f =
         create(&(struct mrd_sim_attr){.topology = &fat_tree, .clock_skew_ppm = PPM});
     uint64_t last_ns[16] = {0};
     unsigned ahead = 0, behind = 0;
-    (void)state;
 
     for (uint64_t now_ns = 999999990; now_ns < 100 * SEC_NS; now_ns += now_ns / 7 + 1) {
         mrd_sim_run_until(f->sim, now_ns);
@@ -116,11 +114,10 @@ static void mrd_sim_host_now_ns__skew(void **state)
 
 /* ------------------------------------------------------------------------------- bytes on wires */
 
-static void mrd_sim_fabric_send__overhead(void **state)
+TEST(mrd_sim_fabric_send__overhead)
 {
     static const uint32_t bytes[] = {
         [MRD_SIM_WIRE_ETHERNET] = PACKET_BYTES + 66, [MRD_SIM_WIRE_HTSIM] = PACKET_BYTES + 64};
-    (void)state;
 
     for (uint32_t overhead = 0; overhead < 2; overhead++) {
         struct recorder_fabric *f = create(&(struct mrd_sim_attr){.wire_overhead = overhead});
@@ -134,7 +131,7 @@ static void mrd_sim_fabric_send__overhead(void **state)
 }
 
 /* As uet-htsim counts, whatever the headers of the engine have: payload + 64, and 88 an ack. */
-static void mrd_sim_fabric_send__overhead_of_contexts(void **state)
+TEST(mrd_sim_fabric_send__overhead_of_contexts)
 {
     enum { MESSAGE_BYTES = 100 * 4096 };
     struct sim_world *w =
@@ -142,7 +139,6 @@ static void mrd_sim_fabric_send__overhead_of_contexts(void **state)
                                                .seed = test_seed(),
                                                .topology = &leaf_spine,
                                                .wire_overhead = MRD_SIM_WIRE_HTSIM});
-    (void)state;
 
     sim_write(w, HOST_0, HOST_2, MESSAGE_BYTES);
     sim_run_until_complete(w, MSEC_NS);
@@ -208,10 +204,8 @@ static bool is_same(const struct recorder_fabric *a, const struct recorder_fabri
  * Payloads that are read where they lie arrive as those that are copied do, also after tap, damage
  * and duplication.
  */
-static void mrd_sim_fabric_send__by_reference(void **state)
+TEST(mrd_sim_fabric_send__by_reference)
 {
-    (void)state;
-
     for (int tapped = 0; tapped < 2; tapped++) {
         struct recorder_fabric *copied = noisy_run(5, false, tapped);
         struct recorder_fabric *referred = noisy_run(5, true, tapped);
@@ -224,11 +218,10 @@ static void mrd_sim_fabric_send__by_reference(void **state)
 }
 
 /* Same seed, same bytes at the same times; another seed, others. */
-static void mrd_sim_fabric_send__seeded(void **state)
+TEST(mrd_sim_fabric_send__seeded)
 {
     struct recorder_fabric *a = noisy_run(5, false, false), *b = noisy_run(5, false, false);
     struct recorder_fabric *c = noisy_run(6, false, false);
-    (void)state;
 
     assert_true(is_same(a, b));
     assert_false(is_same(a, c));
@@ -255,12 +248,11 @@ static void send_raw(struct recorder_fabric *f, uint32_t from, uint32_t to, uint
 }
 
 /* A host's own queue holds all that it sends; neither limit nor marks are for it. */
-static void mrd_sim_fabric_send__host_queue(void **state)
+TEST(mrd_sim_fabric_send__host_queue)
 {
     struct recorder_fabric *f =
         create(&(struct mrd_sim_attr){.link = {.queue_bytes = 20000, .ecn_max_bytes = 5000}});
     struct mrd_sim_stats stats;
-    (void)state;
 
     for (unsigned i = 0; i < 1000; i++)
         send_raw(f, 0, 7, 0, 1250);
@@ -275,14 +267,13 @@ static void mrd_sim_fabric_send__host_queue(void **state)
 }
 
 /* A context sends only what can leave: its queue is in the engine, not in the link. */
-static void mrd_sim_tx_burst__waits_for_link(void **state)
+TEST(mrd_sim_tx_burst__waits_for_link)
 {
     static uint8_t payload[1250 - MRD_SIM_WIRE_OVERHEAD_BYTES];
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){0});
     struct mrd_backend *b = f->host[0].b;
     struct mrd_tx_packet packet[2] = {packet_to_1(0, payload, sizeof(payload)),
                                       packet_to_1(1, payload, sizeof(payload))};
-    (void)state;
 
     assert_int_equal(b->ops->tx_burst(b, packet, 2), 1);
     assert_int_equal(b->ops->tx_burst(b, packet, 2), 0);
@@ -296,14 +287,13 @@ static void mrd_sim_tx_burst__waits_for_link(void **state)
 }
 
 /* Three hosts send to one: its leaf's queue drops and marks, and nothing else does. */
-static void mrd_sim_fabric_forward__incast(void **state)
+TEST(mrd_sim_fabric_forward__incast)
 {
     enum { PACKETS = 500, QUEUE_BYTES = 100000, WIRE = 1250, PACKET_NS = 100 };
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){
         .link = {.queue_bytes = QUEUE_BYTES, .ecn_min_bytes = 20000, .ecn_max_bytes = 20000}});
     const struct recorder *to = &f->host[0];
     unsigned marked = 0;
-    (void)state;
 
     for (unsigned i = 0; i < PACKETS; i++) {
         for (uint32_t from = 2; from < 8; from += 2)
@@ -339,13 +329,12 @@ static void mrd_sim_fabric_forward__incast(void **state)
 /* --------------------------------------------------------------------------------------- losses */
 
 /* Loss end to end is a share of packets, not of the links that they cross. */
-static void mrd_sim_fabric_draw_loss__share(void **state)
+TEST(mrd_sim_fabric_draw_loss__share)
 {
     enum { PACKETS = 100000 };
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){
         .topology = &fat_tree, .link = {.queue_bytes = 0}, .loss_ppb = 50000000});
     struct recorder_fabric f = {.sim = sim};
-    (void)state;
 
     for (unsigned i = 0; i < PACKETS; i++)
         send_raw(&f, 0, 1 + i % 15, (uint16_t)(i % 64), 100);
@@ -361,7 +350,7 @@ static void mrd_sim_fabric_draw_loss__share(void **state)
 }
 
 /* The switch sees which of its links are down, and spreads over the others. */
-static void mrd_sim_fabric_forward__around_down(void **state)
+TEST(mrd_sim_fabric_forward__around_down)
 {
     enum { PATHS = 256 };
     struct recorder_fabric *f =
@@ -369,7 +358,6 @@ static void mrd_sim_fabric_forward__around_down(void **state)
     static const char *const up[] = {"leaf0>spine0.0", "leaf0>spine0.1", "leaf0>spine1.0",
                                      "leaf0>spine1.1"};
     uint64_t before[4], after[4];
-    (void)state;
 
     for (unsigned down = 0; down <= 4; down++) {
         if (down > 0)
@@ -403,11 +391,10 @@ static void mrd_sim_fabric_forward__around_down(void **state)
  * Where a way down is broken nobody above knows: packets that took it are dropped. A host has one
  * way up.
  */
-static void mrd_sim_fabric_forward__no_other_way(void **state)
+TEST(mrd_sim_fabric_forward__no_other_way)
 {
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){0});
     unsigned lost;
-    (void)state;
 
     schedule(f->sim, "spine1>leaf3", "down", "on");
     for (uint16_t path = 0; path < 64; path++)
@@ -427,11 +414,10 @@ static void mrd_sim_fabric_forward__no_other_way(void **state)
 }
 
 /* Nobody knows of a blackhole: what hashes to it is lost, path by path. */
-static void mrd_sim_fabric_forward__into_blackhole(void **state)
+TEST(mrd_sim_fabric_forward__into_blackhole)
 {
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){0});
     unsigned dead_paths = 0;
-    (void)state;
 
     schedule(f->sim, "leaf0>spine0", "blackhole", "on");
     for (uint16_t path = 0; path < 64; path++) {
@@ -450,7 +436,7 @@ static void mrd_sim_fabric_forward__into_blackhole(void **state)
 
 /* ----------------------------------------------------------------------------------- attributes */
 
-static void mrd_sim_create__bad_topology_attributes(void **state)
+TEST(mrd_sim_create__bad_topology_attributes)
 {
     static const struct mrd_sim_attr rows[] = {
         {.topology = &leaf_spine, .links = 1},
@@ -462,7 +448,6 @@ static void mrd_sim_create__bad_topology_attributes(void **state)
         {.topology = &leaf_spine, .link = {.burst_loss_ppm = 1000001}},
         {.topology = &leaf_spine, .link = {.flap_period_ns = 5, .flap_down_ns = 6}},
     };
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         errno = 0;
@@ -472,12 +457,11 @@ static void mrd_sim_create__bad_topology_attributes(void **state)
 }
 
 /* Calls by pairs of hosts have no meaning here. */
-static void mrd_sim_set_link__topology(void **state)
+TEST(mrd_sim_set_link__topology)
 {
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){.hosts = 8});
     struct mrd_sim_link attr = {0};
     struct mrd_sim_stats stats;
-    (void)state;
 
     assert_int_equal(f->num_hosts, 8);
     assert_int_equal(mrd_sim_set_link(f->sim, 0, 1, 0, &attr), -EINVAL);
@@ -485,27 +469,4 @@ static void mrd_sim_set_link__topology(void **state)
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &stats), -EINVAL);
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1), -EINVAL);
     recorder_fabric_destroy(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_fabric_send__latency),
-        cmocka_unit_test(mrd_sim_host_now_ns__skew),
-        cmocka_unit_test(mrd_sim_fabric_send__overhead),
-        cmocka_unit_test(mrd_sim_fabric_send__overhead_of_contexts),
-        cmocka_unit_test(mrd_sim_fabric_send__by_reference),
-        cmocka_unit_test(mrd_sim_fabric_send__seeded),
-        cmocka_unit_test(mrd_sim_fabric_send__host_queue),
-        cmocka_unit_test(mrd_sim_tx_burst__waits_for_link),
-        cmocka_unit_test(mrd_sim_fabric_forward__incast),
-        cmocka_unit_test(mrd_sim_fabric_draw_loss__share),
-        cmocka_unit_test(mrd_sim_fabric_forward__around_down),
-        cmocka_unit_test(mrd_sim_fabric_forward__no_other_way),
-        cmocka_unit_test(mrd_sim_fabric_forward__into_blackhole),
-        cmocka_unit_test(mrd_sim_create__bad_topology_attributes),
-        cmocka_unit_test(mrd_sim_set_link__topology),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

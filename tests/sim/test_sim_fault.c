@@ -111,12 +111,11 @@ static struct mrd_sim_link expected(const struct mrd_sim_link *start, const stru
 }
 
 /* Each does what it says at its time, not before, and to no other link; then it can be healed. */
-static void mrd_sim_schedule__actions(void **state)
+TEST(mrd_sim_schedule__actions)
 {
     struct mrd_sim *sim = create();
     struct mrd_sim_link start = link_now(sim, "leaf0>spine1.0");
     struct mrd_sim_link other = link_now(sim, "leaf0>spine1.1");
-    (void)state;
 
     assert_int_equal(start.rate_bps, 400000000000);
     assert_int_equal(start.delay_ns, 1600);
@@ -144,7 +143,7 @@ static void mrd_sim_schedule__actions(void **state)
 }
 
 /* What was changed can be changed back one by one, too. */
-static void mrd_sim_schedule__off(void **state)
+TEST(mrd_sim_schedule__off)
 {
     static const char *const rows[][3] = {{"blackhole", "on", "off"},
                                           {"down", "on", "off"},
@@ -161,7 +160,6 @@ static void mrd_sim_schedule__off(void **state)
                                           {"degrade", "0.0000000000001", "1.0"}};
     struct mrd_sim *sim = create();
     struct mrd_sim_link start = link_now(sim, "leaf0>spine1.0");
-    (void)state;
 
     for (unsigned i = 0; i < COUNT(rows); i++) {
         struct mrd_sim_link now;
@@ -178,10 +176,9 @@ static void mrd_sim_schedule__off(void **state)
 }
 
 /* A share of the rate that it started with, not of the one that it has. */
-static void mrd_sim_schedule__degrade_of_start(void **state)
+TEST(mrd_sim_schedule__degrade_of_start)
 {
     struct mrd_sim *sim = create();
-    (void)state;
 
     schedule(sim, 0, "host0>leaf0", "degrade", "0.5");
     schedule(sim, 0, "host0>leaf0", "degrade", "0.5");
@@ -193,12 +190,11 @@ static void mrd_sim_schedule__degrade_of_start(void **state)
 }
 
 /* Next to nothing is not 0, which is infinite. */
-static void mrd_sim_schedule__least_rate(void **state)
+TEST(mrd_sim_schedule__least_rate)
 {
     static const char *const rows[][2] = {{"rate", "1e-12"}, {"degrade", "1e-12"}};
     struct mrd_sim *sim = create();
     struct mrd_sim_wire *wire = &sim->fabric.wires[0];
-    (void)state;
 
     for (unsigned i = 0; i < COUNT(rows); i++) {
         schedule(sim, 0, "host0>leaf0", rows[i][0], rows[i][1]);
@@ -214,7 +210,7 @@ static void mrd_sim_schedule__least_rate(void **state)
  * What is not later than now happens at once; the rest by time, and of one time in the order in
  * which it came.
  */
-static void mrd_sim_schedule__order(void **state)
+TEST(mrd_sim_schedule__order)
 {
     static const struct {
         uint64_t at_us;
@@ -224,7 +220,6 @@ static void mrd_sim_schedule__order(void **state)
         uint64_t at_us, gbps10;
     } rates[] = {{11, 4000}, {19, 4000}, {20, 25}, {100, 30}, {299, 30}, {300, 40}, {500, 60}};
     struct mrd_sim *sim = create();
-    (void)state;
 
     mrd_sim_run_until(sim, 10 * USEC_NS);
     schedule(sim, 0, "leaf*", "loss", "0.5");
@@ -287,10 +282,9 @@ static const struct {
      "leaf0>spine0.0", "spine0>leaf0.0"},
 };
 
-static void mrd_sim_schedule__patterns(void **state)
+TEST(mrd_sim_schedule__patterns)
 {
     struct mrd_sim *sim = create();
-    (void)state;
 
     for (unsigned i = 0; i < COUNT(patterns); i++) {
         unsigned num;
@@ -312,10 +306,9 @@ static void mrd_sim_schedule__patterns(void **state)
 }
 
 /* Names of links between pairs. */
-static void mrd_sim_schedule__pairs(void **state)
+TEST(mrd_sim_schedule__pairs)
 {
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 3, .links = 2});
-    (void)state;
 
     schedule(sim, 0, "host0-host2.1", "queue", "4242");
     assert_int_equal(count_queues(sim, 4242), 2);
@@ -369,11 +362,10 @@ static const struct {
 };
 
 /* Nothing is changed by what fails, now or later. */
-static void mrd_sim_schedule__errors(void **state)
+TEST(mrd_sim_schedule__errors)
 {
     struct mrd_sim *sim = create();
     struct mrd_sim_link start = link_now(sim, "leaf0>spine0.0"), now;
-    (void)state;
 
     for (unsigned i = 0; i < 2 * COUNT(errors); i++) {
         unsigned row = i / 2;
@@ -391,12 +383,11 @@ static void mrd_sim_schedule__errors(void **state)
 }
 
 /* Any value will do: there is nothing to choose. */
-static void mrd_sim_schedule__heal_any_value(void **state)
+TEST(mrd_sim_schedule__heal_any_value)
 {
     static const char *const values[] = {"on", "off", "", "5", NULL};
     struct mrd_sim *sim = create();
     struct mrd_sim_link start = link_now(sim, "leaf0>spine0.0"), now;
-    (void)state;
 
     for (unsigned i = 0; i < COUNT(values); i++) {
         schedule(sim, 0, "*", "down", "on");
@@ -406,21 +397,4 @@ static void mrd_sim_schedule__heal_any_value(void **state)
         assert_true(is_equal(&now, &start));
     }
     mrd_sim_destroy(sim);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_schedule__actions),
-        cmocka_unit_test(mrd_sim_schedule__off),
-        cmocka_unit_test(mrd_sim_schedule__degrade_of_start),
-        cmocka_unit_test(mrd_sim_schedule__least_rate),
-        cmocka_unit_test(mrd_sim_schedule__order),
-        cmocka_unit_test(mrd_sim_schedule__patterns),
-        cmocka_unit_test(mrd_sim_schedule__pairs),
-        cmocka_unit_test(mrd_sim_schedule__errors),
-        cmocka_unit_test(mrd_sim_schedule__heal_any_value),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

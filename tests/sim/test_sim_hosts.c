@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The simulator by itself: hosts, their clocks and timers, and their packet mover. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <errno.h>
 
+#include "tests/kit/kit.h"
 #include "tests/support/recorder.h"
 #include "transport/movers/sim/sim_stack.h"
 #include "transport/movers/sim/sim_world.h"
@@ -17,12 +13,11 @@
 /* ---------------------------------------------------------------------------------------- hosts */
 
 /* A stopped host takes nothing and keeps no time; what came meanwhile is there when it goes on. */
-static void mrd_sim_stop_host__queues(void **state)
+TEST(mrd_sim_stop_host__queues)
 {
     struct recorder_pair *f =
         recorder_pair_create(&(struct mrd_sim_attr){.link = {.delay_ns = 100}});
     struct recorder *r = &f->host[1];
-    (void)state;
 
     r->deadline_ns = 5000;
     mrd_sim_run_until(f->sim, 10);
@@ -44,11 +39,10 @@ static void mrd_sim_stop_host__queues(void **state)
  * Packets for a host without a context are dropped and counted; a second context is refused while
  * one is open.
  */
-static void mrd_sim_open__one_context(void **state)
+TEST(mrd_sim_open__one_context)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);
     int error = 0;
-    (void)state;
 
     assert_null(mrd_sim_ops.open(mrd_sim_device(f->sim, 1), NULL, &error));
     assert_int_equal(error, -EBUSY);
@@ -64,11 +58,10 @@ static void mrd_sim_open__one_context(void **state)
 }
 
 /* The latest deadline counts, and it counts by the host's own clock. */
-static void mrd_sim_run_until__deadline(void **state)
+TEST(mrd_sim_run_until__deadline)
 {
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.clock_skew_ppm = 1000, .seed = 5});
     static struct recorder r;
-    (void)state;
 
     assert_non_null(sim);
     mrd_sim_set_clock_offset(sim, 0, 1ull << 40);
@@ -95,12 +88,11 @@ static void mrd_sim_run_until__deadline(void **state)
 }
 
 /* Clocks run off by at most the skew, each by its own. */
-static void mrd_sim_create__skew(void **state)
+TEST(mrd_sim_create__skew)
 {
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 8, .clock_skew_ppm = 50});
     static struct recorder r[8];
     uint64_t now_ns[8];
-    (void)state;
 
     assert_non_null(sim);
     for (uint32_t i = 0; i < 8; i++)
@@ -117,13 +109,12 @@ static void mrd_sim_create__skew(void **state)
 }
 
 /* Buffers are read until tx_done_delay_ns later; a change before that is noticed. */
-static void mrd_sim_tx_reap__delay(void **state)
+TEST(mrd_sim_tx_reap__delay)
 {
     struct recorder_pair *f =
         recorder_pair_create(&(struct mrd_sim_attr){.tx_done_delay_ns = 3000});
     struct recorder *r = &f->host[0];
     uint8_t payload[2][64] = {{1}, {2}};
-    (void)state;
 
     mrd_sim_set_read_check(f->sim, true);
     assert_false(r->b->mover.copies);
@@ -145,12 +136,11 @@ static void mrd_sim_tx_reap__delay(void **state)
 }
 
 /* A partial burst: a prefix is taken, and the host gets a turn when there is room again. */
-static void mrd_sim_tx_burst__partial(void **state)
+TEST(mrd_sim_tx_burst__partial)
 {
     struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){.tx_burst_max = 3});
     struct mrd_tx_packet packets[5];
     uint8_t payload[64] = {0};
-    (void)state;
 
     for (unsigned i = 0; i < 5; i++)
         packets[i] = packet_to_1(0, payload, 64);
@@ -165,7 +155,7 @@ static void mrd_sim_tx_burst__partial(void **state)
 }
 
 /* Too big for the fabric: taken and lost, and told once a destination. */
-static void mrd_sim_tx_burst__too_big(void **state)
+TEST(mrd_sim_tx_burst__too_big)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);
     struct mrd_backend *b = f->host[0].b;
@@ -173,7 +163,6 @@ static void mrd_sim_tx_burst__too_big(void **state)
     struct mrd_tx_packet packet = packet_to_1(0, payload, sizeof(payload));
     struct mrd_addr to;
     uint32_t payload_bytes;
-    (void)state;
 
     mrd_sim_set_datagram_max(f->sim, 1472);
     assert_int_equal(b->ops->tx_burst(b, &packet, 1), 1);
@@ -187,7 +176,7 @@ static void mrd_sim_tx_burst__too_big(void **state)
     recorder_pair_destroy(f);
 }
 
-static void mrd_sim_parse_address__table(void **state)
+TEST(mrd_sim_parse_address__table)
 {
     static const struct {
         const char *text;
@@ -209,7 +198,6 @@ static void mrd_sim_parse_address__table(void **state)
     };
     struct recorder_pair *f = recorder_pair_create(NULL);
     struct mrd_backend *b = f->host[0].b;
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_addr addr = {0};
@@ -311,10 +299,8 @@ static void check_plan(int payload_by_reference)
     recorder_pair_destroy(f);
 }
 
-static void mrd_sim_rx_burst__plan(void **state)
+TEST(mrd_sim_rx_burst__plan)
 {
-    (void)state;
-
     check_plan(false);
     check_plan(true);
 }
@@ -345,11 +331,10 @@ static void waker_timer(void *arg)
 }
 
 /* The far timer keeps its one event however often a nearer one comes first, and fires once. */
-static void mrd_sim_stack_wake__far_one_stays(void **state)
+TEST(mrd_sim_stack_wake__far_one_stays)
 {
     static const struct mrd_sim_stack_ops ops = {.timer = waker_timer};
     struct waker w = {.soon = 40};
-    (void)state;
 
     w.sim = mrd_sim_create(NULL);
     assert_non_null(w.sim);
@@ -366,22 +351,4 @@ static void mrd_sim_stack_wake__far_one_stays(void **state)
     assert_true(mrd_sim_next_event_ns(w.sim) == UINT64_MAX);
     mrd_sim_stack_detach(w.sim, 0);
     mrd_sim_destroy(w.sim);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_stop_host__queues),
-        cmocka_unit_test(mrd_sim_open__one_context),
-        cmocka_unit_test(mrd_sim_run_until__deadline),
-        cmocka_unit_test(mrd_sim_create__skew),
-        cmocka_unit_test(mrd_sim_tx_reap__delay),
-        cmocka_unit_test(mrd_sim_tx_burst__partial),
-        cmocka_unit_test(mrd_sim_tx_burst__too_big),
-        cmocka_unit_test(mrd_sim_parse_address__table),
-        cmocka_unit_test(mrd_sim_rx_burst__plan),
-        cmocka_unit_test(mrd_sim_stack_wake__far_one_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,10 +69,8 @@ static unsigned num_hit(const struct mrd_sim *sim)
     return (unsigned)num;
 }
 
-static void sim_leaf_spine__write_survives(void **state)
+TEST(sim_leaf_spine__write_survives)
 {
-    (void)state;
-
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){
             .seed = test_seed() + i, .topology = &leaf_spine, .queue_bytes = 200000});
@@ -92,14 +90,13 @@ static void sim_leaf_spine__write_survives(void **state)
 }
 
 /* Every host writes to every other leaf while one spine dies for good and one comes back. */
-static void sim_leaf_spine__all_to_all(void **state)
+TEST(sim_leaf_spine__all_to_all)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .topology = &leaf_spine, .queue_bytes = 200000});
     static const struct change changes[4] = {{30, "*-spine3", "blackhole", "on"},
                                              {30, "*-spine0", "down", "on"},
                                              {200, "*-spine0", "heal", "on"}};
-    (void)state;
 
     schedule_all(w, changes);
     for (uint32_t from = 0; from < HOSTS; from++) {
@@ -113,14 +110,4 @@ static void sim_leaf_spine__all_to_all(void **state)
     for (uint32_t host = 0; host < HOSTS; host++)
         assert_true(sim_payload_equal(w, host));
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_leaf_spine__write_survives),
-        cmocka_unit_test(sim_leaf_spine__all_to_all),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

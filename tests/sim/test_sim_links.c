@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The simulator by itself: event queue, links and their faults, tap and injection. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <errno.h>
 
 #include "core/rng.h"
+#include "tests/kit/kit.h"
 #include "tests/support/recorder.h"
 #include "transport/movers/sim/sim_event.h"
 #include "transport/movers/sim/sim_wire.h"
@@ -21,7 +17,7 @@
  * Events leave by time, and those of one time in the order in which they came, whether they were
  * near or far when they came, and also if more come meanwhile.
  */
-static void mrd_sim_events_pop__ordered(void **state)
+TEST(mrd_sim_events_pop__ordered)
 {
     enum { EVENTS = 20000, SPREAD_NS = 3 * MRD_SIM_CALENDAR_NS };
     struct mrd_sim_event *queued = calloc(EVENTS, sizeof(queued[0]));
@@ -29,7 +25,6 @@ static void mrd_sim_events_pop__ordered(void **state)
     uint64_t last_ns = 0;
     uint32_t last_tag = 0, pushed = 0;
     struct mrd_rng rng;
-    (void)state;
 
     mrd_rng_init(&rng, 1);
     assert_int_equal(mrd_sim_events_init(&events), 0);
@@ -57,11 +52,10 @@ static void mrd_sim_events_pop__ordered(void **state)
 }
 
 /* What was due before the last event popped is due now. */
-static void mrd_sim_events_push__past(void **state)
+TEST(mrd_sim_events_push__past)
 {
     struct mrd_sim_event late = {.tag = 1}, early = {.tag = 2};
     struct mrd_sim_events events;
-    (void)state;
 
     assert_int_equal(mrd_sim_events_init(&events), 0);
     assert_int_equal(mrd_sim_events_push(&events, &late, 5000), 0);
@@ -78,11 +72,10 @@ static void mrd_sim_events_push__past(void **state)
  * A packet takes its wire bytes at the link's rate, and then the delay; a queue adds one
  * serialisation each.
  */
-static void mrd_sim_wire_pass__rate_and_delay(void **state)
+TEST(mrd_sim_wire_pass__rate_and_delay)
 {
     struct recorder_pair *f = recorder_pair_create(
         &(struct mrd_sim_attr){.link = {.rate_bps = 1000000000, .delay_ns = 5000}});
-    (void)state;
 
     recorder_send(f, 0, 3);
     mrd_sim_run_until(f->sim, 1000000);
@@ -98,12 +91,11 @@ static void mrd_sim_wire_pass__rate_and_delay(void **state)
 }
 
 /* Serialisation times that are no whole nanoseconds do not add up to a wrong rate. */
-static void mrd_sim_wire_pass__fractions_carried(void **state)
+TEST(mrd_sim_wire_pass__fractions_carried)
 {
     struct mrd_sim_link attr = {.rate_bps = 3000000007};
     struct mrd_sim_wire wire;
     uint64_t last_ns = 0;
-    (void)state;
 
     mrd_sim_wire_init(&wire, &attr, 1);
     for (unsigned i = 0; i < 1000; i++)
@@ -112,11 +104,10 @@ static void mrd_sim_wire_pass__fractions_carried(void **state)
 }
 
 /* A rate of 0 is infinite: nothing queues. */
-static void mrd_sim_wire_pass__no_rate(void **state)
+TEST(mrd_sim_wire_pass__no_rate)
 {
     struct recorder_pair *f =
         recorder_pair_create(&(struct mrd_sim_attr){.link = {.delay_ns = 10, .queue_bytes = 1}});
-    (void)state;
 
     recorder_send(f, 0, 50);
     mrd_sim_run_until(f->sim, 10);
@@ -125,10 +116,9 @@ static void mrd_sim_wire_pass__no_rate(void **state)
 }
 
 /* Path p takes link p mod links. */
-static void mrd_sim_fabric_send__path_chooses_link(void **state)
+TEST(mrd_sim_fabric_send__path_chooses_link)
 {
     struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){.links = 3});
-    (void)state;
 
     recorder_send(f, 4, 5);
     recorder_send(f, 2, 2);
@@ -141,11 +131,10 @@ static void mrd_sim_fabric_send__path_chooses_link(void **state)
 }
 
 /* The backlog, the packet in service included, never exceeds the limit. */
-static void mrd_sim_wire_pass__tail_drop(void **state)
+TEST(mrd_sim_wire_pass__tail_drop)
 {
     struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){
         .link = {.rate_bps = 1000000000, .queue_bytes = 4 * WIRE_BYTES + 10}});
-    (void)state;
 
     recorder_send(f, 0, 10);
     mrd_sim_run_until(f->sim, 2 * WIRE_BYTES * GBPS_NS);
@@ -160,13 +149,12 @@ static void mrd_sim_wire_pass__tail_drop(void **state)
  * No mark below ecn_min, a mark on everything from ecn_max on, a share between, and none
  * without ECT.
  */
-static void mrd_sim_wire_pass__ecn(void **state)
+TEST(mrd_sim_wire_pass__ecn)
 {
     struct mrd_sim_link attr = {
         .rate_bps = 1000000000, .ecn_min_bytes = 10000, .ecn_max_bytes = 30000};
     struct mrd_sim_wire wire;
     unsigned between = 0, marked = 0;
-    (void)state;
 
     mrd_sim_wire_init(&wire, &attr, 7);
     for (unsigned i = 0; i < 5000; i++) {
@@ -189,10 +177,9 @@ static void mrd_sim_wire_pass__ecn(void **state)
 }
 
 /* Exactly the packets of the mask are lost, whatever link they take. */
-static void mrd_sim_set_loss_mask__exact(void **state)
+TEST(mrd_sim_set_loss_mask__exact)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);
-    (void)state;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 0x15), 0);
     recorder_send(f, 0, 8);
@@ -206,11 +193,10 @@ static void mrd_sim_set_loss_mask__exact(void **state)
     recorder_pair_destroy(f);
 }
 
-static void mrd_sim_wire_pass__faults_by_share(void **state)
+TEST(mrd_sim_wire_pass__faults_by_share)
 {
     struct mrd_sim_link attr = {.loss_ppm = 200000, .duplicate_ppm = 100000, .corrupt_ppm = 50000};
     struct mrd_sim_wire wire;
-    (void)state;
 
     mrd_sim_wire_init(&wire, &attr, 3);
     for (unsigned i = 0; i < 100000; i++)
@@ -221,13 +207,12 @@ static void mrd_sim_wire_pass__faults_by_share(void **state)
 }
 
 /* Both copies arrive, and each corrupt one differs in exactly one bit. */
-static void mrd_sim_fabric_send__duplicate_and_corrupt(void **state)
+TEST(mrd_sim_fabric_send__duplicate_and_corrupt)
 {
     struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){
         .link = {.delay_ns = 1, .duplicate_ppm = 1000000, .corrupt_ppm = 1000000}});
     uint8_t payload[64] = {0};
     struct mrd_tx_packet packet = packet_to_1(0, payload, sizeof(payload));
-    (void)state;
 
     assert_int_equal(f->host[0].b->ops->tx_burst(f->host[0].b, &packet, 1), 1);
     mrd_sim_run_until(f->sim, 100);
@@ -242,11 +227,10 @@ static void mrd_sim_fabric_send__duplicate_and_corrupt(void **state)
     recorder_pair_destroy(f);
 }
 
-static void mrd_sim_set_link__blackhole_and_heal(void **state)
+TEST(mrd_sim_set_link__blackhole_and_heal)
 {
     struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){.links = 2});
     struct mrd_sim_link attr;
-    (void)state;
 
     assert_int_equal(mrd_sim_get_link(f->sim, 0, 1, 1, &attr), 0);
     assert_int_equal(attr.rate_bps, 100000000000);
@@ -265,12 +249,11 @@ static void mrd_sim_set_link__blackhole_and_heal(void **state)
     recorder_pair_destroy(f);
 }
 
-static void mrd_sim_set_link__no_such(void **state)
+TEST(mrd_sim_set_link__no_such)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);
     struct mrd_sim_link attr = {0};
     struct mrd_sim_stats stats;
-    (void)state;
 
     assert_int_equal(mrd_sim_set_link(f->sim, 2, 0, 0, &attr), -EINVAL);
     assert_int_equal(mrd_sim_set_link(f->sim, 0, -2, 0, &attr), -EINVAL);
@@ -286,12 +269,11 @@ static void mrd_sim_set_link__no_such(void **state)
 }
 
 /* Jitter reorders within a link; without it a link keeps order. */
-static void mrd_sim_wire_pass__jitter(void **state)
+TEST(mrd_sim_wire_pass__jitter)
 {
     struct recorder_pair *f =
         recorder_pair_create(&(struct mrd_sim_attr){.link = {.delay_ns = 1000, .jitter_ns = 500}});
     unsigned reordered = 0;
-    (void)state;
 
     recorder_send(f, 0, 100);
     mrd_sim_run_until(f->sim, 1000000);
@@ -322,11 +304,10 @@ static enum mrd_sim_verdict odd_dropped(void *arg, struct mrd_sim_datagram *data
     return MRD_SIM_PASS;
 }
 
-static void mrd_sim_set_tap__sees_changes_drops(void **state)
+TEST(mrd_sim_set_tap__sees_changes_drops)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);
     unsigned seen = 0;
-    (void)state;
 
     mrd_sim_set_tap(f->sim, odd_dropped, &seen);
     recorder_send(f, 9, 4);
@@ -341,10 +322,9 @@ static void mrd_sim_set_tap__sees_changes_drops(void **state)
     recorder_pair_destroy(f);
 }
 
-static void mrd_sim_inject__delivers_at_its_time(void **state)
+TEST(mrd_sim_inject__delivers_at_its_time)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);
-    (void)state;
 
     assert_int_equal(mrd_sim_inject(f->sim, 1, 0, "forged", 6, 777), 0);
     mrd_sim_run_until(f->sim, 776);
@@ -378,11 +358,10 @@ static struct recorder_pair *noisy_run(uint64_t seed)
 }
 
 /* Same seed, same bytes at the same times; another seed, others. */
-static void mrd_sim_create__seeded(void **state)
+TEST(mrd_sim_create__seeded)
 {
     struct recorder_pair *a = noisy_run(11), *b = noisy_run(11), *c = noisy_run(12);
     size_t bytes = a->host[1].num_arrivals * sizeof(struct arrival);
-    (void)state;
 
     assert_int_equal(a->host[1].num_arrivals, b->host[1].num_arrivals);
     assert_memory_equal(a->host[1].arrivals, b->host[1].arrivals, bytes);
@@ -392,7 +371,7 @@ static void mrd_sim_create__seeded(void **state)
     recorder_pair_destroy(c);
 }
 
-static void mrd_sim_create__bad_attributes(void **state)
+TEST(mrd_sim_create__bad_attributes)
 {
     static const struct mrd_sim_attr rows[] = {
         {.comp_mask = 1},
@@ -405,37 +384,10 @@ static void mrd_sim_create__bad_attributes(void **state)
         {.link = {.corrupt_ppm = 1000001}},
         {.link = {.ecn_min_bytes = 2, .ecn_max_bytes = 1}},
     };
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         errno = 0;
         assert_null(mrd_sim_create(&rows[i]));
         assert_int_equal(errno, EINVAL);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_events_pop__ordered),
-        cmocka_unit_test(mrd_sim_events_push__past),
-        cmocka_unit_test(mrd_sim_wire_pass__rate_and_delay),
-        cmocka_unit_test(mrd_sim_wire_pass__fractions_carried),
-        cmocka_unit_test(mrd_sim_wire_pass__no_rate),
-        cmocka_unit_test(mrd_sim_fabric_send__path_chooses_link),
-        cmocka_unit_test(mrd_sim_wire_pass__tail_drop),
-        cmocka_unit_test(mrd_sim_wire_pass__ecn),
-        cmocka_unit_test(mrd_sim_set_loss_mask__exact),
-        cmocka_unit_test(mrd_sim_wire_pass__faults_by_share),
-        cmocka_unit_test(mrd_sim_fabric_send__duplicate_and_corrupt),
-        cmocka_unit_test(mrd_sim_set_link__blackhole_and_heal),
-        cmocka_unit_test(mrd_sim_set_link__no_such),
-        cmocka_unit_test(mrd_sim_wire_pass__jitter),
-        cmocka_unit_test(mrd_sim_set_tap__sees_changes_drops),
-        cmocka_unit_test(mrd_sim_inject__delivers_at_its_time),
-        cmocka_unit_test(mrd_sim_create__seeded),
-        cmocka_unit_test(mrd_sim_create__bad_attributes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,21 +42,19 @@ static bool make_locale(void)
     return setlocale(LC_NUMERIC, "comma") && strtod("0,5", NULL) > 0.4;
 }
 
-static int remove_locale(void **state)
+static void remove_locale(void)
 {
     char path[64];
 
-    (void)state;
     setlocale(LC_NUMERIC, "C");
     snprintf(path, sizeof(path), "%s/comma/LC_NUMERIC", folder);
     (void)unlink(path);
     snprintf(path, sizeof(path), "%s/comma", folder);
     (void)rmdir(path);
     (void)rmdir(folder);
-    return 0;
 }
 
-static void mrd_sim_schedule__decimal_comma(void **state)
+TEST(mrd_sim_schedule__decimal_comma)
 {
     static const struct {
         const char *action, *value;
@@ -69,8 +67,8 @@ static void mrd_sim_schedule__decimal_comma(void **state)
     struct mrd_sim *sim = mrd_sim_create(NULL);
     struct mrd_sim_link link;
 
-    (void)state;
     assert_non_null(sim);
+    kit_after_test(remove_locale);
     if (!make_locale()) {
         mrd_sim_destroy(sim);
         skip();
@@ -87,13 +85,4 @@ static void mrd_sim_schedule__decimal_comma(void **state)
     assert_int_equal(mrd_sim_query_link(sim, 0, &link, NULL), 0);
     assert_int_equal(link.rate_bps, 12500000000);
     mrd_sim_destroy(sim);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(mrd_sim_schedule__decimal_comma, remove_locale),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -18,12 +18,11 @@ static bool is_zero(const uint8_t *block, size_t bytes)
 }
 
 /* Blocks of many sizes, more than a chunk holds: zeroed, whole cache lines apart, each its own. */
-static void mrd_sim_memory_alloc__many_blocks(void **state)
+TEST(mrd_sim_memory_alloc__many_blocks)
 {
     enum { BLOCKS = 3000, STEP = 97 };
     static uint8_t *blocks[BLOCKS];
     struct mrd_sim_memory memory;
-    (void)state;
 
     mrd_sim_memory_init(&memory);
     for (unsigned i = 0; i < BLOCKS; i++) {
@@ -45,10 +44,9 @@ static void mrd_sim_memory_alloc__many_blocks(void **state)
 }
 
 /* What was released is the next block of that size, and zeroed again. */
-static void mrd_sim_memory_alloc__released_block(void **state)
+TEST(mrd_sim_memory_alloc__released_block)
 {
     struct mrd_sim_memory memory;
-    (void)state;
 
     mrd_sim_memory_init(&memory);
 
@@ -65,11 +63,10 @@ static void mrd_sim_memory_alloc__released_block(void **state)
 }
 
 /* Large blocks are no part of a chunk, and stay when the memory goes. */
-static void mrd_sim_memory_alloc__large_block(void **state)
+TEST(mrd_sim_memory_alloc__large_block)
 {
     enum { BYTES = MRD_SIM_BLOCK_BYTES_MAX + 1 };
     struct mrd_sim_memory memory;
-    (void)state;
 
     mrd_sim_memory_init(&memory);
 
@@ -84,12 +81,11 @@ static void mrd_sim_memory_alloc__large_block(void **state)
 }
 
 /* A host's context opens again in the memory that it left. */
-static void mrd_sim_set_large_pages__open_again(void **state)
+TEST(mrd_sim_set_large_pages__open_again)
 {
     struct mrd_sim *sim =
         mrd_sim_create(&(struct mrd_sim_attr){.hosts = 2, .knows = MRD_SIM_KNOWS_FABRIC});
     const char *at = NULL;
-    (void)state;
 
     assert_non_null(sim);
     mrd_sim_set_large_pages(sim, true);
@@ -102,16 +98,4 @@ static void mrd_sim_set_large_pages__open_again(void **state)
         assert_int_equal(mrd_close_device(context), 0);
     }
     mrd_sim_destroy(sim);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_memory_alloc__many_blocks),
-        cmocka_unit_test(mrd_sim_memory_alloc__released_block),
-        cmocka_unit_test(mrd_sim_memory_alloc__large_block),
-        cmocka_unit_test(mrd_sim_set_large_pages__open_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

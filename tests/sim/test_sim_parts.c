@@ -268,11 +268,10 @@ static const struct scene scenes[] = {
 
 enum { SCENES = sizeof(scenes) / sizeof(scenes[0]) };
 
-static void mrd_sim_set_parts__threads_change_nothing(void **state)
+TEST(mrd_sim_set_parts__threads_change_nothing)
 {
     static const uint32_t parts[] = {2, 5, 16};
     uint64_t seed = test_seed();
-    (void)state;
 
     for (unsigned i = 0; i < SCENES; i++) {
         uint32_t num = parts[i % 3];
@@ -287,9 +286,8 @@ static void mrd_sim_set_parts__threads_change_nothing(void **state)
 }
 
 /* A packet alone takes as long through several parts as through one. */
-static void mrd_sim_set_parts__latency(void **state)
+TEST(mrd_sim_set_parts__latency)
 {
-    (void)state;
     for (unsigned i = 0; i < 2; i++) {
         uint64_t at_ns[2];
 
@@ -309,7 +307,7 @@ static void mrd_sim_set_parts__latency(void **state)
 }
 
 /* Packets that end in another part go back to the pool that they are from: pools do not grow. */
-static void mrd_sim_set_parts__pools(void **state)
+TEST(mrd_sim_set_parts__pools)
 {
     enum { ROUNDS = 40 };
     static const struct scene scene = {
@@ -317,7 +315,6 @@ static void mrd_sim_set_parts__pools(void **state)
     struct world w = create(&scene, 1, 4, 2);
     const struct mrd_sim_packets *pool = &w.sim->parts[3].packets;
     struct mrd_sim_packet_slab *slabs = NULL;
-    (void)state;
 
     mrd_sim_set_turn_hook(w.sim, turned, &w);
     for (unsigned i = 0; i < ROUNDS; i++) {
@@ -337,11 +334,10 @@ static void mrd_sim_set_parts__pools(void **state)
 }
 
 /* How many parts a topology may have, and which of them a host is in. */
-static void mrd_sim_set_parts__bounds(void **state)
+TEST(mrd_sim_set_parts__bounds)
 {
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.topology = &deep});
     struct mrd_sim *pairs = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 40});
-    (void)state;
 
     assert_int_equal(mrd_sim_parts_max(sim), 16);
     assert_int_equal(mrd_sim_parts_max(pairs), 1);
@@ -360,10 +356,9 @@ static void mrd_sim_set_parts__bounds(void **state)
 }
 
 /* Time does not go back when a simulation that has run is cut. */
-static void mrd_sim_set_parts__keeps_time(void **state)
+TEST(mrd_sim_set_parts__keeps_time)
 {
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.topology = &flat});
-    (void)state;
 
     mrd_sim_run_until(sim, SEC_NS);
     assert_int_equal(mrd_sim_set_parts(sim, 4, 2), 0);
@@ -372,10 +367,9 @@ static void mrd_sim_set_parts__keeps_time(void **state)
 }
 
 /* Where no threads can be made, the caller's alone does it all, to the same end. */
-static void mrd_sim_set_parts__no_threads(void **state)
+TEST(mrd_sim_set_parts__no_threads)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    (void)state;
     skip(); /* a sanitizer needs the room */
 #else
     enum { ROOM_BYTES = 7000000 }; /* for the parts, not for the stack of a thread */
@@ -384,7 +378,6 @@ static void mrd_sim_set_parts__no_threads(void **state)
     struct rlimit before, low;
     unsigned long pages;
     FILE *file = fopen("/proc/self/statm", "r");
-    (void)state;
 
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%lu", &pages), 1);
@@ -408,12 +401,11 @@ static void mrd_sim_set_parts__no_threads(void **state)
 }
 
 /* It does not matter in how many calls time passes, nor how long they are. */
-static void mrd_sim_run_until__slices(void **state)
+TEST(mrd_sim_run_until__slices)
 {
     enum { END_NS = 400000 };
     static const uint64_t slices_ns[] = {END_NS, 1000, 90};
     uint64_t seed = test_seed();
-    (void)state;
 
     for (unsigned i = 0; i < SCENES; i++) {
         uint64_t hash[3];
@@ -435,10 +427,9 @@ static void mrd_sim_run_until__slices(void **state)
 }
 
 /* The time of the next event leads through all of them. */
-static void mrd_sim_next_event_ns__parts(void **state)
+TEST(mrd_sim_next_event_ns__parts)
 {
     uint64_t seed = test_seed();
-    (void)state;
 
     for (unsigned i = 0; i < SCENES; i++) {
         struct world w = create(&scenes[i], seed, 16, 2);
@@ -457,10 +448,9 @@ static void mrd_sim_next_event_ns__parts(void **state)
 }
 
 /* Times that are over, packets from nowhere, a host that stops, changes at the same time. */
-static void mrd_sim_set_parts__odd_calls(void **state)
+TEST(mrd_sim_set_parts__odd_calls)
 {
     struct world w = create(&scenes[0], 1, 5, 3);
-    (void)state;
 
     begin(&w);
     mrd_sim_run_until(w.sim, 5000);
@@ -481,21 +471,4 @@ static void mrd_sim_set_parts__odd_calls(void **state)
     while (!is_over(&w))
         mrd_sim_run_until(w.sim, mrd_sim_now(w.sim) + 100000);
     destroy(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_set_parts__threads_change_nothing),
-        cmocka_unit_test(mrd_sim_set_parts__latency),
-        cmocka_unit_test(mrd_sim_set_parts__pools),
-        cmocka_unit_test(mrd_sim_set_parts__bounds),
-        cmocka_unit_test(mrd_sim_set_parts__keeps_time),
-        cmocka_unit_test(mrd_sim_set_parts__no_threads),
-        cmocka_unit_test(mrd_sim_run_until__slices),
-        cmocka_unit_test(mrd_sim_next_event_ns__parts),
-        cmocka_unit_test(mrd_sim_set_parts__odd_calls),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

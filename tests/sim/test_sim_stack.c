@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Other transports on simulated hosts: a host belongs to a context or to a stack, not to both. */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include "mrd/sim.h"
+#include "tests/kit/kit.h"
 #include "transport/movers/sim/sim_stack.h"
 
 enum { HOST = 1, WAKE_NS = 1000, END_NS = 1000000 };
@@ -49,12 +44,11 @@ static void end(struct ticker *t)
 }
 
 /* As a stack is refused where a context is open, so is a context where a stack is. */
-static void mrd_open_device__stack_has_the_host(void **state)
+TEST(mrd_open_device__stack_has_the_host)
 {
     struct ticker t;
     struct mrd_context *context;
     int error;
-    (void)state;
 
     begin(&t);
     context = mrd_open_device(mrd_sim_device(t.sim, HOST), NULL);
@@ -67,11 +61,10 @@ static void mrd_open_device__stack_has_the_host(void **state)
 }
 
 /* A context that comes and goes does not take the stack's timer with it. */
-static void mrd_sim_stack_wake__context_came_and_went(void **state)
+TEST(mrd_sim_stack_wake__context_came_and_went)
 {
     struct ticker t;
     struct mrd_context *context;
-    (void)state;
 
     begin(&t);
     mrd_sim_stack_wake(t.sim, HOST, WAKE_NS);
@@ -81,14 +74,4 @@ static void mrd_sim_stack_wake__context_came_and_went(void **state)
     mrd_sim_run_until(t.sim, END_NS);
     end(&t);
     assert_int_equal(t.fired, 1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_open_device__stack_has_the_host),
-        cmocka_unit_test(mrd_sim_stack_wake__context_came_and_went),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

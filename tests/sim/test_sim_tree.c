@@ -47,10 +47,8 @@ static void tree_init(struct mrd_sim_tree *tree, const struct mrd_sim_topology *
 
 /* --------------------------------------------------------------------------------------- wiring */
 
-static void mrd_sim_tree_init__numbers(void **state)
+TEST(mrd_sim_tree_init__numbers)
 {
-    (void)state;
-
     for (unsigned i = 0; i < COUNT(table); i++) {
         const struct mrd_sim_topology *t = &table[i].topology;
         struct mrd_sim_tree tree;
@@ -109,10 +107,8 @@ static uint32_t tier_of(const struct mrd_sim_tree *tree, uint32_t node)
 }
 
 /* Each wire joins neighbouring tiers, is the only one of its number there, and one leads back. */
-static void mrd_sim_tree_ends__consistent(void **state)
+TEST(mrd_sim_tree_ends__consistent)
 {
-    (void)state;
-
     for (unsigned i = 0; i < COUNT(table); i++) {
         struct mrd_sim_tree tree;
 
@@ -138,14 +134,13 @@ static int compare_names(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static void mrd_sim_link_name__unique(void **state)
+TEST(mrd_sim_link_name__unique)
 {
     static const char *const forms[] = {
         "^(host[0-9]+>leaf[0-9]+|leaf[0-9]+>host[0-9]+|"
         "(leaf[0-9]+>spine[0-9]+|spine[0-9]+>leaf[0-9]+)(\\.[0-9]+)?)$",
         "^(host[0-9]+>leaf[0-9]+|leaf[0-9]+>host[0-9]+|(leaf[0-9]+>agg[0-9]+|agg[0-9]+>leaf[0-9]+|"
         "agg[0-9]+>core[0-9]+|core[0-9]+>agg[0-9]+)(\\.[0-9]+)?)$"};
-    (void)state;
 
     for (unsigned i = 0; i < COUNT(table); i++) {
         const struct mrd_sim_topology *t = &table[i].topology;
@@ -169,11 +164,10 @@ static void mrd_sim_link_name__unique(void **state)
     }
 }
 
-static void mrd_sim_link_name__errors(void **state)
+TEST(mrd_sim_link_name__errors)
 {
     struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.topology = &table[0].topology});
     char name[13];
-    (void)state;
 
     assert_int_equal(mrd_sim_num_links(sim), 2 * (8 + 8));
     assert_int_equal(mrd_sim_link_name(sim, 32, name, sizeof(name)), -EINVAL);
@@ -229,10 +223,8 @@ static unsigned hops_between(const struct mrd_sim_tree *tree, uint32_t from, uin
 }
 
 /* Any choice at any switch leads there by the shortest way, and every switch is on some way. */
-static void mrd_sim_tree_ways__all_lead_there(void **state)
+TEST(mrd_sim_tree_ways__all_lead_there)
 {
-    (void)state;
-
     for (unsigned i = 0; i < COUNT(table); i++) {
         uint32_t hosts = table[i].topology.hosts, stride = hosts > 200 ? 229 : 1;
         unsigned longest = 0;
@@ -291,10 +283,8 @@ static const struct {
     {{16, 3, 4, {{2, 2, 0, SPEED}, {2, 3, 0, SPEED}, {8, 0, 2, SPEED}}}, "tier 1 and tier 2"},
 };
 
-static void mrd_sim_tree_init__impossible(void **state)
+TEST(mrd_sim_tree_init__impossible)
 {
-    (void)state;
-
     for (unsigned i = 0; i < COUNT(impossible); i++) {
         errno = 0;
         assert_null(mrd_sim_create(&(struct mrd_sim_attr){.topology = &impossible[i].topology}));
@@ -308,7 +298,7 @@ static void mrd_sim_tree_init__impossible(void **state)
 /* -------------------------------------------------------------------------------------- longest */
 
 /* 5,000 bytes are 400 ns at 100 Gb/s, 100 ns at 400 Gb/s, 50 ns at 800 Gb/s. */
-static void mrd_sim_tree_longest_ns__by_hand(void **state)
+TEST(mrd_sim_tree_longest_ns__by_hand)
 {
     static const struct {
         struct mrd_sim_topology topology;
@@ -337,7 +327,6 @@ static void mrd_sim_tree_longest_ns__by_hand(void **state)
            {1, 0, 0, 800000000000, 2000, 900}}},
          2 * (400 + 100) + 2 * (500 + 1000) + 2 * 300 + 600},
     };
-    (void)state;
 
     for (unsigned i = 0; i < COUNT(rows); i++) {
         double ns = mrd_sim_tree_longest_ns(&rows[i].topology, 5000);
@@ -381,10 +370,9 @@ static bool is_uniform(const unsigned *count, unsigned total)
     return chi > 2.1 && chi < 44.3;
 }
 
-static void mrd_sim_tree_hash__spreads(void **state)
+TEST(mrd_sim_tree_hash__spreads)
 {
     struct mrd_sim_tree tree;
-    (void)state;
 
     tree_init(&tree, &wide, 1);
     for (unsigned s = 0; s < 100; s++) {
@@ -404,10 +392,9 @@ static void mrd_sim_tree_hash__spreads(void **state)
  * Of flows that one switch sends by one port, the next has the same share on each of its own. If
  * all hashed alike, the second would use one port of all: polarisation.
  */
-static void mrd_sim_tree_hash__no_polarisation(void **state)
+TEST(mrd_sim_tree_hash__no_polarisation)
 {
     struct mrd_sim_tree tree;
-    (void)state;
 
     tree_init(&tree, &wide, 1);
     for (unsigned port = 0; port < PORTS; port++) {
@@ -430,11 +417,10 @@ static void mrd_sim_tree_hash__no_polarisation(void **state)
 }
 
 /* The seed alone decides the ways; with another one about 1 in PORTS is the same. */
-static void mrd_sim_tree_hash__seeded(void **state)
+TEST(mrd_sim_tree_hash__seeded)
 {
     struct mrd_sim_tree a, b, c;
     unsigned same = 0;
-    (void)state;
 
     tree_init(&a, &wide, 7);
     tree_init(&b, &wide, 7);
@@ -451,22 +437,4 @@ static void mrd_sim_tree_hash__seeded(void **state)
     mrd_sim_tree_fini(&a);
     mrd_sim_tree_fini(&b);
     mrd_sim_tree_fini(&c);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_tree_init__numbers),
-        cmocka_unit_test(mrd_sim_tree_ends__consistent),
-        cmocka_unit_test(mrd_sim_link_name__unique),
-        cmocka_unit_test(mrd_sim_link_name__errors),
-        cmocka_unit_test(mrd_sim_tree_ways__all_lead_there),
-        cmocka_unit_test(mrd_sim_tree_init__impossible),
-        cmocka_unit_test(mrd_sim_tree_longest_ns__by_hand),
-        cmocka_unit_test(mrd_sim_tree_hash__spreads),
-        cmocka_unit_test(mrd_sim_tree_hash__no_polarisation),
-        cmocka_unit_test(mrd_sim_tree_hash__seeded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,13 +34,12 @@ static bool is_near(double value, double expected, double share)
  * Where every packet is lost while it is bad, the losses show both. Otherwise the share is as much
  * less, and a run of losses goes on with probability (1 - leave) * loss.
  */
-static void mrd_sim_wire_pass__burst_loss(void **state)
+TEST(mrd_sim_wire_pass__burst_loss)
 {
     enum { PACKETS = 2000000 };
     static const struct {
         double enter, leave, loss;
     } rows[] = {{0.02, 0.25, 1}, {0.001, 0.1, 1}, {0.5, 0.5, 1}, {0.01, 0.05, 0.5}, {0.3, 1, 1}};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_sim_wire wire =
@@ -68,12 +67,11 @@ static void mrd_sim_wire_pass__burst_loss(void **state)
 /*
  * Bursts come on top of the loss that each packet has by itself, and end when they are taken away.
  */
-static void mrd_sim_wire_pass__burst_ends(void **state)
+TEST(mrd_sim_wire_pass__burst_ends)
 {
     struct mrd_sim_link link = {
         .burst_enter_ppm = 1000000, .burst_leave_ppm = 0, .burst_loss_ppm = 1000000};
     struct mrd_sim_wire wire = wire_of(&link);
-    (void)state;
 
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(mrd_sim_wire_pass(&wire, 100, false, i).copies, 0);
@@ -88,12 +86,11 @@ static void mrd_sim_wire_pass__burst_ends(void **state)
 /* ------------------------------------------------------------------------------------- flapping */
 
 /* Down for the first part of each period, counted from when it began to flap. */
-static void mrd_sim_wire_is_down__flapping(void **state)
+TEST(mrd_sim_wire_is_down__flapping)
 {
     enum { PERIOD_NS = 100, DOWN_NS = 30, FROM_NS = 12345 };
     struct mrd_sim_link link = {.loss_ppm = 1};
     struct mrd_sim_wire wire = wire_of(&link);
-    (void)state;
 
     link.flap_period_ns = PERIOD_NS;
     link.flap_down_ns = DOWN_NS;
@@ -122,13 +119,12 @@ static const struct mrd_sim_topology leaf_spine = {
     4, 2, 0, {{2, 2, 0, 100000000000, 500, 0}, {2, 0, 0, 100000000000, 500, 0}}};
 
 /* Switches see a flapping link come and go, also one that flapped from the start. */
-static void mrd_sim_fabric_forward__around_flapping(void **state)
+TEST(mrd_sim_fabric_forward__around_flapping)
 {
     enum { PERIOD_NS = 100000 };
     struct recorder_fabric *f = recorder_fabric_create(&(struct mrd_sim_attr){
         .topology = &leaf_spine,
         .link = {.flap_period_ns = PERIOD_NS, .flap_down_ns = PERIOD_NS / 2}});
-    (void)state;
 
     /* One link in the other phase: it is down while all others are up. */
     mrd_sim_run_until(f->sim, PERIOD_NS / 2);
@@ -157,11 +153,10 @@ static void mrd_sim_fabric_forward__around_flapping(void **state)
  * many bytes as before: a link that is healed must not drop what it has room for, nor a degraded
  * one take what it has none for.
  */
-static void mrd_sim_wire_set__queue_at_other_rate(void **state)
+TEST(mrd_sim_wire_set__queue_at_other_rate)
 {
     enum { PACKETS = 100, WIRE = 1250, QUEUE_BYTES = 150000 };
     static const uint64_t rates[][2] = {{GBPS, 100 * GBPS}, {100 * GBPS, GBPS}, {GBPS, GBPS}};
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(rates) / sizeof(rates[0]); i++) {
         struct mrd_sim_link link = {.rate_bps = rates[i][0], .queue_bytes = QUEUE_BYTES};
@@ -206,11 +201,10 @@ static uint64_t send_ack(struct mrd_sim_wire *wire, uint64_t now_ns)
  * Behind a full queue an ack leaves within the time of one packet and its own; data is pushed back
  * by as much.
  */
-static void mrd_sim_wire_offer__urgent_full_queue(void **state)
+TEST(mrd_sim_wire_offer__urgent_full_queue)
 {
     struct mrd_sim_wire wire = wire_of(
         &(struct mrd_sim_link){.rate_bps = GBPS, .queue_bytes = 100 * DATA, .ecn_max_bytes = 1});
-    (void)state;
 
     for (unsigned i = 0; i < 100; i++)
         assert_int_equal(mrd_sim_wire_pass(&wire, DATA, true, 0).copies, 1);
@@ -228,11 +222,10 @@ static void mrd_sim_wire_offer__urgent_full_queue(void **state)
 }
 
 /* On an idle link both kinds are alike. */
-static void mrd_sim_wire_offer__urgent_idle(void **state)
+TEST(mrd_sim_wire_offer__urgent_idle)
 {
     struct mrd_sim_link link = {.rate_bps = 3 * GBPS + 7, .delay_ns = 50};
     struct mrd_sim_wire plain = wire_of(&link), urgent = wire_of(&link);
-    (void)state;
 
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t now_ns = i * 7919ull;
@@ -243,13 +236,12 @@ static void mrd_sim_wire_offer__urgent_idle(void **state)
 }
 
 /* The rate holds for both together, and for acks alone, down to fractions of a nanosecond. */
-static void mrd_sim_wire_offer__urgent_rate_conserved(void **state)
+TEST(mrd_sim_wire_offer__urgent_rate_conserved)
 {
     enum { PACKETS = 30000 };
     struct mrd_sim_wire wire = wire_of(&(struct mrd_sim_link){.rate_bps = 100 * GBPS});
     uint64_t bytes = 0, last_ns = 0, acks_ns = 0;
     struct mrd_rng rng;
-    (void)state;
 
     mrd_rng_init(&rng, 1);
     for (unsigned i = 0; i < PACKETS; i++) {
@@ -277,11 +269,10 @@ static void mrd_sim_wire_offer__urgent_rate_conserved(void **state)
 }
 
 /* Acks fill no more than the queue either. */
-static void mrd_sim_wire_offer__urgent_own_limit(void **state)
+TEST(mrd_sim_wire_offer__urgent_own_limit)
 {
     struct mrd_sim_wire wire =
         wire_of(&(struct mrd_sim_link){.rate_bps = GBPS, .queue_bytes = 10 * ACK});
-    (void)state;
 
     for (unsigned i = 0; i < 20; i++)
         assert_int_equal(mrd_sim_wire_offer(&wire, ACK, false, ACK, 0).copies, i < 10);
@@ -330,11 +321,10 @@ static bool is_same(const struct recorder *a, const struct recorder *b)
 }
 
 /* Without the option the mark means nothing, and without a mark the option. */
-static void mrd_sim_fabric_send__ack_priority(void **state)
+TEST(mrd_sim_fabric_send__ack_priority)
 {
     struct recorder_fabric *plain = incast(false, false), *marked = incast(false, true);
     struct recorder_fabric *on = incast(true, false), *first = incast(true, true);
-    (void)state;
 
     assert_int_equal(plain->host[0].num_arrivals, 600);
     assert_true(is_same(&plain->host[0], &marked->host[0]));
@@ -371,10 +361,9 @@ static void crowd(struct sim_world *w, uint64_t end_ns)
 }
 
 /* A context's acks are urgent: a write whose acks come by a crowded link takes as long as alone. */
-static void mrd_sim_tx_burst__ack_priority(void **state)
+TEST(mrd_sim_tx_burst__ack_priority)
 {
     uint64_t ns[2];
-    (void)state;
 
     for (int first = 0; first < 2; first++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.no_challenge = true,
@@ -393,23 +382,4 @@ static void mrd_sim_tx_burst__ack_priority(void **state)
     }
     assert_true(ns[0] > 150 * USEC_NS); /* half of its acks were dropped */
     assert_true(ns[1] < 110 * USEC_NS); /* 1 MiB takes 86 us, the round trip some more */
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_sim_wire_pass__burst_loss),
-        cmocka_unit_test(mrd_sim_wire_pass__burst_ends),
-        cmocka_unit_test(mrd_sim_wire_is_down__flapping),
-        cmocka_unit_test(mrd_sim_fabric_forward__around_flapping),
-        cmocka_unit_test(mrd_sim_wire_set__queue_at_other_rate),
-        cmocka_unit_test(mrd_sim_wire_offer__urgent_full_queue),
-        cmocka_unit_test(mrd_sim_wire_offer__urgent_idle),
-        cmocka_unit_test(mrd_sim_wire_offer__urgent_rate_conserved),
-        cmocka_unit_test(mrd_sim_wire_offer__urgent_own_limit),
-        cmocka_unit_test(mrd_sim_fabric_send__ack_priority),
-        cmocka_unit_test(mrd_sim_tx_burst__ack_priority),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,12 +30,11 @@ static void settle(struct sim_world *w, uint32_t index)
 }
 
 /* Nobody of the peer's is dead: the peer's process is another one. */
-static void sim_slept__the_peer_restarted(void **state)
+TEST(sim_slept__the_peer_restarted)
 {
     struct sim_world *w;
     uint32_t m;
 
-    (void)state;
     for (unsigned trusting = 0; trusting < 2; trusting++) {
         w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = trusting});
         m = sim_send(w, HOST_1, HOST_0, BYTES); /* so that host 0 holds a space */
@@ -62,7 +61,7 @@ static void sim_slept__the_peer_restarted(void **state)
  * The caller's own first address fails, so that the peer knows it by another name, and is mended later. What is
  * refused then is not acked by the other name.
  */
-static void sim_slept__its_address_failed(void **state)
+TEST(sim_slept__its_address_failed)
 {
     struct forge_tape tape;
     struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
@@ -71,7 +70,6 @@ static void sim_slept__its_address_failed(void **state)
     uint64_t woke_ns;
     uint32_t m, bad;
 
-    (void)state;
     mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_FIRST);
     m = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run_until_complete(w, SEC_NS);
@@ -107,14 +105,13 @@ static void sim_slept__its_address_failed(void **state)
  * The caller slept while something was in flight. The next message is to a peer that is not there: the time of sleep
  * does not add to its timeout.
  */
-static void sim_slept__another_is_not_there(void **state)
+TEST(sim_slept__another_is_not_there)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = TIMEOUT_NS});
     uint64_t woke_ns;
     uint32_t m;
 
-    (void)state;
     mrd_sim_stop_host(w->sim, HOST_2, 1);
     sim_send(w, HOST_0, HOST_1, BYTES);
     mrd_sim_stop_host(w->sim, HOST_0, 1);
@@ -142,14 +139,13 @@ static int no_path(struct mrd_backend *b)
 }
 
 /* What is looked at first is nothing that the user asked for: here a dead path, which finds no new socket. */
-static void sim_slept__the_last_error_stays(void **state)
+TEST(sim_slept__the_last_error_stays)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_1].context);
     const struct mrd_backend_ops *usual = c->ops;
     struct mrd_peer *peer;
 
-    (void)state;
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run_until_complete(w, SEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
@@ -169,16 +165,4 @@ static void sim_slept__the_last_error_stays(void **state)
     assert_int_equal(mrd_watch_peer(w->node[HOST_1].ah[HOST_0], 0), 0);
     c->ops = usual;
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_slept__the_peer_restarted),
-        cmocka_unit_test(sim_slept__its_address_failed),
-        cmocka_unit_test(sim_slept__another_is_not_there),
-        cmocka_unit_test(sim_slept__the_last_error_stays),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,10 +36,9 @@ static void expect_done(struct puppet *p, int num, uint32_t recv, uint8_t first,
 }
 
 /* Segments in any order; the receive is done with the last. */
-static void slot__whole_message(void **state)
+TEST(slot__whole_message)
 {
     struct puppet *p = begin(1);
-    (void)state;
 
     puppet_segment(p, 1, 0, 0, 1, 'b');
     assert_int_equal(puppet_poll(p), 0);
@@ -53,10 +52,9 @@ static void slot__whole_message(void **state)
 }
 
 /* A packet of a message long over, whose slot another one holds: acked, and no receive is taken. */
-static void slot__lower_id_is_acked_and_dropped(void **state)
+TEST(slot__lower_id_is_acked_and_dropped)
 {
     struct puppet *p = begin(2);
-    (void)state;
 
     puppet_segment(p, 0, 3 + MRD_MSG_SLOTS, 0, 0, 'a');
     puppet_segment(p, 1, 3, 0, 0, 'x');
@@ -73,11 +71,10 @@ static void slot__lower_id_is_acked_and_dropped(void **state)
 }
 
 /* "Lower" wraps around as the numbers do. */
-static void slot__ids_wrap(void **state)
+TEST(slot__ids_wrap)
 {
     const uint32_t last = UINT32_MAX, next = last + MRD_MSG_SLOTS;
     struct puppet *p = begin(1);
-    (void)state;
 
     puppet_segment(p, 0, last, 0, 0, 'x');
     puppet_recv(p);
@@ -91,10 +88,9 @@ static void slot__ids_wrap(void **state)
 }
 
 /* A higher id takes the slot: the sender gave the half message up. */
-static void slot__higher_id_ends_a_half_message(void **state)
+TEST(slot__higher_id_ends_a_half_message)
 {
     struct puppet *p = begin(2);
-    (void)state;
 
     puppet_segment(p, 0, 5, 0, 0, 'x');
     assert_int_equal(puppet_poll(p), 0);
@@ -110,10 +106,9 @@ static void slot__higher_id_ends_a_half_message(void **state)
  * The first packet was refused for want of a receive, then one was posted: the attempt's other
  * packets must not take it, for that attempt will never be whole. Its next attempt has a new id.
  */
-static void slot__refused_attempt_takes_no_receive(void **state)
+TEST(slot__refused_attempt_takes_no_receive)
 {
     struct puppet *p = puppet_create();
-    (void)state;
 
     puppet_segment(p, 0, 0, 0, 0, 'x');
     assert_int_equal(puppet_refused(p, 0), MRD_REFUSE_RNR);
@@ -137,10 +132,9 @@ static void slot__refused_attempt_takes_no_receive(void **state)
 }
 
 /* A late copy under a PSN not seen before, after the message was completed, changes nothing. */
-static void slot__done_message_is_acked_and_not_placed(void **state)
+TEST(slot__done_message_is_acked_and_not_placed)
 {
     struct puppet *p = begin(2);
-    (void)state;
 
     puppet_segment(p, 0, 0, 0, 0, 'a');
     puppet_segment(p, 1, 0, 0, 1, 'b');
@@ -154,10 +148,9 @@ static void slot__done_message_is_acked_and_not_placed(void **state)
 }
 
 /* An ABORT ends the receive in error; what comes later is acked and not placed. */
-static void slot__aborted_message_is_acked_and_not_placed(void **state)
+TEST(slot__aborted_message_is_acked_and_not_placed)
 {
     struct puppet *p = begin(2);
-    (void)state;
 
     puppet_segment(p, 0, 0, 0, 0, 'x');
     puppet_abort(p, 2, 0);
@@ -173,10 +166,9 @@ static void slot__aborted_message_is_acked_and_not_placed(void **state)
 }
 
 /* An ABORT that overtakes all of its message fills the slot: late packets must not start it. */
-static void slot__abort_of_an_unknown_id_fills_its_slot(void **state)
+TEST(slot__abort_of_an_unknown_id_fills_its_slot)
 {
     struct puppet *p = begin(1);
-    (void)state;
 
     puppet_abort(p, 2, 0);
     puppet_segment(p, 0, 0, 0, 0, 'x');
@@ -192,10 +184,9 @@ static void slot__abort_of_an_unknown_id_fills_its_slot(void **state)
 }
 
 /* An ABORT of a message that is over, or whose slot went to another, harms neither. */
-static void slot__late_abort_is_harmless(void **state)
+TEST(slot__late_abort_is_harmless)
 {
     struct puppet *p = begin(2);
-    (void)state;
 
     puppet_segment(p, 0, 0, 0, 0, 'a');
     puppet_segment(p, 1, 0, 0, 1, 'b');
@@ -211,7 +202,7 @@ static void slot__late_abort_is_harmless(void **state)
 }
 
 /* In the window and not to be executed: refused, never silently dropped. */
-static void slot__contradictions_are_refused(void **state)
+TEST(slot__contradictions_are_refused)
 {
     struct mrd_wire_part part = {.op = MRD_OP_SEND,
                                  .flags = MRD_PART_MULTI,
@@ -220,7 +211,6 @@ static void slot__contradictions_are_refused(void **state)
                                  .total = PUPPET_MESSAGE_BYTES};
     uint8_t payload[PUPPET_SEGMENT_BYTES] = {0};
     struct puppet *p = begin(1);
-    (void)state;
 
     part.dst_qpn = p->qp->qp_num;
     part.offset = PUPPET_MESSAGE_BYTES; /* it ends beyond the message */
@@ -237,22 +227,4 @@ static void slot__contradictions_are_refused(void **state)
     assert_int_equal(puppet_poll(p), 1);
     assert_int_equal(p->wc[0].status, MRD_WC_REM_ABORT_ERR);
     puppet_destroy(p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slot__whole_message),
-        cmocka_unit_test(slot__lower_id_is_acked_and_dropped),
-        cmocka_unit_test(slot__ids_wrap),
-        cmocka_unit_test(slot__higher_id_ends_a_half_message),
-        cmocka_unit_test(slot__refused_attempt_takes_no_receive),
-        cmocka_unit_test(slot__done_message_is_acked_and_not_placed),
-        cmocka_unit_test(slot__aborted_message_is_acked_and_not_placed),
-        cmocka_unit_test(slot__abort_of_an_unknown_id_fills_its_slot),
-        cmocka_unit_test(slot__late_abort_is_harmless),
-        cmocka_unit_test(slot__contradictions_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

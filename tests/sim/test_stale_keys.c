@@ -18,14 +18,13 @@ static void post_writes(struct sim_world *w)
 }
 
 /* While they are refused, a message on another queue pair takes no longer than ever. */
-static void sim_stale_keys__hold_up_nobody(void **state)
+TEST(sim_stale_keys__hold_up_nobody)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = QPS, .send_wr = WRITES, .cqe = QPS * WRITES * 2});
     struct mrd_mr *kept = w->node[HOST_1].mr;
     uint32_t good, bad;
 
-    (void)state;
     sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run_until_complete(w, SEC_NS);
     /* The writes name a region of the same memory that goes, before their packets come. */
@@ -48,13 +47,4 @@ static void sim_stale_keys__hold_up_nobody(void **state)
         bad += w->messages[i].status == MRD_WC_REM_ACCESS_ERR;
     assert_in_range(bad, (QPS - 1) * WRITES / 2, (QPS - 1) * WRITES);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_stale_keys__hold_up_nobody),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,9 +53,8 @@ static void late(enum mrd_order order, uint32_t num, uint32_t len)
 }
 
 /* More messages of several packets than a target had slots. */
-static void sim_starving__more_messages_than_slots(void **state)
+TEST(sim_starving__more_messages_than_slots)
 {
-    (void)state;
     late(MRD_ORDER_NONE, 64, SEGMENTED_BYTES);
     late(MRD_ORDER_NONE, 65, SEGMENTED_BYTES);
     late(MRD_ORDER_NONE, DEPTH, SEGMENTED_BYTES);
@@ -64,9 +63,8 @@ static void sim_starving__more_messages_than_slots(void **state)
 }
 
 /* More ordered messages than the window of MSNs is wide. */
-static void sim_starving__more_messages_than_the_window(void **state)
+TEST(sim_starving__more_messages_than_the_window)
 {
-    (void)state;
     late(MRD_ORDER_MSG, MRD_MSN_WINDOW, 8);
     late(MRD_ORDER_MSG, MRD_MSN_WINDOW + 1, 8);
     late(MRD_ORDER_MSG, DEPTH, 8);
@@ -77,7 +75,7 @@ static void sim_starving__more_messages_than_the_window(void **state)
  * The same with a window below one packet, as an incast leaves it: the next packet's time is past,
  * but its message is too far ahead in the order. Nobody looks at it again and again meanwhile.
  */
-static void sim_starving__paced_beyond_the_window(void **state)
+TEST(sim_starving__paced_beyond_the_window)
 {
     enum { MESSAGES = MRD_MSN_WINDOW + 1, EVENTS_MOST = 1000 };
     struct sim_world *w = create(MRD_ORDER_MSG, 1);
@@ -85,7 +83,6 @@ static void sim_starving__paced_beyond_the_window(void **state)
     uint32_t events = 0;
     uint64_t end_ns;
 
-    (void)state;
     mover->cwnd_cap_bytes = mover->payload_bytes / 2;
     send_many(w, 0, MESSAGES, 8);
     end_ns = mrd_sim_now(w->sim) + LATE_MS * MSEC_NS;
@@ -132,9 +129,8 @@ static void few_receives(enum mrd_order order, uint32_t loss_ppm)
     sim_world_destroy(w);
 }
 
-static void sim_starving__few_receives(void **state)
+TEST(sim_starving__few_receives)
 {
-    (void)state;
     few_receives(MRD_ORDER_NONE, 0);
     few_receives(MRD_ORDER_MSG, 0);
     few_receives(MRD_ORDER_NONE, 10000);
@@ -166,10 +162,9 @@ static uint64_t write_many(struct sim_world *w)
 }
 
 /* Whatever number of messages starves, other queue pairs go on at full rate. */
-static void sim_starving__others_go_on(void **state)
+TEST(sim_starving__others_go_on)
 {
     static const uint32_t starving[] = {1, 64, 2 * MRD_MSG_SLOTS};
-    (void)state;
 
     for (unsigned i = 0; i < 3; i++) {
         for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_MSG; order++) {
@@ -193,11 +188,10 @@ static void sim_starving__others_go_on(void **state)
 }
 
 /* One long transfer does not keep short ones of another queue pair waiting for its end. */
-static void sim_starving__a_long_message_blocks_nobody(void **state)
+TEST(sim_starving__a_long_message_blocks_nobody)
 {
     struct sim_world *w = create(MRD_ORDER_NONE, 2);
     uint32_t longest;
-    (void)state;
 
     longest = sim_post(
         w,
@@ -209,7 +203,7 @@ static void sim_starving__a_long_message_blocks_nobody(void **state)
 }
 
 /* Of a message alone, likewise. */
-static void sim_starving__alone(void **state)
+TEST(sim_starving__alone)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct sim_world *w = create(i ? MRD_ORDER_MSG : MRD_ORDER_NONE, 1);
@@ -224,13 +218,12 @@ static void sim_starving__alone(void **state)
         sim_run_until_complete(w, MSEC_NS);
         sim_world_destroy(w);
     }
-    (void)state;
 }
 
 /*
  * The delay doubles with each attempt up to 64 times, so waiting costs little; and its end is told.
  */
-static void sim_starving__retries_become_rare(void **state)
+TEST(sim_starving__retries_become_rare)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct sim_world *w = create(i ? MRD_ORDER_MSG : MRD_ORDER_NONE, 1);
@@ -246,14 +239,13 @@ static void sim_starving__retries_become_rare(void **state)
         sim_run_until_complete(w, MSEC_NS);
         sim_world_destroy(w);
     }
-    (void)state;
 }
 
 /*
  * Who waits is told of receives, and does not wait for the end of the delay; and is told once each
  * time it waits.
  */
-static void sim_starving__is_told_of_receives(void **state)
+TEST(sim_starving__is_told_of_receives)
 {
     enum { MESSAGES = 10, TIMER_MS = 20 };
 
@@ -281,22 +273,4 @@ static void sim_starving__is_told_of_receives(void **state)
         assert_true(sim_counter(w, HOST_1, "tx_readies") > readies);
         sim_world_destroy(w);
     }
-    (void)state;
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_starving__more_messages_than_slots),
-        cmocka_unit_test(sim_starving__more_messages_than_the_window),
-        cmocka_unit_test(sim_starving__paced_beyond_the_window),
-        cmocka_unit_test(sim_starving__few_receives),
-        cmocka_unit_test(sim_starving__others_go_on),
-        cmocka_unit_test(sim_starving__a_long_message_blocks_nobody),
-        cmocka_unit_test(sim_starving__retries_become_rare),
-        cmocka_unit_test(sim_starving__alone),
-        cmocka_unit_test(sim_starving__is_told_of_receives),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

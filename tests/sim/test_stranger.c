@@ -8,7 +8,7 @@
 enum { BUDGET = 500, OWN = 0 };
 
 /* What a host answers to its own address it hears; the address of nobody is another matter. */
-static void sim_stranger__hears(void **state)
+TEST(sim_stranger__hears)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct stranger *st = stranger_create(w->sim, 2, test_seed());
@@ -19,7 +19,6 @@ static void sim_stranger__hears(void **state)
                                  .src_inc = 77,
                                  .epoch = 5,
                                  .reply = nobody.port};
-    (void)state;
 
     assert_null(stranger_told(st, HOST_1, 0));
     stranger_hello(st, OWN, HOST_1);
@@ -53,12 +52,11 @@ static uint64_t received(struct sim_world *w)
 }
 
 /* It sends again what it saw, and only when it saw something. */
-static void sim_stranger__sees(void **state)
+TEST(sim_stranger__sees)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_receives = true});
     struct stranger *st = stranger_create(w->sim, 2, test_seed());
-    (void)state;
 
     assert_false(stranger_act(st, STRANGER_REPLAY, HOST_0, HOST_1));
     assert_false(stranger_act(st, STRANGER_GO_ON, HOST_0, HOST_1));
@@ -113,11 +111,10 @@ static struct deeds run_plan(uint64_t seed)
 }
 
 /* All kinds that need nothing but answers come, within the budget; the same seed, the same deeds. */
-static void sim_stranger__plan(void **state)
+TEST(sim_stranger__plan)
 {
     struct deeds one = run_plan(1), again = run_plan(1), other = run_plan(2);
     uint64_t sum = 0;
-    (void)state;
 
     for (unsigned kind = 0; kind < STRANGER_KINDS; kind++) {
         sum += one.sent[kind];
@@ -128,15 +125,4 @@ static void sim_stranger__plan(void **state)
     assert_true(one.end_ns < 2 * BUDGET * 20 * USEC_NS + 2 * MSEC_NS);
     assert_memory_equal(&one, &again, sizeof(one));
     assert_memory_not_equal(&one, &other, sizeof(one));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_stranger__hears),
-        cmocka_unit_test(sim_stranger__sees),
-        cmocka_unit_test(sim_stranger__plan),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

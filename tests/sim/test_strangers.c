@@ -103,74 +103,63 @@ static void forged(enum stranger_kind kind)
     sim_world_destroy(w);
 }
 
-static void sim_strangers__take(void **state)
+TEST(sim_strangers__take)
 {
-    (void)state;
     forged(STRANGER_TAKE);
 }
 
-static void sim_strangers__data(void **state)
+TEST(sim_strangers__data)
 {
-    (void)state;
     forged(STRANGER_DATA);
 }
 
-static void sim_strangers__ack(void **state)
+TEST(sim_strangers__ack)
 {
-    (void)state;
     forged(STRANGER_ACK);
 }
 
-static void sim_strangers__reset(void **state)
+TEST(sim_strangers__reset)
 {
-    (void)state;
     forged(STRANGER_RESET);
 }
 
-static void sim_strangers__challenge(void **state)
+TEST(sim_strangers__challenge)
 {
-    (void)state;
     forged(STRANGER_CHALLENGE);
 }
 
-static void sim_strangers__busy(void **state)
+TEST(sim_strangers__busy)
 {
-    (void)state;
     forged(STRANGER_BUSY);
 }
 
-static void sim_strangers__garbage(void **state)
+TEST(sim_strangers__garbage)
 {
-    (void)state;
     forged(STRANGER_GARBAGE);
 }
 
-static void sim_strangers__replay(void **state)
+TEST(sim_strangers__replay)
 {
-    (void)state;
     forged(STRANGER_REPLAY);
 }
 
-static void sim_strangers__moved(void **state)
+TEST(sim_strangers__moved)
 {
-    (void)state;
     forged(STRANGER_MOVED);
 }
 
 /* First contacts from addresses of nobody, with messages that a queue pair would take. */
-static void sim_strangers__first(void **state)
+TEST(sim_strangers__first)
 {
-    (void)state;
     forged(STRANGER_FIRST);
 }
 
 /* What a host tells one address of itself is of no use at another one. */
-static void sim_strangers__told_each_another(void **state)
+TEST(sim_strangers__told_each_another)
 {
     struct sim_world *w = world(2);
     struct stranger *st = stranger(w);
     struct mrd_wire_head one, other;
-    (void)state;
 
     stranger_hello(st, 0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -185,11 +174,10 @@ static void sim_strangers__told_each_another(void **state)
 }
 
 /* A message is executed once, however long its sender is gone when a copy of it comes. */
-static void sim_strangers__replay_after_silence(void **state)
+TEST(sim_strangers__replay_after_silence)
 {
     struct sim_world *w = world(2);
     struct stranger *st = stranger(w);
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, 50 * MSEC_NS);
@@ -209,11 +197,10 @@ static void sim_strangers__replay_after_silence(void **state)
  * Who has not shown that it is there gets no more than it sent, neither packets nor bytes, however
  * long it says that it has patience.
  */
-static void sim_strangers__no_more_than_asked(void **state)
+TEST(sim_strangers__no_more_than_asked)
 {
     struct sim_world *w = world(2);
     struct stranger *st = stranger(w);
-    (void)state;
 
     for (uint32_t i = 0; i < 1000; i++) {
         (void)stranger_act(st, STRANGER_FIRST, HOST_1, HOST_0);
@@ -231,13 +218,12 @@ static void sim_strangers__no_more_than_asked(void **state)
  * First contacts from thousands of addresses hold nothing that an honest newcomer needs: it gets in
  * while they come, and its messages find the receives.
  */
-static void sim_strangers__newcomers_get_in(void **state)
+TEST(sim_strangers__newcomers_get_in)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .hosts = 3, .max_peers = 1024, .no_receives = true});
     struct stranger *st = stranger(w);
     uint32_t sent = 0;
-    (void)state;
 
     sim_run(w, 20 * SEC_NS);
     sim_post_recvs(w, HOST_1, 0, 2 * NEWCOMER_MESSAGES, 4096);
@@ -254,26 +240,4 @@ static void sim_strangers__newcomers_get_in(void **state)
     assert_int_equal(w->node[NEWCOMER].busy + w->node[HOST_1].full, 0);
     stranger_destroy(st);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_strangers__take),
-        cmocka_unit_test(sim_strangers__data),
-        cmocka_unit_test(sim_strangers__ack),
-        cmocka_unit_test(sim_strangers__reset),
-        cmocka_unit_test(sim_strangers__challenge),
-        cmocka_unit_test(sim_strangers__busy),
-        cmocka_unit_test(sim_strangers__garbage),
-        cmocka_unit_test(sim_strangers__replay),
-        cmocka_unit_test(sim_strangers__moved),
-        cmocka_unit_test(sim_strangers__first),
-        cmocka_unit_test(sim_strangers__told_each_another),
-        cmocka_unit_test(sim_strangers__replay_after_silence),
-        cmocka_unit_test(sim_strangers__no_more_than_asked),
-        cmocka_unit_test(sim_strangers__newcomers_get_in),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

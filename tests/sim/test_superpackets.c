@@ -63,13 +63,12 @@ static uint64_t write_ns(struct runs *r)
 }
 
 /* Only bursts are lost, and all of them: soon the sender sends singly, and stays with it. */
-static void sim_superpackets__lost_by_the_path(void **state)
+TEST(sim_superpackets__lost_by_the_path)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .paths = 8, .straight = true});
     struct runs runs = {.w = w};
     uint64_t sum_ns = 0;
-    (void)state;
 
     runs.tap = wiretap_open(w);
     runs.tap->rule = loses_runs;
@@ -87,7 +86,7 @@ static void sim_superpackets__lost_by_the_path(void **state)
 }
 
 /* Pieces that lie apart in memory: no packet of a run reads beyond the end of its piece. */
-static void sim_superpackets__gathered_from_apart(void **state)
+TEST(sim_superpackets__gathered_from_apart)
 {
     enum { PIECE = 100000 };
     struct sim_world *w = sim_fabric_world(
@@ -104,7 +103,6 @@ static void sim_superpackets__gathered_from_apart(void **state)
                                       .wr.rdma = {(uintptr_t)first->target, to->mr->rkey},
                                       .ud = {from->ah[HOST_1], to->qp[0]->qp_num, 0x1000}};
 
-    (void)state;
     sim_run_until_complete(w, 50 * MSEC_NS);
     assert_int_equal(mrd_post_send(from->qp[0], &wr, &bad_wr), 0);
     sim_run(w, 5 * MSEC_NS);
@@ -117,11 +115,10 @@ static void sim_superpackets__gathered_from_apart(void **state)
  * Single packets of superpackets are lost, so that those behind them come to lie in the wrong
  * places: no other packet is to be sent again for that, with a check or without.
  */
-static void sim_superpackets__gaps(void **state)
+TEST(sim_superpackets__gaps)
 {
     static const uint32_t loss_ppm[] = {10000, 50000};
 
-    (void)state;
     for (uint32_t i = 0; i < 2 * sizeof(loss_ppm) / sizeof(loss_ppm[0]); i++) {
         uint64_t seed = test_seed() + i;
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed,
@@ -144,15 +141,4 @@ static void sim_superpackets__gaps(void **state)
                    "packets that came whole were dropped");
         sim_world_destroy(w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_superpackets__lost_by_the_path),
-        cmocka_unit_test(sim_superpackets__gathered_from_apart),
-        cmocka_unit_test(sim_superpackets__gaps),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,10 +8,9 @@
 
 enum { BYTES = 75 };
 
-static void payload_mismatch__finds_each_byte(void **state)
+TEST(payload_mismatch__finds_each_byte)
 {
     uint8_t buf[BYTES];
-    (void)state;
 
     payload_fill(buf, BYTES, 1, 2);
     assert_int_equal(payload_mismatch(buf, BYTES, 1, 2), BYTES);
@@ -26,10 +25,9 @@ static void payload_mismatch__finds_each_byte(void **state)
  * Every message and every seed has bytes of its own; a shorter message is the longer
  * one's beginning.
  */
-static void payload_fill__differs(void **state)
+TEST(payload_fill__differs)
 {
     uint8_t a[BYTES], b[BYTES];
-    (void)state;
 
     payload_fill(a, BYTES, 1, 2);
     assert_true(payload_mismatch(a, BYTES, 1, 3) < 4);
@@ -38,10 +36,9 @@ static void payload_fill__differs(void **state)
     assert_memory_equal(a, b, 13);
 }
 
-static void payload_mismatch_partial__blank_or_right(void **state)
+TEST(payload_mismatch_partial__blank_or_right)
 {
     uint8_t buf[BYTES];
-    (void)state;
 
     payload_fill(buf, BYTES, 1, 2);
     for (size_t i = 20; i < 50; i++)
@@ -52,10 +49,9 @@ static void payload_mismatch_partial__blank_or_right(void **state)
     assert_int_equal(payload_mismatch_partial(buf, BYTES, 1, 2, 0xee), 60);
 }
 
-static void payload_is_blank__finds_each_byte(void **state)
+TEST(payload_is_blank__finds_each_byte)
 {
     uint8_t buf[BYTES] = {0};
-    (void)state;
 
     assert_true(payload_is_blank(buf, 0, 1));
     assert_true(payload_is_blank(buf, BYTES, 0));
@@ -68,12 +64,11 @@ static void payload_is_blank__finds_each_byte(void **state)
 }
 
 /* Signaled requests owe a completion until it came, was withdrawn or went with its QP. */
-static void ledger_open__counts(void **state)
+TEST(ledger_open__counts)
 {
     struct ledger ledger;
     uint64_t ids[4];
     const struct ledger_wr *first = NULL;
-    (void)state;
 
     ledger_init(&ledger, 1);
     for (uint32_t i = 0; i < 4; i++)
@@ -96,17 +91,4 @@ static void ledger_open__counts(void **state)
     ledger_abandon(&ledger, 1, 2, 18);
     assert_int_equal(ledger_open(&ledger, LEDGER_SEND, false, NULL), 0);
     ledger_fini(&ledger);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payload_mismatch__finds_each_byte),
-        cmocka_unit_test(payload_fill__differs),
-        cmocka_unit_test(payload_mismatch_partial__blank_or_right),
-        cmocka_unit_test(payload_is_blank__finds_each_byte),
-        cmocka_unit_test(ledger_open__counts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -20,13 +20,12 @@ static unsigned num_seeds(void)
 }
 
 /* Under any faults nothing wrong happens, and when they end everything completes. */
-static void sim_swarm(void **state)
+TEST(sim_swarm)
 {
     int is_given;
     uint64_t first = test_seed_or(SEED_FIRST, &is_given);
     unsigned n = is_given ? 1 : num_seeds();
     uint64_t messages = 0, successes = 0, failures = 0;
-    (void)state;
 
     for (unsigned i = 0; i < n; i++) {
         struct swarm_report report = swarm_run(first + i);
@@ -43,11 +42,10 @@ static void sim_swarm(void **state)
 }
 
 /* Same seed, same packets at the same times; another seed, others. */
-static void sim_swarm__deterministic(void **state)
+TEST(sim_swarm__deterministic)
 {
     int is_given;
     uint64_t first = test_seed_or(SEED_REPEATED, &is_given), last = 0;
-    (void)state;
 
     for (uint64_t seed = first; seed < first + (is_given ? 1 : 4); seed++) {
         struct swarm_report a = swarm_run(seed), b = swarm_run(seed);
@@ -59,14 +57,9 @@ static void sim_swarm__deterministic(void **state)
     }
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_swarm),
-        cmocka_unit_test(sim_swarm__deterministic),
-    };
-
     if (getenv("MRD_SWARM_ONCE"))
         cmocka_set_test_filter("sim_swarm");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

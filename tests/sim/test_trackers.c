@@ -54,43 +54,27 @@ static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t 
     sim_world_destroy(w);
 }
 
-static void sim_trackers__equal_trackers(void **state)
+TEST(sim_trackers__equal_trackers)
 {
-    (void)state;
     mixed(4096, 4096, 1000, 1000);
     mixed(MRD_TRACKER_MIN, MRD_TRACKER_MIN, 1000, 1000);
 }
 
-static void sim_trackers__one_small_tracker(void **state)
+TEST(sim_trackers__one_small_tracker)
 {
-    (void)state;
     mixed(4096, MRD_TRACKER_MIN, 1000, 1000);
 }
 
-static void sim_trackers__trackers_of_udp_and_ibv(void **state)
+TEST(sim_trackers__trackers_of_udp_and_ibv)
 {
-    (void)state;
     mixed(4096, 2048, 1000, 1000);
     mixed(4096, 1024, 1000, 1000);
 }
 
 /* Buffers without a bound: trackers grow as senders ask for more, and most of that is refused. */
-static void sim_trackers__grow(void **state)
+TEST(sim_trackers__grow)
 {
-    (void)state;
     mixed(MRD_TRACKER_MIN, MRD_TRACKER_MIN, 2000, 2000);
     mixed(4096, MRD_TRACKER_MIN, 2000, 2000);
     mixed(MRD_TRACKER_MIN, 4096, 2000, 20);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_trackers__equal_trackers),
-        cmocka_unit_test(sim_trackers__one_small_tracker),
-        cmocka_unit_test(sim_trackers__trackers_of_udp_and_ibv),
-        cmocka_unit_test(sim_trackers__grow),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

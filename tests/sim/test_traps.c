@@ -20,11 +20,10 @@
  * The window is smaller than what an ack waits for: the last packet that fits asks for its ack, so
  * nobody waits for a timer.
  */
-static void sim_ack_request__window_smaller_than_the_ack_interval(void **state)
+TEST(sim_ack_request__window_smaller_than_the_ack_interval)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .rate_bps = 2000000000, .links = 1});
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 256 << 10); /* 1.1 ms at the link's rate */
     sim_run_until_complete(w, 1120 * USEC_NS);
@@ -35,12 +34,11 @@ static void sim_ack_request__window_smaller_than_the_ack_interval(void **state)
 /*
  * The packet that asks for the ack is lost: a timer acks those before it, not the sender's probe.
  */
-static void sim_ack_request__lost(void **state)
+TEST(sim_ack_request__lost)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap;
     uint64_t at_ns;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 1 * MSEC_NS);
@@ -81,14 +79,13 @@ static uint64_t inflight_bytes(struct sim_world *w, uint32_t from, uint32_t to)
 }
 
 /* Acks and data are lost: at each moment the figure is the sum of the records, and 0 at the end. */
-static void sim_inflight_bytes__after_lost_acks(void **state)
+TEST(sim_inflight_bytes__after_lost_acks)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .loss_ppm = 20000});
     struct wiretap *tap = wiretap_open(w);
     struct dice dice = {.state = 1, .ppm = 500000};
     uint64_t most = 0;
-    (void)state;
 
     tap->rule = loses_acks;
     tap->arg = &dice;
@@ -139,9 +136,8 @@ static void late_duplicate_write(uint32_t len, bool straight)
     sim_world_destroy(w);
 }
 
-static void sim_write__late_duplicates_change_nothing(void **state)
+TEST(sim_write__late_duplicates_change_nothing)
 {
-    (void)state;
     late_duplicate_write(100, false);
     late_duplicate_write(100000, false);
     late_duplicate_write(100000, true);
@@ -196,7 +192,7 @@ static struct outcome transfer_at(uint64_t offset_ns)
 }
 
 /* Nothing depends on what the clock reads: not where 32 bits of any unit wrap around midway. */
-static void sim_clock__wraps_change_nothing(void **state)
+TEST(sim_clock__wraps_change_nothing)
 {
     static const uint64_t wraps_ns[] = {
         (uint64_t)MRD_WIRE_STAMP_NS << 32, /* stamps of 32 bits */
@@ -205,7 +201,6 @@ static void sim_clock__wraps_change_nothing(void **state)
         1000ull << 32,                     /* microseconds */
     };
     struct outcome plain = transfer_at(SEC_NS);
-    (void)state;
 
     assert_true(plain.ce > 50 && plain.retx > 2);
     for (unsigned i = 0; i < sizeof(wraps_ns) / sizeof(wraps_ns[0]); i++) {
@@ -220,14 +215,13 @@ static void sim_clock__wraps_change_nothing(void **state)
 /* ------------------------------------------------------------------------------ the slow device */
 
 /* A resent copy is still being read when its ack comes: the buffer is ours until it was read. */
-static void sim_completion__waits_for_the_device(void **state)
+TEST(sim_completion__waits_for_the_device)
 {
     enum { READING_NS = 300 * 1000 };
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .tx_done_delay_ns = READING_NS});
     struct wiretap *tap = wiretap_open(w);
     uint64_t left_ns = 0;
-    (void)state;
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 1 * MSEC_NS);
@@ -248,12 +242,11 @@ static void sim_completion__waits_for_the_device(void **state)
 }
 
 /* The device takes a few packets a call: the others leave later, in order, and none is resent. */
-static void sim_tx_burst__partial_ones_leave_in_order(void **state)
+TEST(sim_tx_burst__partial_ones_leave_in_order)
 {
     for (uint32_t most = 1; most <= 5; most += 2) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){
             .seed = test_seed(), .tx_burst_max = most, .tx_done_delay_ns = 20 * USEC_NS});
-        (void)state;
 
         for (uint32_t i = 0; i < 8; i++)
             sim_send(w, HOST_0, HOST_1, 40000 * i);
@@ -272,10 +265,9 @@ static void sim_tx_burst__partial_ones_leave_in_order(void **state)
  * The target's application makes no call at all, and its completion queue is full: writes and
  * their acks go on. (With threads: tests/unit/test_thread_progress.c.)
  */
-static void sim_progress__application_makes_no_call(void **state)
+TEST(sim_progress__application_makes_no_call)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
 
@@ -338,26 +330,23 @@ static void old_packets(uint32_t restarted, uint64_t challenge_ns)
     sim_world_destroy(w);
 }
 
-static void sim_restart__packets_of_the_senders_former_life(void **state)
+TEST(sim_restart__packets_of_the_senders_former_life)
 {
-    (void)state;
     old_packets(HOST_0, 0);
 }
 
-static void sim_restart__packets_for_the_targets_former_life(void **state)
+TEST(sim_restart__packets_for_the_targets_former_life)
 {
-    (void)state;
     old_packets(HOST_1, 4 * SEC_NS);
 }
 
 /* ----------------------------------------------------------------- a receiver that is not ready */
 
 /* One queue pair has no receives, for long: the others of the same peer go on as without it. */
-static void sim_rnr__blocks_its_own_queue_pair_only(void **state)
+TEST(sim_rnr__blocks_its_own_queue_pair_only)
 {
     enum { MESSAGES = 40, LEN = 50000 };
     uint64_t time_ns[2];
-    (void)state;
 
     for (uint32_t starved = 0; starved < 2; starved++) {
         struct sim_world *w =
@@ -388,23 +377,4 @@ static void sim_rnr__blocks_its_own_queue_pair_only(void **state)
         sim_world_destroy(w);
     }
     assert_true(time_ns[1] < time_ns[0] + time_ns[0] / 10 + 20 * USEC_NS);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_ack_request__window_smaller_than_the_ack_interval),
-        cmocka_unit_test(sim_ack_request__lost),
-        cmocka_unit_test(sim_inflight_bytes__after_lost_acks),
-        cmocka_unit_test(sim_write__late_duplicates_change_nothing),
-        cmocka_unit_test(sim_clock__wraps_change_nothing),
-        cmocka_unit_test(sim_completion__waits_for_the_device),
-        cmocka_unit_test(sim_tx_burst__partial_ones_leave_in_order),
-        cmocka_unit_test(sim_progress__application_makes_no_call),
-        cmocka_unit_test(sim_restart__packets_of_the_senders_former_life),
-        cmocka_unit_test(sim_restart__packets_for_the_targets_former_life),
-        cmocka_unit_test(sim_rnr__blocks_its_own_queue_pair_only),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,12 +28,11 @@ static void count_turn(void *arg, uint32_t host)
     turns[host]++;
 }
 
-static void sim_tree_host__is_not_asked_before_its_link_is_idle(void **state)
+TEST(sim_tree_host__is_not_asked_before_its_link_is_idle)
 {
     struct sim_options options = {.seed = test_seed(), .topology = &slow};
     struct sim_world *w = sim_fabric_world(&options);
     uint64_t turns[2] = {0}, time_ns, bound;
-    (void)state;
 
     mrd_sim_set_turn_hook(w->sim, count_turn, turns);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -69,9 +68,8 @@ static uint64_t exchange_ns(uint64_t seed, bool both_ways, uint64_t *retx)
  * Two hosts that send to each other are as fast as one: acks take a few percent of the link, and
  * are not late.
  */
-static void sim_tree_host__both_ways_at_once(void **state)
+TEST(sim_tree_host__both_ways_at_once)
 {
-    (void)state;
     for (uint32_t i = 0; i < 4; i++) {
         uint64_t seed = test_seed() + i, retx;
         uint64_t one_ns = exchange_ns(seed, false, &retx), two_ns = exchange_ns(seed, true, &retx);
@@ -80,14 +78,4 @@ static void sim_tree_host__both_ways_at_once(void **state)
         test_check(seed, two_ns < one_ns * 106 / 100, "%llu ns, one way alone %llu",
                    (unsigned long long)two_ns, (unsigned long long)one_ns);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_tree_host__is_not_asked_before_its_link_is_idle),
-        cmocka_unit_test(sim_tree_host__both_ways_at_once),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

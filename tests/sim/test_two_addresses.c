@@ -78,21 +78,18 @@ static void two_sources(enum mrd_order order, bool both)
     sim_world_destroy(w);
 }
 
-static void sim_two_addresses__executed_once(void **state)
+TEST(sim_two_addresses__executed_once)
 {
-    (void)state;
     two_sources(MRD_ORDER_NONE, false);
 }
 
-static void sim_two_addresses__in_order(void **state)
+TEST(sim_two_addresses__in_order)
 {
-    (void)state;
     two_sources(MRD_ORDER_MSG, false);
 }
 
-static void sim_two_addresses__both_ends(void **state)
+TEST(sim_two_addresses__both_ends)
 {
-    (void)state;
     two_sources(MRD_ORDER_NONE, true);
 }
 
@@ -118,27 +115,23 @@ static void source_fails(bool busy, enum mrd_sim_address_change how)
     sim_world_destroy(w);
 }
 
-static void sim_source_fails__idle(void **state)
+TEST(sim_source_fails__idle)
 {
-    (void)state;
     source_fails(false, MRD_SIM_ADDRESS_FAIL);
 }
 
-static void sim_source_fails__busy(void **state)
+TEST(sim_source_fails__busy)
 {
-    (void)state;
     source_fails(true, MRD_SIM_ADDRESS_FAIL);
 }
 
-static void sim_source_lost__idle(void **state)
+TEST(sim_source_lost__idle)
 {
-    (void)state;
     source_fails(false, MRD_SIM_ADDRESS_LOSE);
 }
 
-static void sim_source_lost__busy(void **state)
+TEST(sim_source_lost__busy)
 {
-    (void)state;
     source_fails(true, MRD_SIM_ADDRESS_LOSE);
 }
 
@@ -172,31 +165,12 @@ static void address_changes(bool busy)
     sim_world_destroy(w);
 }
 
-static void sim_address_changes__idle(void **state)
+TEST(sim_address_changes__idle)
 {
-    (void)state;
     address_changes(false);
 }
 
-static void sim_address_changes__busy(void **state)
+TEST(sim_address_changes__busy)
 {
-    (void)state;
     address_changes(true);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_two_addresses__executed_once),
-        cmocka_unit_test(sim_two_addresses__in_order),
-        cmocka_unit_test(sim_two_addresses__both_ends),
-        cmocka_unit_test(sim_source_fails__idle),
-        cmocka_unit_test(sim_source_fails__busy),
-        cmocka_unit_test(sim_source_lost__idle),
-        cmocka_unit_test(sim_source_lost__busy),
-        cmocka_unit_test(sim_address_changes__idle),
-        cmocka_unit_test(sim_address_changes__busy),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

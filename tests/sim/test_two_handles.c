@@ -65,12 +65,11 @@ static uint32_t peers_of(const struct sim_world *w, uint32_t host)
 /* ----------------------------------------------------------------------------------- two at once */
 
 /* Both ways go on, by turns, and neither name ends what the other one sent. */
-static void sim_two_handles__both_go_on(void **state)
+TEST(sim_two_handles__both_go_on)
 {
     struct forge_tape tape;
     struct sim_world *w = world(&tape);
 
-    (void)state;
     for (uint32_t turn = 0; turn < 6; turn++) {
         call_at(w, turn % 2);
         expect_talk(w, HOST_0, HOST_1);
@@ -107,12 +106,11 @@ static void answer_it(struct sim_world *w)
  * The same in order, from one queue pair to one. What the server sends comes to the client by one name, in
  * two epochs that go on beside each other.
  */
-static void sim_two_handles__answers_in_order(void **state)
+TEST(sim_two_handles__answers_in_order)
 {
     struct forge_tape tape;
     struct sim_world *w = ordered_world(&tape, MRD_ORDER_MSG);
 
-    (void)state;
     for (uint32_t turn = 0; turn < 8; turn++) {
         call_at(w, turn % 2);
         expect_talk(w, HOST_0, HOST_1);
@@ -139,9 +137,8 @@ static void meet_at(struct sim_world *w, uint32_t id)
  * What the server sent by one of the two failed. What it posts next, by the same handle or by a new one, goes
  * by the other: but not before a copy of what failed can have come, which would be delivered after it.
  */
-static void sim_two_handles__what_failed_comes_first(void **state)
+TEST(sim_two_handles__what_failed_comes_first)
 {
-    (void)state;
     for (uint32_t renewed = 0; renewed < 2; renewed++) {
         struct forge_tape tape;
         struct sim_world *w = ordered_world(&tape, MRD_ORDER_MSG);
@@ -186,12 +183,11 @@ static void sim_two_handles__what_failed_comes_first(void **state)
 }
 
 /* The server knows the client only from the answers to what it sent; then it is called elsewhere. */
-static void sim_two_handles__after_the_server_spoke(void **state)
+TEST(sim_two_handles__after_the_server_spoke)
 {
     struct forge_tape tape;
     struct sim_world *w = world(&tape);
 
-    (void)state;
     expect_talk(w, HOST_1, HOST_0);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
@@ -215,13 +211,12 @@ static enum mrd_sim_verdict only_challenges(void *arg, struct mrd_sim_datagram *
  * The client restarts in the middle of a message, and calls the same address again: the new life takes
  * the place of the one that called there, not that of the one that was heard since at the other address.
  */
-static void sim_two_handles__restarted_client(void **state)
+TEST(sim_two_handles__restarted_client)
 {
     struct forge_tape tape;
     struct sim_world *w = world(&tape);
     uint32_t half, sent, received;
 
-    (void)state;
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
     call_at(w, 1);
@@ -253,12 +248,11 @@ static void sim_two_handles__restarted_client(void **state)
  * The client knows the server by two names, as it moved to the address with one of them. It restarts:
  * its next life is told one of the names, and is known by it from then on.
  */
-static void sim_two_handles__restarted_after_it_moved(void **state)
+TEST(sim_two_handles__restarted_after_it_moved)
 {
     struct forge_tape tape;
     struct sim_world *w = world(&tape);
 
-    (void)state;
     expect_talk(w, HOST_0, HOST_1);
     mrd_sim_move_address(w->sim, 0, HOST_0, 0, MOVED);
     sim_run(w, 200 * MSEC_NS);
@@ -320,13 +314,12 @@ static void expect_not_executed(struct forge_tape *tape, const struct forge_pack
 }
 
 /* The client calls the other address: what is remembered of the first one stays. */
-static void sim_tombstone__called_at_another_address(void **state)
+TEST(sim_tombstone__called_at_another_address)
 {
     struct forge_tape tape;
     struct sim_world *w = world(&tape);
     const struct forge_packet *copy;
 
-    (void)state;
     copy = make_tombstone(&tape);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
@@ -338,13 +331,12 @@ static void sim_tombstone__called_at_another_address(void **state)
  * The server's first address fails, it calls the client from the second, and the client answers by the
  * name that it has there: what is remembered of the first one stays.
  */
-static void sim_tombstone__calls_from_another_address(void **state)
+TEST(sim_tombstone__calls_from_another_address)
 {
     struct forge_tape tape;
     struct sim_world *w = world(&tape);
     const struct forge_packet *copy;
 
-    (void)state;
     copy = make_tombstone(&tape);
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_FAIL);
     expect_talk(w, HOST_1, HOST_0);
@@ -354,20 +346,4 @@ static void sim_tombstone__calls_from_another_address(void **state)
     sim_run(w, MSEC_NS);
     expect_not_executed(&tape, copy);
     forge_end(&tape);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_two_handles__both_go_on),
-        cmocka_unit_test(sim_two_handles__answers_in_order),
-        cmocka_unit_test(sim_two_handles__what_failed_comes_first),
-        cmocka_unit_test(sim_two_handles__after_the_server_spoke),
-        cmocka_unit_test(sim_two_handles__restarted_client),
-        cmocka_unit_test(sim_two_handles__restarted_after_it_moved),
-        cmocka_unit_test(sim_tombstone__called_at_another_address),
-        cmocka_unit_test(sim_tombstone__calls_from_another_address),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

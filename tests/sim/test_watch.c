@@ -57,11 +57,10 @@ static uint64_t packets(const struct sim_world *w)
 }
 
 /* A server dies after it acked its request. Nobody else would learn of it. */
-static void watch__tells_of_a_death(void **state)
+TEST(watch__tells_of_a_death)
 {
     struct sim_world *w = begin_watched(&(struct sim_options){.hosts = 3});
 
-    (void)state;
     sim_write(w, HOST_2, HOST_1, 5000);
     sim_run_until_complete(w, 10 * MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
@@ -84,9 +83,8 @@ static void watch__tells_of_a_death(void **state)
 }
 
 /* One direction is enough. */
-static void watch__tells_of_a_dead_direction(void **state)
+TEST(watch__tells_of_a_dead_direction)
 {
-    (void)state;
     for (unsigned back = 0; back < 2; back++) {
         struct sim_world *w = begin_watched(&(struct sim_options){0});
         struct mrd_sim_link link;
@@ -104,11 +102,10 @@ static void watch__tells_of_a_dead_direction(void **state)
 }
 
 /* Nobody ever was there. */
-static void watch__tells_of_an_address_without_peer(void **state)
+TEST(watch__tells_of_an_address_without_peer)
 {
     struct sim_world *w = begin(&(struct sim_options){0});
 
-    (void)state;
     sim_close(w, HOST_1);
     watch(w, HOST_0, HOST_1, 1);
     sim_run(w, TOLD_NS);
@@ -118,11 +115,10 @@ static void watch__tells_of_an_address_without_peer(void **state)
 }
 
 /* The peer begins later: it is waited for like work that was posted. */
-static void watch__peer_that_opens_in_time(void **state)
+TEST(watch__peer_that_opens_in_time)
 {
     struct sim_world *w = begin(&(struct sim_options){0});
 
-    (void)state;
     sim_close(w, HOST_1);
     watch(w, HOST_0, HOST_1, 1);
     sim_run(w, TIMEOUT_NS / 2);
@@ -136,11 +132,10 @@ static void watch__peer_that_opens_in_time(void **state)
     sim_world_destroy(w);
 }
 
-static void watch__tells_of_a_restart(void **state)
+TEST(watch__tells_of_a_restart)
 {
     struct sim_world *w = begin_watched(&(struct sim_options){0});
 
-    (void)state;
     sim_run(w, 2 * TIMEOUT_NS);
     sim_restart(w, HOST_1);
     sim_run(w, TIMEOUT_NS);
@@ -157,11 +152,10 @@ static void watch__tells_of_a_restart(void **state)
 }
 
 /* The new life speaks first. */
-static void watch__tells_of_a_restart_that_speaks_first(void **state)
+TEST(watch__tells_of_a_restart_that_speaks_first)
 {
     struct sim_world *w = begin_watched(&(struct sim_options){0});
 
-    (void)state;
     sim_restart(w, HOST_1);
     sim_write(w, HOST_1, HOST_0, 5000);
     sim_run_until_complete(w, 100 * MSEC_NS);
@@ -171,11 +165,10 @@ static void watch__tells_of_a_restart_that_speaks_first(void **state)
     sim_world_destroy(w);
 }
 
-static void watch__tells_of_a_close(void **state)
+TEST(watch__tells_of_a_close)
 {
     struct sim_world *w = begin_watched(&(struct sim_options){0});
 
-    (void)state;
     sim_close(w, HOST_1);
     sim_run(w, 2 * TOLD_NS);
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_0].restarted, 1);
@@ -187,11 +180,10 @@ static void watch__tells_of_a_close(void **state)
  * The watcher itself was stopped, for longer than the peer keeps what it knows. Its own absence is
  * no news; that the peer is another is.
  */
-static void watch__watcher_was_stopped(void **state)
+TEST(watch__watcher_was_stopped)
 {
     static const uint64_t stops_ns[] = {TIMEOUT_NS, 5 * SEC_NS, 30 * SEC_NS};
 
-    (void)state;
     for (unsigned i = 0; i < 3; i++) {
         for (unsigned restarts = 0; restarts < 2; restarts++) {
             struct sim_world *w = begin_watched(&(struct sim_options){0});
@@ -210,12 +202,11 @@ static void watch__watcher_was_stopped(void **state)
 }
 
 /* A peer that is there raises no event, is not forgotten, and costs a few packets a second. */
-static void watch__costs_little(void **state)
+TEST(watch__costs_little)
 {
     struct sim_world *w = begin_watched(&(struct sim_options){.peer_timeout_ns = 8 * SEC_NS});
     uint64_t before = packets(w);
 
-    (void)state;
     sim_run(w, 100 * SEC_NS);
     expect(w, HOST_0, 0, 0);
     test_check(w->options.seed, packets(w) - before <= 2 * 50 + 2, "%u packets in 100 s",
@@ -233,12 +224,11 @@ static void watch__costs_little(void **state)
 }
 
 /* Both watch each other, with losses, for long; nobody is taken for dead. */
-static void watch__lossy_network(void **state)
+TEST(watch__lossy_network)
 {
     struct sim_world *w =
         begin(&(struct sim_options){.loss_ppm = 200000, .jitter_ns = 1 * MSEC_NS});
 
-    (void)state;
     watch(w, HOST_0, HOST_1, 1);
     watch(w, HOST_1, HOST_0, 1);
     sim_run(w, 60 * SEC_NS);
@@ -248,13 +238,12 @@ static void watch__lossy_network(void **state)
 }
 
 /* A watched peer keeps its place in the table; the call that finds none says so. */
-static void watch__table_of_peers(void **state)
+TEST(watch__table_of_peers)
 {
     struct sim_world *w =
         begin(&(struct sim_options){.hosts = 4, .max_peers = 2, .peer_timeout_ns = SEC_NS});
     uint32_t id;
 
-    (void)state;
     watch(w, HOST_0, HOST_1, 1);
     watch(w, HOST_0, HOST_2, 1);
     sim_run(w, 60 * SEC_NS);
@@ -287,23 +276,4 @@ static void watch__table_of_peers(void **state)
     expect(w, HOST_0, 1, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(watch__tells_of_a_death),
-        cmocka_unit_test(watch__tells_of_a_dead_direction),
-        cmocka_unit_test(watch__tells_of_an_address_without_peer),
-        cmocka_unit_test(watch__peer_that_opens_in_time),
-        cmocka_unit_test(watch__tells_of_a_restart),
-        cmocka_unit_test(watch__tells_of_a_restart_that_speaks_first),
-        cmocka_unit_test(watch__tells_of_a_close),
-        cmocka_unit_test(watch__watcher_was_stopped),
-        cmocka_unit_test(watch__costs_little),
-        cmocka_unit_test(watch__lossy_network),
-        cmocka_unit_test(watch__table_of_peers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,10 @@
 enum { MESSAGE_BYTES = 1 << 20 };
 
 /* One of each opcode and many sizes in each direction, on a fabric without faults. */
-static void sim_clean__every_opcode_and_size(void **state)
+TEST(sim_clean__every_opcode_and_size)
 {
     static const uint32_t lens[] = {0, 1, 7, 64, 4095, 4096, 4097, 65536, 1000001};
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
-    (void)state;
 
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         for (uint32_t from = HOST_0; from <= HOST_1; from++) {
@@ -36,7 +35,7 @@ static void sim_clean__every_opcode_and_size(void **state)
 }
 
 /* A path dies silently: the message goes on over the others. */
-static void sim_path_dies_mid_message(void **state)
+TEST(sim_path_dies_mid_message)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(),
@@ -45,7 +44,6 @@ static void sim_path_dies_mid_message(void **state)
         .delay_ns = 5000,
         .blackhole = {.path = 2, .at_ns = 100 * USEC_NS},
     });
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 4 * MSEC_NS);
@@ -55,10 +53,9 @@ static void sim_path_dies_mid_message(void **state)
 }
 
 /* A stopped target's packets wait for it; nobody gives up. */
-static void sim_target_stops_mid_message(void **state)
+TEST(sim_target_stops_mid_message)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
-    (void)state;
 
     sim_write_imm(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 20 * USEC_NS);
@@ -74,7 +71,7 @@ static void sim_target_stops_mid_message(void **state)
 }
 
 /* Ordered messages of all sizes stay in order under loss, duplication, corruption and jitter. */
-static void sim_ordered__under_faults(void **state)
+TEST(sim_ordered__under_faults)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .order = MRD_ORDER_MSG,
@@ -82,7 +79,6 @@ static void sim_ordered__under_faults(void **state)
                                                                  .loss_ppm = 50000,
                                                                  .duplicate_ppm = 50000,
                                                                  .corrupt_ppm = 20000});
-    (void)state;
 
     for (uint32_t i = 0; i < 200; i++)
         sim_post(w,
@@ -120,26 +116,23 @@ static void straight_receive(uint32_t faults_ppm)
     sim_world_destroy(w);
 }
 
-static void sim_straight_receive__clean(void **state)
+TEST(sim_straight_receive__clean)
 {
-    (void)state;
     straight_receive(0);
 }
 
-static void sim_straight_receive__faults(void **state)
+TEST(sim_straight_receive__faults)
 {
-    (void)state;
     straight_receive(50000);
 }
 
 /* The device reads the buffers long after the packets were acked, and takes few packets at once. */
-static void sim_slow_device(void **state)
+TEST(sim_slow_device)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
                                                                  .loss_ppm = 50000,
                                                                  .tx_done_delay_ns = 300 * USEC_NS,
                                                                  .tx_burst_max = 3});
-    (void)state;
 
     for (uint32_t i = 0; i < 8; i++)
         sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES / 8);
@@ -151,10 +144,9 @@ static void sim_slow_device(void **state)
 }
 
 /* A host that starts a new life is spoken to again; work for the old one failed or was done. */
-static void sim_restart__speaks_again(void **state)
+TEST(sim_restart__speaks_again)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3});
-    (void)state;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_send(w, HOST_2, HOST_1, 100);
@@ -171,20 +163,4 @@ static void sim_restart__speaks_again(void **state)
     sim_run_until_complete(w, 30 * SEC_NS);
     assert_true(w->messages[w->num_messages - 1].received);
     sim_world_destroy(w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sim_clean__every_opcode_and_size),
-        cmocka_unit_test(sim_path_dies_mid_message),
-        cmocka_unit_test(sim_target_stops_mid_message),
-        cmocka_unit_test(sim_ordered__under_faults),
-        cmocka_unit_test(sim_straight_receive__clean),
-        cmocka_unit_test(sim_straight_receive__faults),
-        cmocka_unit_test(sim_slow_device),
-        cmocka_unit_test(sim_restart__speaks_again),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,12 +5,7 @@
 #ifndef MRD_TESTS_SUPPORT_CHECK_H
 #define MRD_TESTS_SUPPORT_CHECK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/kit/kit.h"
 
 #define USEC_NS 1000ull
 #define MSEC_NS 1000000ull

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/support/recorder.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
 #include <xxhash.h>
 
+#include "tests/kit/kit.h"
 #include "tests/support/payload.h"
 
 enum { PAYLOADS_MAX = ARRIVALS_MAX };
