@@ -340,23 +340,21 @@ static void show(const void *rules, const void *state, FILE *to)
 
 static const struct search_model model = SEARCH_MODEL("close");
 
-static void close__holds(void **state)
+TEST(close__holds)
 {
     struct rules plain = {.msgs = 7};
     struct rules cancels = {.msgs = 3, .cancels = 2};
     struct rules destroyed = {.msgs = 3, .destroy = true};
-    (void)state;
 
     search_expect(&model, &plain, "seven messages", SEARCH_HOLDS, NULL);
     search_expect(&model, &cancels, "two of three are cancelled", SEARCH_HOLDS, NULL);
     search_expect(&model, &destroyed, "the queue pair is destroyed", SEARCH_HOLDS, NULL);
 }
 
-static void close__freed_too_early(void **state)
+TEST(close__freed_too_early)
 {
     struct rules sent = {.msgs = 2, .free_when_sent = true};
     struct rules posted = {.msgs = 4, .free_when_posted = true};
-    (void)state;
 
     search_expect(&model, &sent, "hole: the sender's record goes when CLOSE is sent", SEARCH_BAD,
                   "SUCCESS, not delivered");
@@ -364,39 +362,25 @@ static void close__freed_too_early(void **state)
                   SEARCH_BAD, NULL);
 }
 
-static void close__held_back(void **state)
+TEST(close__held_back)
 {
     struct rules r = {.msgs = 3, .msn_only = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: a record goes with what it holds back", SEARCH_BAD,
                   "SUCCESS, not delivered");
 }
 
-static void close__two(void **state)
+TEST(close__two)
 {
     struct rules r = {.msgs = 5, .two_closes = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: two CLOSEs on their way", SEARCH_BAD,
                   "SUCCESS, not delivered");
 }
 
-static void close__before_aborts(void **state)
+TEST(close__before_aborts)
 {
     struct rules r = {.msgs = 2, .destroy = true, .close_at_once = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: CLOSE does not wait for ABORTs", SEARCH_STUCK, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(close__holds),         cmocka_unit_test(close__freed_too_early),
-        cmocka_unit_test(close__held_back),     cmocka_unit_test(close__two),
-        cmocka_unit_test(close__before_aborts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -297,13 +297,12 @@ static const struct search_model model = SEARCH_MODEL("identity");
 
 /* ---------------------------------------------------------------------------------------- tests */
 
-static void identity__restarts(void **state)
+TEST(identity__restarts)
 {
     struct rules target = {
         .msgs = 2, .packets = {1, 1}, .net = 3, .crashes = {0, 1}, .give_ups = {1}};
     struct rules sender = {.msgs = 2, .packets = {1, 1}, .net = 2, .crashes = {1}, .give_ups = {1}};
     struct rules both = {.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .crashes = {1}};
-    (void)state;
 
     search_expect(&model, &target, "the target restarts", SEARCH_HOLDS, NULL);
     search_expect(&model, &sender, "the sender restarts", SEARCH_HOLDS, NULL);
@@ -313,26 +312,24 @@ static void identity__restarts(void **state)
                   "executed in two lives");
 }
 
-static void identity__give_ups(void **state)
+TEST(identity__give_ups)
 {
     struct rules r = {.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .give_ups = {1, 1}};
-    (void)state;
 
     search_expect(&model, &r, "both send, each gives the other up", SEARCH_HOLDS, NULL);
 }
 
 /* Every receive that was taken ends, whoever goes. */
-static void identity__half_messages(void **state)
+TEST(identity__half_messages)
 {
     struct rules up = {.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1, 1}};
     struct rules restart = {.msgs = 1, .packets = {2}, .net = 2, .crashes = {1}};
-    (void)state;
 
     search_expect(&model, &up, "half a message, both may give up", SEARCH_HOLDS, NULL);
     search_expect(&model, &restart, "half a message, its sender restarts", SEARCH_HOLDS, NULL);
 }
 
-static void identity__no_needless_failure(void **state)
+TEST(identity__no_needless_failure)
 {
     struct rules both = {
         .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .punctual = true, .needless = true};
@@ -342,7 +339,6 @@ static void identity__no_needless_failure(void **state)
                             .patience = {5},
                             .punctual = true,
                             .needless = true};
-    (void)state;
 
     search_expect(&model, &both, "both begin at once, nothing may fail", SEARCH_HOLDS, NULL);
     search_expect(&model, &patient, "a patient sender, nothing may fail", SEARCH_HOLDS, NULL);
@@ -352,7 +348,7 @@ static void identity__no_needless_failure(void **state)
 }
 
 /* Whoever opens late finds messages that wait for it. */
-static void identity__hello(void **state)
+TEST(identity__hello)
 {
     struct rules r = {.msgs = 1,
                       .packets = {1},
@@ -361,7 +357,6 @@ static void identity__hello(void **state)
                       .late = true,
                       .punctual = true,
                       .needless = true};
-    (void)state;
 
     search_expect(&model, &r, "the target opens late", SEARCH_HOLDS, NULL);
     r.same_epoch = true;
@@ -377,16 +372,15 @@ static void identity__hello(void **state)
  * The sender is gone from the space, and acks the probes of a target that waits for the rest of a
  * message.
  */
-static void identity__ack_without_live_epoch(void **state)
+TEST(identity__ack_without_live_epoch)
 {
     struct rules r = {.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1}, .ack_no_live = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: an ACK does not tell the live epoch", SEARCH_STUCK, NULL);
 }
 
 /* However often the application posts again: each send half goes to the life that is over. */
-static void identity__binding_to_a_tombstone(void **state)
+TEST(identity__binding_to_a_tombstone)
 {
     struct rules r = {.msgs = 2,
                       .from = {0, 1},
@@ -395,7 +389,6 @@ static void identity__binding_to_a_tombstone(void **state)
                       .crashes = {1},
                       .repost = true,
                       .never_expires = true};
-    (void)state;
 
     search_expect(&model, &r, "posted again until it arrives", SEARCH_HOLDS, NULL);
     r.bind_tomb = true;
@@ -403,11 +396,10 @@ static void identity__binding_to_a_tombstone(void **state)
 }
 
 /* What was recorded comes again when its space is forgotten. */
-static void identity__records(void **state)
+TEST(identity__records)
 {
     struct rules r = {.msgs = 1, .packets = {1}, .net = 2, .records = true};
     struct rules flag = {.msgs = 1, .packets = {1}, .net = 2, .keep_flag = true};
-    (void)state;
 
     search_expect(&model, &r, "a first contact is sent again", SEARCH_HOLDS, NULL);
     r.endless_cookie = true;
@@ -422,7 +414,7 @@ static void identity__records(void **state)
 }
 
 /* B has sent, and A gave it up. Then A speaks again, and B answers. */
-static void identity__given_up(void **state)
+TEST(identity__given_up)
 {
     struct rules up = {
         .msgs = 2, .from = {1, 0}, .packets = {1, 1}, .net = 1, .give_ups = {1}, .repost = true};
@@ -432,7 +424,6 @@ static void identity__given_up(void **state)
                          .net = 2,
                          .punctual = true,
                          .needless = true};
-    (void)state;
 
     search_expect(&model, &up, "given up, and spoken to again", SEARCH_HOLDS, NULL);
     up.no_forgotten = true;
@@ -444,11 +435,10 @@ static void identity__given_up(void **state)
 }
 
 /* Whoever is turned away waits in the same space: copies of its packets may still be admitted. */
-static void identity__no_room(void **state)
+TEST(identity__no_room)
 {
     struct rules r = {.msgs = 2, .packets = {1, 1}, .net = 2, .give_ups = {1}, .full = true};
     struct rules restart = {.msgs = 1, .packets = {1}, .net = 3, .crashes = {0, 1}, .full = true};
-    (void)state;
 
     search_expect(&model, &r, "the target has no room at first", SEARCH_HOLDS, NULL);
     search_expect(&model, &restart, "no room, and the target restarts", SEARCH_HOLDS, NULL);
@@ -457,31 +447,11 @@ static void identity__no_room(void **state)
                   "executed twice in one life");
 }
 
-static void identity__reset_forgets(void **state)
+TEST(identity__reset_forgets)
 {
     struct rules r = {
         .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .drop_on_reset = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: what is over is forgotten at once", SEARCH_BAD,
                   "executed twice in one life");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(identity__restarts),
-        cmocka_unit_test(identity__give_ups),
-        cmocka_unit_test(identity__half_messages),
-        cmocka_unit_test(identity__no_needless_failure),
-        cmocka_unit_test(identity__hello),
-        cmocka_unit_test(identity__ack_without_live_epoch),
-        cmocka_unit_test(identity__binding_to_a_tombstone),
-        cmocka_unit_test(identity__records),
-        cmocka_unit_test(identity__given_up),
-        cmocka_unit_test(identity__no_room),
-        cmocka_unit_test(identity__reset_forgets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -414,10 +414,9 @@ static const struct search_model model = SEARCH_MODEL("move");
 
 /* ---------------------------------------------------------------------------------------- tests */
 
-static void move__two_addresses(void **state)
+TEST(move__two_addresses)
 {
     struct rules r = {.net = 3, .two = true, .from_b = 1};
-    (void)state;
 
     search_expect(&model, &r, "two addresses at a time", SEARCH_HOLDS, NULL);
     r.by_address = true;
@@ -428,10 +427,9 @@ static void move__two_addresses(void **state)
                   "executed twice in one life");
 }
 
-static void move__stranger(void **state)
+TEST(move__stranger)
 {
     struct rules r = {.net = 2, .from_b = 1, .forgeries = 2};
-    (void)state;
 
     search_expect(&model, &r, "a stranger speaks in the peer's name", SEARCH_HOLDS, NULL);
     r.one_name = true;
@@ -439,20 +437,18 @@ static void move__stranger(void **state)
                   "what a stranger sent was executed as the peer's");
 }
 
-static void move__changes(void **state)
+TEST(move__changes)
 {
     struct rules on = {.net = 2, .changes = 2, .way = {0, 1, 2}, .from_b = 1};
     struct rules back = {.net = 2, .changes = 2, .way = {0, 1, 0}, .from_b = 1};
-    (void)state;
 
     search_expect(&model, &on, "the address changes, and again", SEARCH_HOLDS, NULL);
     search_expect(&model, &back, "there and back", SEARCH_HOLDS, NULL);
 }
 
-static void move__late_proof(void **state)
+TEST(move__late_proof)
 {
     struct rules r = {.net = 2, .changes = 2, .way = {0, 1, 0}, .from_b = 1, .old_proof = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: a copy of a proof counts", SEARCH_STUCK, NULL);
     r.old_proof = false;
@@ -460,10 +456,9 @@ static void move__late_proof(void **state)
     search_expect(&model, &r, "hole: a late proof counts", SEARCH_STUCK, NULL);
 }
 
-static void move__thief(void **state)
+TEST(move__thief)
 {
     struct rules r = {.net = 2, .changes = 1, .way = {0, 1}, .from_b = 1, .thefts = 2};
-    (void)state;
 
     search_expect(&model, &r, "copies come from a third party", SEARCH_HOLDS, NULL);
     r.no_proof = true;
@@ -476,23 +471,11 @@ static void move__thief(void **state)
 }
 
 /* A's packets arrive, and the acks go to where it was: it must be able to say where it is. */
-static void move__during_first_contact(void **state)
+TEST(move__during_first_contact)
 {
     struct rules r = {.net = 3, .changes = 1, .way = {0, 1}, .from_b = 1, .fresh = true};
-    (void)state;
 
     search_expect(&model, &r, "the address changes during first contact", SEARCH_HOLDS, NULL);
     r.no_late_proof = true;
     search_expect(&model, &r, "hole: no proof after first contact", SEARCH_STUCK, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(move__two_addresses), cmocka_unit_test(move__stranger),
-        cmocka_unit_test(move__changes),       cmocka_unit_test(move__late_proof),
-        cmocka_unit_test(move__thief),         cmocka_unit_test(move__during_first_contact),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,12 +191,11 @@ static void init_narrow(const void *rules, void *state)
 
 static const struct search_model model = SEARCH_MODEL("mtu");
 
-static void mtu__holds(void **state)
+TEST(mtu__holds)
 {
     struct search_model narrow = model;
     struct rules still = {.shrinks = 0}, shrinks = {.shrinks = 2};
 
-    (void)state;
     narrow.init = init_narrow;
     search_expect(&model, &still, "a path that stays", SEARCH_HOLDS, NULL);
     search_expect(&model, &shrinks, "a path that shrinks twice", SEARCH_HOLDS, NULL);
@@ -204,27 +203,16 @@ static void mtu__holds(void **state)
     search_expect(&narrow, &shrinks, "a narrow path that shrinks", SEARCH_HOLDS, NULL);
 }
 
-static void mtu__holes(void **state)
+TEST(mtu__holes)
 {
     struct search_model narrow = model;
     struct rules trusts = {.trusts_any_ack = 1};
     struct rules never = {.shrinks = 1, .never_falls = 1};
     struct rules whole = {.shrinks = 1, .keeps_size = 1};
 
-    (void)state;
     narrow.init = init_narrow;
     search_expect(&narrow, &trusts, "hole: any ack of the probe's PSN counts", SEARCH_BAD,
                   "a size is used that never came through");
     search_expect(&model, &never, "hole: lost data tells nothing", SEARCH_STUCK, NULL);
     search_expect(&model, &whole, "hole: what was cut stays whole", SEARCH_STUCK, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mtu__holds),
-        cmocka_unit_test(mtu__holes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -226,61 +226,55 @@ static void show(const void *rules, const void *state, FILE *to)
 
 static const struct search_model model = SEARCH_MODEL("ordered");
 
-static void ordered__holds(void **state)
+TEST(ordered__holds)
 {
     struct rules all = {
         .msgs = 3, .depth = 3, .cancels = 1, .deaths = 1, .retries = 1, .give_ups = 1};
     struct rules few = {.msgs = 3, .depth = 1, .deaths = 1};
     struct rules hard = {
         .msgs = 3, .depth = 2, .hard = 2, .write = 1, .cancels = 2, .give_ups = 1, .deaths = 1};
-    (void)state;
 
     search_expect(&model, &all, "cancel, dead queue pair, one gives up, RNR", SEARCH_HOLDS, NULL);
     search_expect(&model, &few, "one receive at a time", SEARCH_HOLDS, NULL);
     search_expect(&model, &hard, "a WRITE, then a hard refusal", SEARCH_HOLDS, NULL);
 }
 
-static void ordered__success_at_ack(void **state)
+TEST(ordered__success_at_ack)
 {
     struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .success_at_ack = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: acked is SUCCESS", SEARCH_BAD, "SUCCESS, not delivered");
 }
 
-static void ordered__order_of_completions_alone(void **state)
+TEST(ordered__order_of_completions_alone)
 {
     struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .order_only = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: a refusal at a dead queue pair fails one message", SEARCH_BAD,
                   "SUCCESS, and it will never be delivered");
 }
 
 /* The ack of a later message may be on its way when the refusal of an earlier one comes. */
-static void ordered__acked_when_the_refusal_came(void **state)
+TEST(ordered__acked_when_the_refusal_came)
 {
     struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .acked_only = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: only what is acked by then fails", SEARCH_BAD,
                   "SUCCESS, and it will never be delivered");
 }
 
-static void ordered__abort_acked_at_dead_queue_pair(void **state)
+TEST(ordered__abort_acked_at_dead_queue_pair)
 {
     struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .cancels = 1, .abort_acked = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: ABORT at a dead queue pair is acked", SEARCH_BAD,
                   "SUCCESS, and it will never be delivered");
 }
 
-static void ordered__places_that_stay(void **state)
+TEST(ordered__places_that_stay)
 {
     struct rules rnr = {.msgs = 2, .depth = 2, .retries = 1, .no_rnr_abort = true};
     struct rules hard = {.msgs = 2, .depth = 2, .hard = 1, .hard_leaves_place = true};
-    (void)state;
 
     search_expect(&model, &rnr, "hole: no ABORT after the last RNR", SEARCH_BAD,
                   "SUCCESS, not delivered");
@@ -288,34 +282,16 @@ static void ordered__places_that_stay(void **state)
                   "SUCCESS, not delivered");
 }
 
-static void ordered__naive_binding(void **state)
+TEST(ordered__naive_binding)
 {
     struct rules r = {.msgs = 2, .depth = 1, .naive_binding = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: who comes first takes the receive", SEARCH_STUCK, NULL);
 }
 
-static void ordered__no_silence_probe(void **state)
+TEST(ordered__no_silence_probe)
 {
     struct rules r = {.msgs = 2, .depth = 2, .give_ups = 1, .no_silence_probe = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: no silence probe for what is held back", SEARCH_STUCK, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ordered__holds),
-        cmocka_unit_test(ordered__success_at_ack),
-        cmocka_unit_test(ordered__order_of_completions_alone),
-        cmocka_unit_test(ordered__acked_when_the_refusal_came),
-        cmocka_unit_test(ordered__abort_acked_at_dead_queue_pair),
-        cmocka_unit_test(ordered__places_that_stay),
-        cmocka_unit_test(ordered__naive_binding),
-        cmocka_unit_test(ordered__no_silence_probe),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

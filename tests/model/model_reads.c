@@ -357,13 +357,12 @@ static void show(const void *rules, const void *state, FILE *to)
 
 static const struct search_model model = SEARCH_MODEL("reads");
 
-static void reads__holds(void **state)
+TEST(reads__holds)
 {
     struct rules plain = {.reads = 3, .records = 1};
     struct rules cancels = {.reads = 2, .records = 1, .cancels = 2};
     struct rules losses = {.reads = 2, .records = 1, .losses = 2, .cancels = 1};
     struct rules resets = {.reads = 2, .records = 1, .resets = 2, .cancels = 1};
-    (void)state;
 
     search_expect(&model, &plain, "three each way, one record each", SEARCH_HOLDS, NULL);
     search_expect(&model, &cancels, "two are cancelled", SEARCH_HOLDS, NULL);
@@ -371,55 +370,38 @@ static void reads__holds(void **state)
     search_expect(&model, &resets, "send halves end", SEARCH_HOLDS, NULL);
 }
 
-static void reads__without_a_record(void **state)
+TEST(reads__without_a_record)
 {
     struct rules first = {.reads = 2, .records = 1, .execute_first = true};
     struct rules all = {.reads = 2, .records = 1, .take_all = true};
-    (void)state;
 
     search_expect(&model, &first, "hole: executed before there is a record", SEARCH_BAD,
                   "executed twice");
     search_expect(&model, &all, "hole: taken without a record", SEARCH_STUCK, NULL);
 }
 
-static void reads__responses_behind_requests(void **state)
+TEST(reads__responses_behind_requests)
 {
     struct rules r = {.reads = 2, .records = 1, .one_queue = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: responses wait behind requests", SEARCH_STUCK, NULL);
 }
 
-static void reads__tokens(void **state)
+TEST(reads__tokens)
 {
     struct rules r = {.reads = 2, .records = 2, .cancels = 1, .reuse_tokens = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: the token of a cancelled request is used again", SEARCH_BAD,
                   "answered by another's response");
 }
 
-static void reads__not_told(void **state)
+TEST(reads__not_told)
 {
     struct rules loss = {.reads = 1, .records = 1, .losses = 1, .silent_loss = true};
     struct rules reset = {.reads = 1, .records = 1, .resets = 1, .silent_reset = true};
-    (void)state;
 
     search_expect(&model, &loss, "hole: no news of a response that will not come", SEARCH_STUCK,
                   NULL);
     search_expect(&model, &reset, "hole: a send half ends with responses in it", SEARCH_STUCK,
                   NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads__holds),
-        cmocka_unit_test(reads__without_a_record),
-        cmocka_unit_test(reads__responses_behind_requests),
-        cmocka_unit_test(reads__tokens),
-        cmocka_unit_test(reads__not_told),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,12 +185,11 @@ static const struct search_model model = SEARCH_MODEL("room");
 /*
  * Everything fits if what may be refused and what is no refusal use at most one tracker together.
  */
-static void room__holds(void **state)
+TEST(room__holds)
 {
     struct rules small = {.tracker = 4, .data = 1, .empty = 3};
     struct rules mixed = {.tracker = 5, .data = 2, .empty = 3};
     struct rules half = {.tracker = 6, .data = 3, .empty = 3};
-    (void)state;
 
     search_expect(&model, &small, "data 1/4, empty 3/4", SEARCH_HOLDS, NULL);
     search_expect(&model, &mixed, "data 2/5, empty 3/5", SEARCH_HOLDS, NULL);
@@ -198,24 +197,13 @@ static void room__holds(void **state)
 }
 
 /* One PSN more, and both sides wait for room that only the other can make. */
-static void room__one_more(void **state)
+TEST(room__one_more)
 {
     struct rules small = {.tracker = 4, .data = 1, .empty = 4};
     struct rules mixed = {.tracker = 5, .data = 2, .empty = 4};
     struct rules data = {.tracker = 5, .data = 3, .empty = 3};
-    (void)state;
 
     search_expect(&model, &small, "hole: empty packets use the whole tracker", SEARCH_STUCK, NULL);
     search_expect(&model, &mixed, "hole: data 2/5, empty 4/5", SEARCH_STUCK, NULL);
     search_expect(&model, &data, "hole: data 3/5, empty 3/5", SEARCH_STUCK, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(room__holds),
-        cmocka_unit_test(room__one_more),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

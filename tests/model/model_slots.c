@@ -417,39 +417,35 @@ static struct rules four(uint8_t receives0, uint8_t receives1)
     return (struct rules){.msgs = 4, .to = {0, 0, 1, 1}, .receives = {receives0, receives1}};
 }
 
-static void slots__hold(void **state)
+TEST(slots__hold)
 {
     struct rules late = four(2, 2), starve = four(0, 2), two_from = four(0, 2);
-    (void)state;
     search_expect(&model, &late, "receives come late", SEARCH_HOLDS, NULL);
     search_expect(&model, &starve, "one queue pair starves", SEARCH_HOLDS, NULL);
     two_from.from[1] = two_from.from[3] = 1;
     search_expect(&model, &two_from, "two senders, one queue pair starves", SEARCH_HOLDS, NULL);
 }
 
-static void slots__hold_with_cancels(void **state)
+TEST(slots__hold_with_cancels)
 {
     struct rules r = {.msgs = 3, .to = {0, 1, 1}, .receives = {0, 2}, .cancels = 2};
-    (void)state;
 
     search_expect(&model, &r, "two are cancelled", SEARCH_HOLDS, NULL);
 }
 
 /* A refused message that keeps its id stops everybody once ids in order reach its slot again. */
-static void slots__id_kept_while_refused(void **state)
+TEST(slots__id_kept_while_refused)
 {
     struct rules r = four(0, 2);
 
-    (void)state;
     r.keep_id = true;
     search_expect(&model, &r, "hole: a refused message keeps its id", SEARCH_STUCK, NULL);
 }
 
 /* Nobody starves, and yet the head waits for an id whose holder waits behind the head. */
-static void slots__retries_behind_the_head(void **state)
+TEST(slots__retries_behind_the_head)
 {
     struct rules r = four(2, 2);
-    (void)state;
     r.keep_id = true;
     search_expect(&model, &r, "old ids, retries first", SEARCH_HOLDS, NULL);
     r.retries_behind = true;
@@ -457,43 +453,25 @@ static void slots__retries_behind_the_head(void **state)
 }
 
 /* Retries go first: as many starving messages as slots leave none to anything new. */
-static void slots__retries_without_delay(void **state)
+TEST(slots__retries_without_delay)
 {
     struct rules r = four(0, 2);
-    (void)state;
     r.no_delay = true;
     search_expect(&model, &r, "hole: retries without a delay", SEARCH_STUCK, NULL);
 }
 
-static void slots__held_psn_acked(void **state)
+TEST(slots__held_psn_acked)
 {
     struct rules r = four(2, 2);
-    (void)state;
     r.acked_when_held = true;
     search_expect(&model, &r, "hole: a refused PSN is acked at once", SEARCH_BAD,
                   "SUCCESS, not delivered");
 }
 
-static void slots__freed_before_abort(void **state)
+TEST(slots__freed_before_abort)
 {
     struct rules r = {.msgs = 3, .to = {1, 1, 1}, .receives = {0, 3}, .cancels = 1};
-    (void)state;
     r.free_before_abort = true;
     search_expect(&model, &r, "hole: the slot is free before the ABORT is acked", SEARCH_BAD,
                   "a running message lost its slot");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slots__hold),
-        cmocka_unit_test(slots__hold_with_cancels),
-        cmocka_unit_test(slots__id_kept_while_refused),
-        cmocka_unit_test(slots__retries_behind_the_head),
-        cmocka_unit_test(slots__retries_without_delay),
-        cmocka_unit_test(slots__held_psn_acked),
-        cmocka_unit_test(slots__freed_before_abort),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,10 +196,9 @@ static void show(const void *rules, const void *state, FILE *to)
 
 static const struct search_model model = SEARCH_MODEL("window");
 
-static void window__holds(void **state)
+TEST(window__holds)
 {
     struct rules r = {.window = 1, .data = 1};
-    (void)state;
 
     search_expect(&model, &r, "one packet each", SEARCH_HOLDS, NULL);
     r.data = 2;
@@ -209,33 +208,20 @@ static void window__holds(void **state)
 }
 
 /* Refusals that were lost wait for a window that the other side's refusal keeps shut. */
-static void window__lost_refusals_wait(void **state)
+TEST(window__lost_refusals_wait)
 {
     struct rules r = {.window = 1, .data = 2, .control_waits = true, .probe_flight = true};
-    (void)state;
 
     search_expect(&model, &r, "hole: lost refusals wait, probes repeat what is in flight",
                   SEARCH_STUCK, NULL);
 }
 
 /* Each of the two rules is enough by itself: a lost refusal leaves at once, or as a probe. */
-static void window__one_rule_is_enough(void **state)
+TEST(window__one_rule_is_enough)
 {
     struct rules past = {.window = 1, .data = 2, .probe_flight = true};
     struct rules probed = {.window = 1, .data = 2, .control_waits = true};
-    (void)state;
 
     search_expect(&model, &past, "control past the window alone", SEARCH_HOLDS, NULL);
     search_expect(&model, &probed, "probes of the oldest alone", SEARCH_HOLDS, NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(window__holds),
-        cmocka_unit_test(window__lost_refusals_wait),
-        cmocka_unit_test(window__one_rule_is_enough),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

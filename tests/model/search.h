@@ -16,14 +16,9 @@
 #ifndef MRD_TESTS_MODEL_SEARCH_H
 #define MRD_TESTS_MODEL_SEARCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 
-#include <cmocka.h>
+#include "tests/kit/kit.h"
 
 struct search;
 
