@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address strings of RDMA contexts. */
 #include "tests/ibv/ibv_fixture.h"
+#include "tests/kit/kit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct fake_ibv_device *device;
 
@@ -56,7 +53,7 @@ static void check_row(struct fixture_end *end, const struct row *row)
     assert_int_equal(mrd_destroy_ah(ah), 0);
 }
 
-static void mrd_create_ah__strings(void **state)
+TEST(mrd_create_ah__strings)
 {
     static const struct row rows[] = {
         {"::ffff:10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
@@ -97,7 +94,6 @@ static void mrd_create_ah__strings(void **state)
     };
     struct fixture_end end;
 
-    (void)state;
     open_one(&end, "ah");
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_row(&end, &rows[i]);
@@ -105,7 +101,7 @@ static void mrd_create_ah__strings(void **state)
 }
 
 /* Where pairs of queue pairs are paths, further QPNs are kept and told; up to eight, each once. */
-static void mrd_create_ah__further_qpns(void **state)
+TEST(mrd_create_ah__further_qpns)
 {
     static const struct row rows[] = {
         {"10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
@@ -121,7 +117,6 @@ static void mrd_create_ah__further_qpns(void **state)
     };
     struct fixture_end end;
 
-    (void)state;
     open_one(&end, "qpair");
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_row(&end, &rows[i]);
@@ -129,11 +124,10 @@ static void mrd_create_ah__further_qpns(void **state)
 }
 
 /* Our own address names the first queue pair; where pairs are paths, all of them. */
-static void mrd_query_address__own(void **state)
+TEST(mrd_query_address__own)
 {
     static const char *const entropies[] = {"ah", "qp", "qpair"};
 
-    (void)state;
     for (unsigned e = 0; e < 3; e++) {
         struct fixture_end end;
         char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
@@ -151,11 +145,10 @@ static void mrd_query_address__own(void **state)
 }
 
 /* The other family cannot be reached, whatever is spelled right. */
-static void mrd_create_ah__other_family(void **state)
+TEST(mrd_create_ah__other_family)
 {
     struct fixture_end end;
 
-    (void)state;
     open_one(&end, "ah");
     assert_null(mrd_create_ah(end.pd, "2001:db8::7/17"));
     assert_int_equal(errno, EHOSTUNREACH);
@@ -164,12 +157,11 @@ static void mrd_create_ah__other_family(void **state)
 }
 
 /* A device that cannot resolve the address says so at once, and again when asked again. */
-static void mrd_create_ah__no_way(void **state)
+TEST(mrd_create_ah__no_way)
 {
     struct fixture_end end;
     struct mrd_ah *ah;
 
-    (void)state;
     open_one(&end, "ah");
     for (unsigned i = 0; i < 2; i++) {
         fake_ibv_fail("ibv_create_ah", 1, ETIMEDOUT);
@@ -181,15 +173,4 @@ static void mrd_create_ah__no_way(void **state)
     assert_non_null(ah);
     assert_int_equal(mrd_destroy_ah(ah), 0);
     close_one(&end);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_create_ah__strings), cmocka_unit_test(mrd_create_ah__further_qpns),
-        cmocka_unit_test(mrd_query_address__own), cmocka_unit_test(mrd_create_ah__other_family),
-        cmocka_unit_test(mrd_create_ah__no_way),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,11 @@
  * Messages over fake RDMA devices arrive intact, whatever the devices and the wire between them do.
  */
 #include "tests/ibv/ibv_fixture.h"
+#include "tests/kit/kit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/engine/state.h"
 #include "transport/context.h"
@@ -35,13 +32,12 @@ static void transfer_all(struct fixture *f)
  * A poll hands a message out before it looks at deadlines, so that the answer need not wait for
  * them; but not twice in a row, or they would wait for as long as messages come.
  */
-static void mrd_ibv__messages_come_before_deadlines_but_not_for_ever(void **state)
+TEST(mrd_ibv__messages_come_before_deadlines_but_not_for_ever)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
     const struct mrd_engine *engine = mrd_context_engine(f->b.context);
     unsigned half = 0, whole = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         uint64_t judged_ns;
 
@@ -85,23 +81,21 @@ static void mrd_ibv__messages_come_before_deadlines_but_not_for_ever(void **stat
     fixture_end(f);
 }
 
-static void mrd_ibv__all_opcodes_and_sizes(void **state)
+TEST(mrd_ibv__all_opcodes_and_sizes)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
 
-    (void)state;
     transfer_all(f);
     assert_int_equal(fake_ibv_num_received(), fake_ibv_num_packets());
     assert_int_equal(fixture_counter(f->a.context, "retx_spurious"), 0);
     fixture_end(f);
 }
 
-static void mrd_ibv__every_kind_of_device(void **state)
+TEST(mrd_ibv__every_kind_of_device)
 {
     static const enum fake_ibv_kind kinds[] = {FAKE_IBV_HNS, FAKE_IBV_MLX4, FAKE_IBV_RXE,
                                                FAKE_IBV_IRDMA, FAKE_IBV_BNXT_RE};
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         struct fixture *f = fixture_begin(kinds[i], NULL);
 
@@ -111,9 +105,8 @@ static void mrd_ibv__every_kind_of_device(void **state)
     }
 }
 
-static void mrd_ibv__every_mtu(void **state)
+TEST(mrd_ibv__every_mtu)
 {
-    (void)state;
     for (enum ibv_mtu mtu = IBV_MTU_1024; mtu <= IBV_MTU_4096; mtu++) {
         struct fixture *f = calloc(1, sizeof(*f));
 
@@ -132,11 +125,10 @@ static void mrd_ibv__every_mtu(void **state)
 }
 
 /* The other end answers whoever wrote, over a handle made from the completion. */
-static void mrd_ibv__answer_from_wc(void **state)
+TEST(mrd_ibv__answer_from_wc)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
 
-    (void)state;
     assert_int_equal(mrd_destroy_ah(f->b.ah), 0);
     f->b.ah = NULL;
     fixture_recv(&f->b, 0, 0, 100);
@@ -153,11 +145,10 @@ static void mrd_ibv__answer_from_wc(void **state)
 }
 
 /* Two contexts on one device. */
-static void mrd_ibv__two_contexts_on_one_device(void **state)
+TEST(mrd_ibv__two_contexts_on_one_device)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    (void)state;
     fake_ibv_begin(1);
     f->device[0] = fake_ibv_add(FAKE_IBV_RXE, NULL);
     fixture_open(&f->a, f->device[0]->name, NULL);
@@ -168,11 +159,10 @@ static void mrd_ibv__two_contexts_on_one_device(void **state)
 }
 
 /* The GRH of IPv6 is another header, at another place. */
-static void mrd_ibv__ipv6(void **state)
+TEST(mrd_ibv__ipv6)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    (void)state;
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
         f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
@@ -189,11 +179,10 @@ static void mrd_ibv__ipv6(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv__no_srq(void **state)
+TEST(mrd_ibv__no_srq)
 {
     static const char *const entropies[] = {"ah", "qp", "qpair"};
 
-    (void)state;
     for (unsigned e = 0; e < 3; e++) {
         struct mrd_context_attr attr = {.entropy = entropies[e]};
         struct fixture *f = calloc(1, sizeof(*f));
@@ -240,11 +229,10 @@ static const struct {
       .shuffle_srq = true}},
 };
 
-static void mrd_ibv__survives(void **state)
+TEST(mrd_ibv__survives)
 {
     static const char *const entropies[] = {"ah", "qp", "qpair"};
 
-    (void)state;
     for (unsigned e = 0; e < 3; e++) {
         for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
             struct mrd_context_attr attr = {.entropy = entropies[e]};
@@ -262,11 +250,10 @@ static void mrd_ibv__survives(void **state)
 }
 
 /* Datagrams that the receiver has no slot for are lost, and come again. */
-static void mrd_ibv__receive_queue_too_short(void **state)
+TEST(mrd_ibv__receive_queue_too_short)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    (void)state;
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
         f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
@@ -278,11 +265,10 @@ static void mrd_ibv__receive_queue_too_short(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv__ce_reaches_the_engine(void **state)
+TEST(mrd_ibv__ce_reaches_the_engine)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 20000, 10);
     assert_int_equal(fixture_counter(f->b.context, "rx_ce"), 0);
     fake_ibv_set(&(struct fake_ibv_knobs){.ce_ppm = 1000000});
@@ -294,11 +280,10 @@ static void mrd_ibv__ce_reaches_the_engine(void **state)
 /* ---------------------------------------------------------------------------------- completions */
 
 /* A send is done when it is acked and the device has let go of it: neither alone will do. */
-static void mrd_ibv__acked_before_its_completion(void **state)
+TEST(mrd_ibv__acked_before_its_completion)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 100, 1); /* they know each other */
     f->a.num_wc = f->b.num_wc = 0;
     fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
@@ -328,12 +313,11 @@ static bool lose_all(void *arg, const struct fake_ibv_packet *packet)
     return d->is_on;
 }
 
-static void mrd_ibv__completion_before_its_ack(void **state)
+TEST(mrd_ibv__completion_before_its_ack)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
     struct darkness darkness = {.is_on = true};
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 100, 1);
     f->a.num_wc = f->b.num_wc = 0;
     fake_ibv_set(&(struct fake_ibv_knobs){.loses = lose_all, .arg = &darkness});
@@ -350,13 +334,12 @@ static void mrd_ibv__completion_before_its_ack(void **state)
 /* ---------------------------------------------------------------------------- how they are sent */
 
 /* The device reads payload from the user's memory, under the key of the user's registration. */
-static void mrd_ibv__zero_copy(void **state)
+TEST(mrd_ibv__zero_copy)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
     unsigned pieces = 0;
     uint64_t bytes = 0;
 
-    (void)state;
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 1);
     for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
         const struct fake_ibv_packet *p = fake_ibv_packet(i);
@@ -376,12 +359,11 @@ static void mrd_ibv__zero_copy(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv__acks_are_inline(void **state)
+TEST(mrd_ibv__acks_are_inline)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
     unsigned acks = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++)
         fixture_transfer(f, MRD_WR_RDMA_WRITE, 1000, 1);
     for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
@@ -397,14 +379,13 @@ static void mrd_ibv__acks_are_inline(void **state)
 }
 
 /* A handle of another DSCP has address handles of its own at the device. */
-static void mrd_ibv__dscp(void **state)
+TEST(mrd_ibv__dscp)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &(struct mrd_context_attr){.dscp = 10});
     char address[MRD_ADDRESS_MAX];
     struct mrd_ah *kept = f->a.ah;
     unsigned seen[64] = {0};
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 10000, 4);
     assert_int_equal(mrd_query_ah(kept, address, sizeof(address)), 0);
     f->a.ah = mrd_create_ah_ex(
@@ -427,11 +408,10 @@ static void mrd_ibv__dscp(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv__ect_and_hop_limit(void **state)
+TEST(mrd_ibv__ect_and_hop_limit)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 10000, 4);
     for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
         assert_int_equal(fake_ibv_packet(i)->traffic_class, 2 /* ECT(0) */);
@@ -441,11 +421,10 @@ static void mrd_ibv__ect_and_hop_limit(void **state)
 }
 
 /* A device with one entry a list gets the whole datagram copied. */
-static void mrd_ibv__one_sge(void **state)
+TEST(mrd_ibv__one_sge)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    (void)state;
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
         f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
@@ -458,30 +437,4 @@ static void mrd_ibv__one_sge(void **state)
     for (unsigned i = 0; i < fake_ibv_num_packets(); i++)
         assert_false(fake_ibv_packet(i)->is_inline);
     fixture_end(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_ibv__messages_come_before_deadlines_but_not_for_ever),
-        cmocka_unit_test(mrd_ibv__all_opcodes_and_sizes),
-        cmocka_unit_test(mrd_ibv__every_kind_of_device),
-        cmocka_unit_test(mrd_ibv__every_mtu),
-        cmocka_unit_test(mrd_ibv__answer_from_wc),
-        cmocka_unit_test(mrd_ibv__two_contexts_on_one_device),
-        cmocka_unit_test(mrd_ibv__ipv6),
-        cmocka_unit_test(mrd_ibv__no_srq),
-        cmocka_unit_test(mrd_ibv__survives),
-        cmocka_unit_test(mrd_ibv__receive_queue_too_short),
-        cmocka_unit_test(mrd_ibv__ce_reaches_the_engine),
-        cmocka_unit_test(mrd_ibv__acked_before_its_completion),
-        cmocka_unit_test(mrd_ibv__completion_before_its_ack),
-        cmocka_unit_test(mrd_ibv__zero_copy),
-        cmocka_unit_test(mrd_ibv__acks_are_inline),
-        cmocka_unit_test(mrd_ibv__ect_and_hop_limit),
-        cmocka_unit_test(mrd_ibv__dscp),
-        cmocka_unit_test(mrd_ibv__one_sge),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

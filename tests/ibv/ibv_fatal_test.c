@@ -44,12 +44,11 @@ static void lose_device(struct fixture *f)
 }
 
 /* A device that is gone says so once; work ends in errors; closing works. */
-static void mrd_get_async_event__device_fatal(void **state)
+TEST(mrd_get_async_event__device_fatal)
 {
     struct fixture *f = open_impatient();
     struct mrd_async_event event;
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     start_writes(f, 4, 50000);
     fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
@@ -70,12 +69,11 @@ static void mrd_get_async_event__device_fatal(void **state)
 }
 
 /* Nobody takes events: the ring is full when the device goes. Work must end all the same. */
-static void fatal__with_full_ring(void **state)
+TEST(fatal__with_full_ring)
 {
     struct fixture *f = open_impatient();
     struct mrd_async_event event;
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     for (unsigned i = 0; i < 64; i++) {
         fake_ibv_raise(f->device[0], i % 2 ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR, 1);
@@ -92,14 +90,13 @@ static void fatal__with_full_ring(void **state)
 }
 
 /* A queue pair made after the device is gone. */
-static void fatal__queue_pair_made_after_device_fatal(void **state)
+TEST(fatal__queue_pair_made_after_device_fatal)
 {
     struct fixture *f = open_impatient();
     struct mrd_qp_init_attr attr;
     struct mrd_async_event event;
     struct mrd_qp *qp, *kept = f->a.qp;
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     f->a.num_wc = 0;
     fake_ibv_raise(f->device[0], IBV_EVENT_DEVICE_FATAL, 1);
@@ -124,7 +121,7 @@ static void fatal__queue_pair_made_after_device_fatal(void **state)
 }
 
 /* Sends, writes, reads, more than max_rd_atomic; each completes once, at once. */
-static void fatal__with_reads(void **state)
+TEST(fatal__with_reads)
 {
     for (unsigned ordered = 0; ordered < 2; ordered++) {
         struct fixture *f = open_impatient();
@@ -133,7 +130,6 @@ static void fatal__with_reads(void **state)
         struct mrd_qp *kept = f->a.qp;
         bool seen[90] = {false};
 
-        (void)state;
         fixture_transfer(f, MRD_WR_SEND, 1000, 4);
         assert_int_equal(mrd_query_qp(f->a.qp, &attr, sizeof(attr)), 0);
         permit_reads(&f->b);
@@ -312,12 +308,11 @@ static void end_work(struct work *w, struct mrd_qp *kept)
 }
 
 /* At any time: each request completes once, nothing stays reserved. */
-static void fatal__anytime(void **state)
+TEST(fatal__anytime)
 {
     static struct work work;
     struct work *w = &work;
 
-    (void)state;
     for (unsigned seed = 1; seed <= 80; seed++) {
         struct mrd_qp *kept;
 
@@ -336,7 +331,7 @@ static void fatal__anytime(void **state)
 /* ------------------------------------------------------------------------------------ sleepers */
 
 /* The progress thread alone; the application sleeps on a channel, or on async_fd. */
-static void fatal__wakes_sleepers(void **state)
+TEST(fatal__wakes_sleepers)
 {
     for (unsigned async = 0; async < 2; async++) {
         struct fixture *f;
@@ -347,7 +342,6 @@ static void fatal__wakes_sleepers(void **state)
         struct mrd_qp *qp, *kept;
         struct pollfd fd = {.events = POLLIN};
 
-        (void)state;
         fixture_progress = MRD_PROGRESS_THREAD;
         f = open_impatient();
         fixture_progress = MRD_PROGRESS_MANUAL;
@@ -385,18 +379,4 @@ static void fatal__wakes_sleepers(void **state)
         f->a.qp = kept;
         fixture_end(f);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_get_async_event__device_fatal),
-        cmocka_unit_test(fatal__with_full_ring),
-        cmocka_unit_test(fatal__queue_pair_made_after_device_fatal),
-        cmocka_unit_test(fatal__with_reads),
-        cmocka_unit_test(fatal__anytime),
-        cmocka_unit_test(fatal__wakes_sleepers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,16 +8,11 @@
 #ifndef MRD_TESTS_IBV_FAULT_H
 #define MRD_TESTS_IBV_FAULT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "tests/ibv/ibv_fixture.h"
+#include "tests/kit/kit.h"
 
 #define MSEC_NS 1000000ull
 

@@ -15,7 +15,7 @@
 /* ------------------------------------------------------------------------- queue pairs in error */
 
 /* A queue pair that fails at either end is brought back, and what it held is sent again. */
-static void mrd_ibv_qp_revive__any_of_them(void **state)
+TEST(mrd_ibv_qp_revive__any_of_them)
 {
     static const struct {
         enum fake_ibv_kind kind;
@@ -27,7 +27,6 @@ static void mrd_ibv_qp_revive__any_of_them(void **state)
         {FAKE_IBV_MLX5, "qpair", true}, {FAKE_IBV_MLX5, "qpair", false},
     };
 
-    (void)state;
     for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
         struct fixture *f = open_pair(rows[r].kind, rows[r].entropy, rows[r].srq);
 
@@ -53,11 +52,10 @@ static void mrd_ibv_qp_revive__any_of_them(void **state)
  * A queue pair that cannot be brought back, the only one: the peer is unreachable, and closing
  * still works.
  */
-static void mrd_ibv_qp_revive__fails(void **state)
+TEST(mrd_ibv_qp_revive__fails)
 {
     struct fixture *f = open_impatient();
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     start_writes(f, 4, 50000);
     fake_ibv_fail("ibv_modify_qp", 0, EIO);
@@ -71,14 +69,13 @@ static void mrd_ibv_qp_revive__fails(void **state)
 /* --------------------------------------------------------------------------------------- events */
 
 /* The application is told, with our own address; traffic goes on when the port is back. */
-static void mrd_get_async_event__port(void **state)
+TEST(mrd_get_async_event__port)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
     struct mrd_async_event event;
     struct pollfd fd = {.fd = f->a.context->async_fd, .events = POLLIN};
     char own[MRD_ADDRESS_MAX];
 
-    (void)state;
     assert_int_equal(mrd_query_address(f->a.context, own, sizeof(own)), 0);
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 1);
@@ -97,12 +94,11 @@ static void mrd_get_async_event__port(void **state)
 }
 
 /* Events that mean nothing to the application are not shown to it; nor those of another port. */
-static void mrd_get_async_event__others(void **state)
+TEST(mrd_get_async_event__others)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
     struct mrd_async_event event;
 
-    (void)state;
     fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 2);
     fake_ibv_raise(f->device[0], IBV_EVENT_GID_CHANGE, 1);
     fake_ibv_raise(f->device[0], IBV_EVENT_CLIENT_REREGISTER, 1);
@@ -118,11 +114,10 @@ static void mrd_get_async_event__others(void **state)
  * A post that the device will never take loses its packets; those before it in the list were
  * posted.
  */
-static void mrd_ibv_tx_burst__post_fails(void **state)
+TEST(mrd_ibv_tx_burst__post_fails)
 {
     static const int errors[] = {EINVAL, EIO, EAGAIN, ENOMEM};
 
-    (void)state;
     for (unsigned takes = 1; takes < 9; takes++) {
         for (unsigned e = 0; e < 4; e++) {
             struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
@@ -142,12 +137,11 @@ static void mrd_ibv_tx_burst__post_fails(void **state)
  * What a failed post left without a completion of its own: nothing is sent after it on that queue
  * pair, and still it completes.
  */
-static void mrd_ibv_tx_burst__last_of_a_list_fails(void **state)
+TEST(mrd_ibv_tx_burst__last_of_a_list_fails)
 {
     struct fixture *f = open_pair(FAKE_IBV_RXE, "qp", true);
     const uint32_t payload = 3968;
 
-    (void)state;
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     for (unsigned takes = 1; takes < 8; takes++) {
         start_writes(f, 1, payload * 32);
@@ -157,11 +151,10 @@ static void mrd_ibv_tx_burst__last_of_a_list_fails(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv_tx_burst__no_handle(void **state)
+TEST(mrd_ibv_tx_burst__no_handle)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
 
-    (void)state;
     for (unsigned i = 0; i < 10; i++) {
         fake_ibv_fail("ibv_create_ah", 1 + i % 3, ETIMEDOUT);
         fixture_transfer(f, MRD_WR_RDMA_WRITE, 50000, 4);
@@ -170,11 +163,10 @@ static void mrd_ibv_tx_burst__no_handle(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv__polls_and_receives_fail(void **state)
+TEST(mrd_ibv__polls_and_receives_fail)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
         fake_ibv_fail("ibv_poll_cq", 1 + i, EIO);
         fake_ibv_fail("ibv_post_srq_recv", 1 + i % 3, ENOMEM);
@@ -200,13 +192,12 @@ static void *dereg_thread(void *arg)
 }
 
 /* Deregistering waits until the device has let go of the memory. */
-static void mrd_dereg_mr__waits_for_the_device(void **state)
+TEST(mrd_dereg_mr__waits_for_the_device)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
     struct dereg d = {.f = f, .result = 1};
     pthread_t thread;
 
-    (void)state;
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 100, 1);
     start_writes(f, 1, 50000);
     fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
@@ -225,11 +216,10 @@ static void mrd_dereg_mr__waits_for_the_device(void **state)
 }
 
 /* Only so long: then it is busy, and can be tried again. */
-static void mrd_dereg_mr__device_never_lets_go(void **state)
+TEST(mrd_dereg_mr__device_never_lets_go)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
 
-    (void)state;
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 100, 1);
     start_writes(f, 1, 50000);
     fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
@@ -245,11 +235,10 @@ static void mrd_dereg_mr__device_never_lets_go(void **state)
  * A post that failed half-way leaves packets without a completion of their own: deregistering ends
  * all the same.
  */
-static void mrd_dereg_mr__after_a_partial_post(void **state)
+TEST(mrd_dereg_mr__after_a_partial_post)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
 
-    (void)state;
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 300000, 4);
     fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_MANUAL});
     start_writes(f, 1, 40000);
@@ -268,11 +257,10 @@ static void mrd_dereg_mr__after_a_partial_post(void **state)
 /* --------------------------------------------------------------------------------- close, sleep */
 
 /* Whatever is under way: closing leaves nothing behind. */
-static void mrd_close_device__in_the_middle(void **state)
+TEST(mrd_close_device__in_the_middle)
 {
     static const char *const entropies[] = {"ah", "qp", "qpair"};
 
-    (void)state;
     for (unsigned i = 0; i < 24; i++) {
         struct fixture *f =
             open_pair(i % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE, entropies[i % 3], i % 4);
@@ -290,12 +278,11 @@ static void mrd_close_device__in_the_middle(void **state)
 }
 
 /* The descriptor is readable when a packet came, and no packet is slept through. */
-static void mrd_context_fd__tells_of_packets(void **state)
+TEST(mrd_context_fd__tells_of_packets)
 {
     struct fixture *f = open_pair(FAKE_IBV_MLX5, "ah", true);
     struct pollfd fds[2] = {{.events = POLLIN}, {.events = POLLIN}};
 
-    (void)state;
     fds[0].fd = mrd_context_fd(f->a.context);
     fds[1].fd = mrd_context_fd(f->b.context);
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 1000, 4);
@@ -318,25 +305,4 @@ static void mrd_context_fd__tells_of_packets(void **state)
         assert_true(slept < 100);
     }
     fixture_end(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_ibv_qp_revive__any_of_them),
-        cmocka_unit_test(mrd_ibv_qp_revive__fails),
-        cmocka_unit_test(mrd_get_async_event__port),
-        cmocka_unit_test(mrd_get_async_event__others),
-        cmocka_unit_test(mrd_ibv_tx_burst__post_fails),
-        cmocka_unit_test(mrd_ibv_tx_burst__last_of_a_list_fails),
-        cmocka_unit_test(mrd_ibv_tx_burst__no_handle),
-        cmocka_unit_test(mrd_ibv__polls_and_receives_fail),
-        cmocka_unit_test(mrd_dereg_mr__waits_for_the_device),
-        cmocka_unit_test(mrd_dereg_mr__device_never_lets_go),
-        cmocka_unit_test(mrd_dereg_mr__after_a_partial_post),
-        cmocka_unit_test(mrd_close_device__in_the_middle),
-        cmocka_unit_test(mrd_context_fd__tells_of_packets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

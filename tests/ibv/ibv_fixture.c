@@ -2,14 +2,11 @@
 #include "tests/ibv/ibv_fixture.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/support/payload.h"
 
 enum mrd_progress fixture_progress = MRD_PROGRESS_MANUAL;

@@ -4,30 +4,31 @@
  * nothing leaks.
  */
 #include "tests/ibv/ibv_fixture.h"
+#include "tests/kit/kit.h"
 
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 
-#include <cmocka.h>
-
 static struct fake_ibv_device *device; /* "mlx5_0" */
 
-static int open_setup(void **state)
+static void begin(void)
 {
-    (void)state;
     fake_ibv_begin(1);
     device = fake_ibv_add(FAKE_IBV_MLX5, NULL);
-    return 0;
 }
 
-static int open_teardown(void **state)
+FIXTURE(fake_device){};
+
+FIXTURE_SETUP(fake_device)
 {
-    (void)state;
-    return fake_ibv_end() ? -1 : 0;
+    begin();
+}
+
+FIXTURE_TEARDOWN(fake_device)
+{
+    assert_int_equal(fake_ibv_end(), 0);
 }
 
 /* The GID that a context takes with these attributes, as its address says. */
@@ -47,13 +48,12 @@ static void assert_gid(const struct mrd_context_attr *attr, const char *gid)
 /* -------------------------------------------------------------------------------------- devices */
 
 /* "udp" comes first, then network interfaces, and RDMA devices that can send datagrams. */
-static void mrd_get_device_list__rdma(void **state)
+TEST_F(fake_device, mrd_get_device_list__rdma)
 {
     static const char *const names[] = {"mlx5_0", "rxe0", "rdmap0s6"};
     struct mrd_device **list;
     int n, at = 0;
 
-    (void)state;
     fake_ibv_add(FAKE_IBV_RXE, "rxe0");
     fake_ibv_add(FAKE_IBV_MLX5, "siw0")->transport_type = IBV_TRANSPORT_IWARP;
     fake_ibv_add(FAKE_IBV_MLX5, "rdmap0s6")->transport_type = IBV_TRANSPORT_UNSPECIFIED;
@@ -83,9 +83,8 @@ static void expect_no_rdma(void)
     mrd_free_device_list(list);
 }
 
-static void mrd_get_device_list__no_rdma(void **state)
+TEST_F(fake_device, mrd_get_device_list__no_rdma)
 {
-    (void)state;
     fake_ibv_fail("ibv_get_device_list", 1, ENOSYS);
     expect_no_rdma();
     assert_int_equal(fake_ibv_end(), 0);
@@ -93,9 +92,8 @@ static void mrd_get_device_list__no_rdma(void **state)
     expect_no_rdma();
 }
 
-static void mrd_open_device__is_not_there(void **state)
+TEST_F(fake_device, mrd_open_device__is_not_there)
 {
-    (void)state;
     fixture_refused("mlx5_9", NULL, ENODEV, "no RDMA device mlx5_9");
     fake_ibv_fail("ibv_open_device", 1, EACCES);
     fixture_refused("mlx5_0", NULL, EACCES, "/dev/infiniband");
@@ -105,9 +103,8 @@ static void mrd_open_device__is_not_there(void **state)
 
 /* ------------------------------------------------------------------------------------------ GID */
 
-static void mrd_open_device__ipv4_gid_first(void **state)
+TEST_F(fake_device, mrd_open_device__ipv4_gid_first)
 {
-    (void)state;
     assert_gid(NULL, "::ffff:192.0.2.1");
     fake_ibv_gid(device, 5, IBV_GID_TYPE_ROCE_V2, "2001:db8::5");
     assert_gid(NULL, "::ffff:192.0.2.1");
@@ -117,11 +114,10 @@ static void mrd_open_device__ipv4_gid_first(void **state)
     assert_gid(NULL, "fe80::1");
 }
 
-static void mrd_open_device__gid_index(void **state)
+TEST_F(fake_device, mrd_open_device__gid_index)
 {
     struct mrd_context_attr attr = {.gid_index = 1};
 
-    (void)state;
     assert_gid(&attr, "fe80::1");
     attr.gid_index = 2;
     fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "not a RoCEv2 one");
@@ -135,11 +131,10 @@ static void mrd_open_device__gid_index(void **state)
     fixture_refused("mlx5_0", &attr, EADDRNOTAVAIL, "no GID 3");
 }
 
-static void mrd_open_device__gid_by_address(void **state)
+TEST_F(fake_device, mrd_open_device__gid_by_address)
 {
     struct mrd_context_attr attr = {.address = "192.0.2.77"};
 
-    (void)state;
     fake_ibv_gid(device, 5, IBV_GID_TYPE_ROCE_V2, "192.0.2.77");
     assert_gid(&attr, "::ffff:192.0.2.77");
     attr.address = "fe80::1";
@@ -150,9 +145,8 @@ static void mrd_open_device__gid_by_address(void **state)
     fixture_refused("mlx5_0", &attr, EINVAL, "not an IP address");
 }
 
-static void mrd_open_device__no_routable_gid(void **state)
+TEST_F(fake_device, mrd_open_device__no_routable_gid)
 {
-    (void)state;
     fake_ibv_gid(device, 1, IBV_GID_TYPE_IB, NULL);
     fake_ibv_gid(device, 3, IBV_GID_TYPE_IB, NULL);
     fixture_refused("mlx5_0", NULL, EADDRNOTAVAIL, "no RoCEv2 GID");
@@ -160,11 +154,10 @@ static void mrd_open_device__no_routable_gid(void **state)
 
 /* ----------------------------------------------------------------------------------------- port */
 
-static void mrd_open_device__port(void **state)
+TEST_F(fake_device, mrd_open_device__port)
 {
     struct mrd_context_attr attr = {.port_num = 2};
 
-    (void)state;
     fixture_refused("mlx5_0", &attr, EINVAL, "no port 2");
     attr.port_num = 1;
     assert_gid(&attr, "::ffff:192.0.2.1");
@@ -179,18 +172,16 @@ static void mrd_open_device__port(void **state)
 }
 
 /* Without the lower header in front of a datagram nobody knows whom to answer. */
-static void mrd_open_device__efa(void **state)
+TEST_F(fake_device, mrd_open_device__efa)
 {
-    (void)state;
     fake_ibv_add(FAKE_IBV_MLX5, "rdmap0s6")->attr.vendor_id = 0x1d0f; /* Amazon */
     fixture_refused("rdmap0s6", NULL, EOPNOTSUPP, "do not tell their sender");
 }
 
-static void mrd_open_device__second_port(void **state)
+TEST_F(fake_device, mrd_open_device__second_port)
 {
     struct mrd_context_attr attr = {.port_num = 2};
 
-    (void)state;
     device->attr.phys_port_cnt = 2;
     device->ports[1].gids[0] = device->ports[0].gids[3];
     device->ports[1].gids[0].gid.raw[15] = 99;
@@ -199,11 +190,10 @@ static void mrd_open_device__second_port(void **state)
     assert_gid(NULL, "::ffff:192.0.2.1");
 }
 
-static void mrd_open_device__mtu(void **state)
+TEST_F(fake_device, mrd_open_device__mtu)
 {
     struct mrd_context_attr attr = {.mtu = 4096};
 
-    (void)state;
     device->ports[0].attr.active_mtu = IBV_MTU_512;
     fixture_refused("mlx5_0", NULL, EMSGSIZE, "MTU of 512 bytes");
     device->ports[0].attr.active_mtu = IBV_MTU_4096;
@@ -214,12 +204,11 @@ static void mrd_open_device__mtu(void **state)
 
 /* --------------------------------------------------------------------------- attributes, limits */
 
-static void mrd_open_device__attributes_of_udp(void **state)
+TEST_F(fake_device, mrd_open_device__attributes_of_udp)
 {
     const uint16_t ports[] = {5000};
     struct mrd_context_attr attr = {.port = 4793};
 
-    (void)state;
     fixture_refused("mlx5_0", &attr, EINVAL, "port 4793");
     attr = (struct mrd_context_attr){.source_ports = ports, .num_source_ports = 1};
     fixture_refused("mlx5_0", &attr, EINVAL, "source_ports");
@@ -227,7 +216,7 @@ static void mrd_open_device__attributes_of_udp(void **state)
     fixture_refused("mlx5_0", &attr, EINVAL, "entropy \"quantum\"");
 }
 
-static void mrd_open_device__too_small_limits(void **state)
+TEST_F(fake_device, mrd_open_device__too_small_limits)
 {
     static const struct {
         size_t offset; /* of an int in struct ibv_device_attr */
@@ -241,7 +230,6 @@ static void mrd_open_device__too_small_limits(void **state)
     };
     const struct ibv_device_attr good = device->attr;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
         device->attr = good;
         memcpy((char *)&device->attr + limits[i].offset, &limits[i].value, sizeof(int));
@@ -250,13 +238,12 @@ static void mrd_open_device__too_small_limits(void **state)
 }
 
 /* Limits that bind without being too small are kept to: the fake enforces them. */
-static void mrd_open_device__tight_limits(void **state)
+TEST_F(fake_device, mrd_open_device__tight_limits)
 {
     struct mrd_context_attr attr = {.entropy = "qp"};
     struct mrd_context_info info;
     struct mrd_context *context;
 
-    (void)state;
     device->attr.max_cqe = 64;
     device->attr.max_srq_wr = 64;
     device->attr.max_qp_wr = 16;
@@ -274,11 +261,10 @@ static void mrd_open_device__tight_limits(void **state)
     fixture_refused("mlx5_0", &attr, EINVAL, "5 queue pairs");
 }
 
-static void mrd_open_device__locked_memory(void **state)
+TEST_F(fake_device, mrd_open_device__locked_memory)
 {
     struct rlimit before, low = {.rlim_cur = 65536};
 
-    (void)state;
     device->memlock_bytes = 65536;
     fixture_refused("mlx5_0", NULL, ENOMEM, "memory for packets");
     if (getrlimit(RLIMIT_MEMLOCK, &before)) /* the sentence tells of it where there is one */
@@ -289,14 +275,13 @@ static void mrd_open_device__locked_memory(void **state)
     assert_int_equal(setrlimit(RLIMIT_MEMLOCK, &before), 0);
 }
 
-static void mrd_reg_mr__locked_memory(void **state)
+TEST_F(fake_device, mrd_reg_mr__locked_memory)
 {
     static uint8_t memory[1 << 20];
     struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
     struct mrd_pd *pd = mrd_alloc_pd(context);
     struct mrd_mr *mr;
 
-    (void)state;
     device->memlock_bytes = 1; /* what is registered already stays */
     assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_LOCAL_WRITE));
     assert_int_equal(errno, ENOMEM);
@@ -313,13 +298,12 @@ static void mrd_reg_mr__locked_memory(void **state)
 }
 
 /* A device that pins memory cannot wait until it is there. */
-static void mrd_reg_mr__on_demand_pins(void **state)
+TEST_F(fake_device, mrd_reg_mr__on_demand_pins)
 {
     static uint8_t memory[64];
     struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
     struct mrd_pd *pd = mrd_alloc_pd(context);
 
-    (void)state;
     assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_ON_DEMAND));
     assert_int_equal(errno, EOPNOTSUPP);
     assert_non_null(strstr(mrd_last_error(), "pins memory"));
@@ -327,12 +311,11 @@ static void mrd_reg_mr__on_demand_pins(void **state)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-static void mrd_query_context__of_the_port(void **state)
+TEST_F(fake_device, mrd_query_context__of_the_port)
 {
     struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
     struct mrd_context_info info;
 
-    (void)state;
     assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
     assert_int_equal(info.paths, 32);
     assert_int_equal(info.mtu, 3968);
@@ -347,7 +330,7 @@ static void mrd_query_context__of_the_port(void **state)
 /* ------------------------------------------------------------------------------------- failures */
 
 /* Whichever call fails, whenever it does: a sentence, an errno, and nothing is left. */
-static void mrd_open_device__any_call_fails(void **state)
+TEST_F(fake_device, mrd_open_device__any_call_fails)
 {
     static const char *const calls[] = {
         "ibv_open_device", "ibv_query_device", "ibv_query_port",          "ibv_query_gid_table",
@@ -357,7 +340,6 @@ static void mrd_open_device__any_call_fails(void **state)
     static const char *const entropies[] = {"ah", "qp", "qpair"};
     unsigned failures = 0;
 
-    (void)state;
     for (unsigned e = 0; e < 3; e++) {
         for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
             for (unsigned nth = 1;; nth++) {
@@ -380,39 +362,10 @@ static void mrd_open_device__any_call_fails(void **state)
                     assert_non_null(strstr(mrd_last_error(), "mlx5_0"));
                 }
                 assert_int_equal(fake_ibv_end(), 0); /* nothing is left */
-                open_setup(NULL);
+                begin();
                 failures++;
             }
         }
     }
     assert_true(failures > 100);
-}
-
-#define OPEN_TEST(f) cmocka_unit_test_setup_teardown(f, open_setup, open_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        OPEN_TEST(mrd_get_device_list__rdma),
-        OPEN_TEST(mrd_get_device_list__no_rdma),
-        OPEN_TEST(mrd_open_device__is_not_there),
-        OPEN_TEST(mrd_open_device__ipv4_gid_first),
-        OPEN_TEST(mrd_open_device__gid_index),
-        OPEN_TEST(mrd_open_device__gid_by_address),
-        OPEN_TEST(mrd_open_device__no_routable_gid),
-        OPEN_TEST(mrd_open_device__port),
-        OPEN_TEST(mrd_open_device__efa),
-        OPEN_TEST(mrd_open_device__second_port),
-        OPEN_TEST(mrd_open_device__mtu),
-        OPEN_TEST(mrd_open_device__attributes_of_udp),
-        OPEN_TEST(mrd_open_device__too_small_limits),
-        OPEN_TEST(mrd_open_device__tight_limits),
-        OPEN_TEST(mrd_open_device__locked_memory),
-        OPEN_TEST(mrd_reg_mr__locked_memory),
-        OPEN_TEST(mrd_reg_mr__on_demand_pins),
-        OPEN_TEST(mrd_query_context__of_the_port),
-        OPEN_TEST(mrd_open_device__any_call_fails),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

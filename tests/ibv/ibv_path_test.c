@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a path's source port comes from: flow labels, queue pairs, or pairs of them. */
 #include "tests/ibv/ibv_fixture.h"
+#include "tests/kit/kit.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "core/wire.h"
 
@@ -76,14 +73,13 @@ static void some_traffic(struct fixture *f)
  * One queue pair, and for each path a label of its own, none of them 0, that makes a port of its
  * own.
  */
-static void mrd_ibv_entropy__ah(void **state)
+TEST(mrd_ibv_entropy__ah)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "ah"};
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
     struct seen seen;
     struct set ports;
 
-    (void)state;
     some_traffic(f);
     look(&seen, f->device[0], 0);
     assert_int_equal(seen.src_qpns.count, 1);
@@ -101,9 +97,8 @@ static void mrd_ibv_entropy__ah(void **state)
 }
 
 /* The most paths there can be, over any label that the seed makes them start at. */
-static void mrd_ibv_entropy__ah_of_many_seeds(void **state)
+TEST(mrd_ibv_entropy__ah_of_many_seeds)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 8; seed++) {
         struct mrd_context_attr attr = {
             .paths = 256, .seed = seed, .comp_mask = MRD_CONTEXT_ATTR_SEED, .entropy = "ah"};
@@ -120,11 +115,10 @@ static void mrd_ibv_entropy__ah_of_many_seeds(void **state)
 }
 
 /* A device that has no more handles loses those paths only, and the messages arrive. */
-static void mrd_ibv_entropy__too_few_handles(void **state)
+TEST(mrd_ibv_entropy__too_few_handles)
 {
     struct fixture *f = calloc(1, sizeof(*f));
 
-    (void)state;
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
         f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
@@ -138,13 +132,12 @@ static void mrd_ibv_entropy__too_few_handles(void **state)
 
 /* ---------------------------------------------------------------------------------- queue pairs */
 
-static void mrd_ibv_entropy__qp(void **state)
+TEST(mrd_ibv_entropy__qp)
 {
     struct mrd_context_attr attr = {.paths = 16, .spray = "rr", .entropy = "qp"};
     struct fixture *f = fixture_begin(FAKE_IBV_RXE, &attr);
     struct seen seen;
 
-    (void)state;
     some_traffic(f);
     look(&seen, f->device[0], 0);
     assert_int_equal(seen.src_qpns.count, 16);
@@ -155,13 +148,12 @@ static void mrd_ibv_entropy__qp(void **state)
 }
 
 /* Few queue pairs at each end make many paths. */
-static void mrd_ibv_entropy__qpair(void **state)
+TEST(mrd_ibv_entropy__qpair)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
     struct fixture *f = calloc(1, sizeof(*f));
     struct seen seen;
 
-    (void)state;
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
         f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
@@ -182,11 +174,10 @@ static void mrd_ibv_entropy__qpair(void **state)
  * Where the label decides nothing it is not 0 either: to some devices that means any port, for each
  * packet anew.
  */
-static void mrd_ibv_entropy__never_label_0(void **state)
+TEST(mrd_ibv_entropy__never_label_0)
 {
     static const char *const entropies[] = {"ah", "qp", "qpair"};
 
-    (void)state;
     for (unsigned e = 0; e < 3; e++) {
         struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
         struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
@@ -199,14 +190,13 @@ static void mrd_ibv_entropy__never_label_0(void **state)
 }
 
 /* Who was told the first QPN only learns the others from the packets that come from them. */
-static void mrd_ibv_entropy__qpns_are_learnt(void **state)
+TEST(mrd_ibv_entropy__qpns_are_learnt)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
     struct fixture *f = calloc(1, sizeof(*f));
     char address[MRD_ADDRESS_MAX];
     struct seen seen;
 
-    (void)state;
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
         f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
@@ -232,7 +222,7 @@ static void mrd_ibv_entropy__qpns_are_learnt(void **state)
 
 /* -------------------------------------------------------------------------------- which of them */
 
-static void mrd_ibv_entropy__auto(void **state)
+TEST(mrd_ibv_entropy__auto)
 {
     static const struct {
         enum fake_ibv_kind kind;
@@ -242,7 +232,6 @@ static void mrd_ibv_entropy__auto(void **state)
         {FAKE_IBV_RXE, 16}, {FAKE_IBV_IRDMA, 16}, {FAKE_IBV_BNXT_RE, 16},
     };
 
-    (void)state;
     for (unsigned i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_context_attr attr = {.entropy = i % 2 ? "auto" : NULL};
         struct fake_ibv_device *device;
@@ -316,11 +305,10 @@ static void make_blackhole(struct fixture *f, struct blackhole *hole,
  * A source port that leads nowhere is given up for a fresh one. No message goes by it any more; an
  * answer to a packet that belongs to no known peer may, because it is sent without a state.
  */
-static void mrd_ibv_new_path__after_a_blackhole(void **state)
+TEST(mrd_ibv_new_path__after_a_blackhole)
 {
     static const char *const entropies[] = {"ah", "qp"};
 
-    (void)state;
     for (unsigned e = 0; e < 2; e++) {
         struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
         struct fixture *f = fixture_begin(e ? FAKE_IBV_RXE : FAKE_IBV_MLX5, &attr);
@@ -342,33 +330,14 @@ static void mrd_ibv_new_path__after_a_blackhole(void **state)
 }
 
 /* Pairs of queue pairs are as many paths as there are: traffic goes on over the others. */
-static void mrd_ibv_new_path__none_of_pairs(void **state)
+TEST(mrd_ibv_new_path__none_of_pairs)
 {
     struct mrd_context_attr attr = {.paths = 16, .entropy = "qpair"};
     struct fixture *f = fixture_begin(FAKE_IBV_RXE, &attr);
     struct blackhole hole;
 
-    (void)state;
     make_blackhole(f, &hole, has_dead_path);
     some_traffic(f);
     assert_int_equal(fixture_counter(f->a.context, "paths_replaced"), 0);
     fixture_end(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_ibv_entropy__ah),
-        cmocka_unit_test(mrd_ibv_entropy__ah_of_many_seeds),
-        cmocka_unit_test(mrd_ibv_entropy__too_few_handles),
-        cmocka_unit_test(mrd_ibv_entropy__qp),
-        cmocka_unit_test(mrd_ibv_entropy__qpair),
-        cmocka_unit_test(mrd_ibv_entropy__never_label_0),
-        cmocka_unit_test(mrd_ibv_entropy__qpns_are_learnt),
-        cmocka_unit_test(mrd_ibv_entropy__auto),
-        cmocka_unit_test(mrd_ibv_new_path__after_a_blackhole),
-        cmocka_unit_test(mrd_ibv_new_path__none_of_pairs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

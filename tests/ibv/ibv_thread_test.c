@@ -4,18 +4,15 @@
  * them.
  */
 #include "tests/ibv/ibv_fixture.h"
+#include "tests/kit/kit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 enum { ASLEEP_US = 5000 }; /* a thread that has nothing to do sleeps by then */
 
@@ -31,11 +28,10 @@ static struct fixture *open_threaded(enum fake_ibv_kind kind)
 }
 
 /* The target of writes is not called, and sleeps when each of them comes. */
-static void mrd_ibv_thread__passive_target(void **state)
+TEST(mrd_ibv_thread__passive_target)
 {
     struct fixture *f = open_threaded(FAKE_IBV_MLX5);
 
-    (void)state;
     for (unsigned i = 0; i < 50; i++) {
         usleep(ASLEEP_US);
         fixture_fill(&f->a, 0, 20000, i);
@@ -49,11 +45,10 @@ static void mrd_ibv_thread__passive_target(void **state)
 }
 
 /* Nobody is called: posting is all the application does. */
-static void mrd_ibv_thread__both_asleep(void **state)
+TEST(mrd_ibv_thread__both_asleep)
 {
     struct fixture *f = open_threaded(FAKE_IBV_RXE);
 
-    (void)state;
     for (unsigned i = 0; i < 20; i++) {
         usleep(ASLEEP_US);
         assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, i, 0, 20000, 0), 0);
@@ -65,7 +60,7 @@ static void mrd_ibv_thread__both_asleep(void **state)
     fixture_end(f);
 }
 
-static void mrd_ibv_thread__transfers(void **state)
+TEST(mrd_ibv_thread__transfers)
 {
     static const struct fake_ibv_knobs knobs[] = {
         {.pace = FAKE_IBV_EAGER},
@@ -73,7 +68,6 @@ static void mrd_ibv_thread__transfers(void **state)
         {.pace = FAKE_IBV_LAZY, .drop_ppm = 10000, .late_ppm = 500000, .post_takes = 3},
     };
 
-    (void)state;
     for (unsigned k = 0; k < 3; k++) {
         struct fixture *f = open_threaded(k % 2 ? FAKE_IBV_RXE : FAKE_IBV_MLX5);
 
@@ -90,13 +84,12 @@ static void mrd_ibv_thread__transfers(void **state)
  * A thread that sleeps hears of the port; a broken queue pair is brought back without anybody
  * asking.
  */
-static void mrd_ibv_thread__events(void **state)
+TEST(mrd_ibv_thread__events)
 {
     struct fixture *f = open_threaded(FAKE_IBV_MLX5);
     struct pollfd fd = {.fd = f->a.context->async_fd, .events = POLLIN};
     struct mrd_async_event event;
 
-    (void)state;
     usleep(ASLEEP_US);
     fake_ibv_raise(f->device[0], IBV_EVENT_PORT_ERR, 1);
     assert_int_equal(poll(&fd, 1, -1), 1);
@@ -149,13 +142,12 @@ static bool is_readable(int fd)
  * Who asked sleeps until the answer comes. It wakes for the ack, which completes nothing, and for
  * the answer after it.
  */
-static void mrd_ibv_channel__packet_after_packet(void **state)
+TEST(mrd_ibv_channel__packet_after_packet)
 {
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
     struct mrd_comp_channel *channel = open_channel(&f->a);
     int fd = mrd_context_fd(f->a.context);
 
-    (void)state;
     fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 500, 20);
     fixture_pass(f, 10000000);
@@ -182,9 +174,8 @@ static void mrd_ibv_channel__packet_after_packet(void **state)
 }
 
 /* Who sleeps when the device is gone goes on sleeping. */
-static void mrd_ibv_channel__device_gone(void **state)
+TEST(mrd_ibv_channel__device_gone)
 {
-    (void)state;
     for (unsigned threaded = 0; threaded < 2; threaded++) {
         struct fixture *f =
             threaded ? open_threaded(FAKE_IBV_MLX5) : fixture_begin(FAKE_IBV_MLX5, NULL);
@@ -226,13 +217,12 @@ static void *register_memory(void *arg)
 }
 
 /* Memory comes and goes while messages do. */
-static void mrd_ibv_thread__registers_meanwhile(void **state)
+TEST(mrd_ibv_thread__registers_meanwhile)
 {
     struct fixture *f = open_threaded(FAKE_IBV_MLX5);
     struct registrar r = {.f = f};
     pthread_t thread;
 
-    (void)state;
     atomic_init(&r.stop, false);
     assert_int_equal(pthread_create(&thread, NULL, register_memory, &r), 0);
     for (unsigned i = 0; i < 20; i++)
@@ -240,19 +230,4 @@ static void mrd_ibv_thread__registers_meanwhile(void **state)
     atomic_store(&r.stop, true);
     pthread_join(thread, NULL);
     fixture_end(f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_ibv_thread__passive_target),
-        cmocka_unit_test(mrd_ibv_thread__both_asleep),
-        cmocka_unit_test(mrd_ibv_thread__transfers),
-        cmocka_unit_test(mrd_ibv_thread__events),
-        cmocka_unit_test(mrd_ibv_thread__registers_meanwhile),
-        cmocka_unit_test(mrd_ibv_channel__packet_after_packet),
-        cmocka_unit_test(mrd_ibv_channel__device_gone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
