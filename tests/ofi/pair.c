@@ -83,6 +83,11 @@ static void open_counters(struct end *e, const struct end_options *o)
     }
 }
 
+static void forget_ends(void)
+{
+    memset(open_ends, 0, sizeof(open_ends));
+}
+
 void end_open(struct end *e, const struct end_options *o, struct end *share)
 {
     struct fi_info *hints = end_hints(o);
@@ -123,6 +128,7 @@ void end_open(struct end *e, const struct end_options *o, struct end *share)
         slot++;
     assert_true(slot < ENDS_MAX);
     open_ends[slot] = e;
+    kit_after_test(forget_ends);
 }
 
 void end_close(struct end *e)
@@ -191,13 +197,6 @@ void pair_close(struct pair *p)
 {
     end_close(&p->b);
     end_close(&p->a);
-}
-
-int ends_teardown(void **state)
-{
-    (void)state;
-    memset(open_ends, 0, sizeof(open_ends));
-    return 0;
 }
 
 /* -------------------------------------------------------------------------------------- progress */

@@ -7,19 +7,13 @@
  * domain of another one; end_meet() tells it the address of another; pair_open() makes two that know
  * each other. POST() posts again while there is no room. end_next() waits for the next entry of a
  * queue, and meanwhile makes progress on all ends that are open; it fails the test when END_PATIENCE_S
- * are over. end_close() expects that nothing uses the objects any more.
+ * are over. end_close() expects that nothing uses the objects any more. The ends that a failed test leaves
+ * open are not driven any more.
  */
 #ifndef MRD_TESTS_OFI_PAIR_H
 #define MRD_TESTS_OFI_PAIR_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
-
-#include <cmocka.h>
 
 #include <rdma/fabric.h>
 #include <rdma/fi_atomic.h>
@@ -30,6 +24,8 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
+
+#include "tests/kit/kit.h"
 
 enum {
     END_PATIENCE_S = 120, /* until a test that hangs fails: long, for machines that are busy */
@@ -99,10 +95,6 @@ void pair_open(struct pair *p, const struct end_options *o);
 /* Both in one domain. */
 void pair_open_shared(struct pair *p, const struct end_options *o);
 void pair_close(struct pair *p);
-
-/* A test; the ends that a failed one leaves open are not driven any more. */
-#define ofi_test(function) cmocka_unit_test_teardown(function, ends_teardown)
-int ends_teardown(void **state);
 
 /* Makes progress on all open ends. */
 void ends_drive(void);

@@ -7,8 +7,6 @@
 
 #include <stdbool.h>
 
-enum { SPACE_SKIPPED = 77 }; /* exit status of a test that has none */
-
 /* Without privilege, in a namespace of users in which the test has it. false: says why not. */
 bool space_enter(void);
 /* A line of sh. false: it failed. */

@@ -54,12 +54,11 @@ static void *add_natively(void *word)
     return NULL;
 }
 
-static void ofi_apply__lower_part_of_a_word(void **state)
+TEST(ofi_apply__lower_part_of_a_word)
 {
     static uint64_t word;
     pthread_t thread;
 
-    (void)state;
     for (unsigned s = 0; s < SIZES; s++) {
         char *part = (char *)&word + low(sizes[s].bytes);
 
@@ -73,14 +72,13 @@ static void ofi_apply__lower_part_of_a_word(void **state)
 }
 
 /* Of a vector over several words; and what changes nothing takes nothing back. */
-static void ofi_apply__what_changes_nothing(void **state)
+TEST(ofi_apply__what_changes_nothing)
 {
     static const enum fi_op ops[] = {FI_MAX, FI_SUM, FI_BOR, FI_BXOR};
     static const uint8_t none[16];
     static uint64_t words[2];
     pthread_t thread;
 
-    (void)state;
     for (unsigned s = 0; s < SIZES; s++) {
         words[0] = words[1] = 0;
         assert_int_equal(pthread_create(&thread, NULL, add_natively, &words[1]), 0);
@@ -93,13 +91,12 @@ static void ofi_apply__what_changes_nothing(void **state)
 }
 
 /* Comparing and swapping, and adding natively: a swap of what is not there any more fails. */
-static void ofi_apply__swaps(void **state)
+TEST(ofi_apply__swaps)
 {
     static uint64_t word;
     unsigned swapped[SIZES] = {0};
     pthread_t thread;
 
-    (void)state;
     for (unsigned s = 0; s < SIZES; s++) {
         size_t bytes = sizes[s].bytes;
         char *part = (char *)&word + low(bytes);
@@ -139,12 +136,11 @@ static void *store_often(void *arg)
 }
 
 /* What the application's own processor stores is not replaced by a sum of what was there before. */
-static void ofi_apply__stores_of_the_application(void **state)
+TEST(ofi_apply__stores_of_the_application)
 {
     static uint64_t word;
     struct storer s = {.target = &word};
 
-    (void)state;
     word = 0;
     assert_int_equal(pthread_create(&s.thread, NULL, store_often, &s), 0);
     for (unsigned i = 0; i < TIMES; i++)
@@ -270,7 +266,7 @@ static unsigned post_turn(struct world *w)
  * The first endpoint's additions are mrd's, and nobody calls for it meanwhile: its thread makes
  * them. The other's messages are applied in this thread.
  */
-static void ofi_apply__by_two_peers(void **state)
+TEST(ofi_apply__by_two_peers)
 {
     enum { TOTAL = MESSAGES * TARGETS };
     unsigned posted = 0, done = 0, turns = 0;
@@ -279,7 +275,6 @@ static void ofi_apply__by_two_peers(void **state)
     pthread_t thread;
     void *wrong;
 
-    (void)state;
     world_open(&w);
     assert_int_equal(pthread_create(&thread, NULL, add_by_mrd, &w), 0);
     while (turns < MESSAGES || done < posted) {
@@ -301,17 +296,4 @@ static void ofi_apply__by_two_peers(void **state)
     assert_int_equal(w.words[SIZES], w.added[SIZES] + TOTAL);
     assert_int_equal(w.words[SIZES + 1], w.added[SIZES + 1]);
     world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_apply__lower_part_of_a_word),
-        ofi_test(ofi_apply__what_changes_nothing),
-        ofi_test(ofi_apply__swaps),
-        ofi_test(ofi_apply__stores_of_the_application),
-        ofi_test(ofi_apply__by_two_peers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -256,12 +256,11 @@ static void run_one(struct world *w, enum kind kind, enum fi_datatype type, enum
     assert_blank(target + bytes, 4096 - OFFSET - bytes);
 }
 
-static void ofi_atomic__all_operations_on_all_types(void **state)
+TEST(ofi_atomic__all_operations_on_all_types)
 {
     unsigned num = 0;
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     for (int kind = 0; kind < KINDS; kind++) {
         for (int type = 0; type < FI_DATATYPE_LAST; type++) {
@@ -279,11 +278,10 @@ static void ofi_atomic__all_operations_on_all_types(void **state)
 }
 
 /* One element of 64 bits goes another way than several, or than one of fewer bits. */
-static void ofi_atomic__one_element(void **state)
+TEST(ofi_atomic__one_element)
 {
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     for (int kind = 0; kind < KINDS; kind++) {
         for (int op = 0; op < FI_ATOMIC_OP_LAST; op++) {
@@ -311,12 +309,11 @@ static void ofi_atomic__one_element(void **state)
 
 /* ----------------------------------------------------------------------------------------- queries */
 
-static void ofi_atomic__query_tells_the_truth(void **state)
+TEST(ofi_atomic__query_tells_the_truth)
 {
     struct lists l = {.operand = {0}};
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     memset(w.memory, 0, 4096);
     for (int kind = 0; kind < KINDS; kind++) {
@@ -345,7 +342,7 @@ static void ofi_atomic__query_tells_the_truth(void **state)
 }
 
 /* As many as the query says, and not one more. */
-static void ofi_atomic__as_many_as_there_may_be(void **state)
+TEST(ofi_atomic__as_many_as_there_may_be)
 {
     struct fi_atomic_attr attr;
     uint32_t *operand, *result, *memory;
@@ -354,7 +351,6 @@ static void ofi_atomic__as_many_as_there_may_be(void **state)
     struct end *a;
     int tx;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     a = &w.p.a;
     assert_int_equal(query(a, FETCH, FI_UINT32, FI_BXOR, &attr), 0);
@@ -387,7 +383,7 @@ static void ofi_atomic__as_many_as_there_may_be(void **state)
 
 /* ------------------------------------------------------------------------------- lists and refusals */
 
-static void ofi_atomic__lists_and_injected(void **state)
+TEST(ofi_atomic__lists_and_injected)
 {
     uint16_t operand[6] = {1, 2, 3, 4, 5, 6}, result[6] = {0};
     struct fi_ioc from[2] = {{operand, 2}, {operand + 2, 4}};
@@ -403,7 +399,6 @@ static void ofi_atomic__lists_and_injected(void **state)
     struct end *a;
     int tx;
 
-    (void)state;
     world_open(&w, &(struct end_options){.counts = FI_WRITE});
     a = &w.p.a;
     msg.addr = a->to;
@@ -427,14 +422,13 @@ static void ofi_atomic__lists_and_injected(void **state)
     world_close(&w);
 }
 
-static void ofi_atomic__refused(void **state)
+TEST(ofi_atomic__refused)
 {
     struct lists l = {.operand = {1}};
     struct fid_mr *mr;
     struct world w;
     struct end *a;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     a = &w.p.a;
     for (int type = FI_UINT32; type <= FI_UINT64; type++) {
@@ -465,14 +459,13 @@ static void ofi_atomic__refused(void **state)
 }
 
 /* Who fetches reads: a region that may only be written to is added to, and shows nothing. */
-static void ofi_atomic__write_only(void **state)
+TEST(ofi_atomic__write_only)
 {
     struct lists l = {.operand = {1}};
     struct fid_mr *mr;
     struct world w;
     struct end *a;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     a = &w.p.a;
     assert_int_equal(
@@ -536,7 +529,7 @@ static void swap_on(struct swapper *s)
  * One initiator adds once with each call, another one often, a third swaps: all to one word. The
  * target's program applies those of the second, and mrd's thread the others, at the same time.
  */
-static void ofi_atomic__none_lost_on_one_word(void **state)
+TEST(ofi_atomic__none_lost_on_one_word)
 {
     enum { ADDS = 10000, LISTS = 10000, TIMES = 8, SWAPS = 100, FLIGHT = 64 };
     const struct end_options o = {0};
@@ -557,7 +550,6 @@ static void ofi_atomic__none_lost_on_one_word(void **state)
     struct world w;
     uint64_t *word;
 
-    (void)state;
     world_open(&w, &o);
     end_open(&other, &o, NULL);
     end_open(&third, &o, NULL);
@@ -592,7 +584,7 @@ static void ofi_atomic__none_lost_on_one_word(void **state)
  * fi_endpoint(3): what is fetched or compared counts as read at the target, other atomics as
  * written, whoever applies them. Of a region, all that may change it count.
  */
-static void ofi_atomic__target_counts(void **state)
+TEST(ofi_atomic__target_counts)
 {
     uint64_t operand[2] = {1, 1}, old[2];
     struct fid_cntr *of_region;
@@ -600,7 +592,6 @@ static void ofi_atomic__target_counts(void **state)
     struct world w;
     struct end *a, *b;
 
-    (void)state;
     world_open(&w, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
                                          .counts = FI_REMOTE_READ | FI_REMOTE_WRITE});
     a = &w.p.a;
@@ -635,21 +626,4 @@ static void ofi_atomic__target_counts(void **state)
     assert_int_equal(fi_close(&mr->fid), 0);
     assert_int_equal(fi_close(&of_region->fid), 0);
     world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_atomic__all_operations_on_all_types),
-        ofi_test(ofi_atomic__one_element),
-        ofi_test(ofi_atomic__query_tells_the_truth),
-        ofi_test(ofi_atomic__as_many_as_there_may_be),
-        ofi_test(ofi_atomic__lists_and_injected),
-        ofi_test(ofi_atomic__write_only),
-        ofi_test(ofi_atomic__refused),
-        ofi_test(ofi_atomic__none_lost_on_one_word),
-        ofi_test(ofi_atomic__target_counts),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

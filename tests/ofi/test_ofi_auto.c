@@ -15,7 +15,7 @@ enum {
 };
 
 /* The receiver calls nothing while a long message comes: its sender hears that it is there. */
-static void ofi_auto__long_messages(void **state)
+TEST(ofi_auto__long_messages)
 {
     static const struct end_options automatic = {.progress = FI_PROGRESS_AUTO};
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
@@ -24,7 +24,6 @@ static void ofi_auto__long_messages(void **state)
     struct pair p;
     int tx, rx;
 
-    (void)state;
     end_open(&p.a, &(struct end_options){0}, NULL);
     end_open(&p.b, &automatic, NULL);
     p.a.to = end_meet(&p.a, &p.b);
@@ -52,7 +51,7 @@ static void ofi_auto__long_messages(void **state)
 }
 
 /* Memory is written, added to and read while its owner calls nothing. */
-static void ofi_auto__target(void **state)
+TEST(ofi_auto__target)
 {
     static const struct end_options automatic = {.progress = FI_PROGRESS_AUTO};
     uint64_t *memory = calloc(16, 8), one[2] = {7, 9}, back[2] = {0};
@@ -61,7 +60,6 @@ static void ofi_auto__target(void **state)
     struct fid_mr *mr;
     struct pair p;
 
-    (void)state;
     end_open(&p.a, &(struct end_options){0}, NULL);
     end_open(&p.b, &automatic, NULL);
     p.a.to = end_meet(&p.a, &p.b);
@@ -85,14 +83,13 @@ static void ofi_auto__target(void **state)
 }
 
 /* The message is long: it takes turns of both ends until it is there. */
-static void ofi_auto__sread_until_a_long_message_is_there(void **state)
+TEST(ofi_auto__sread_until_a_long_message_is_there)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct fi_cq_tagged_entry entry;
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
     POST(fi_recv(p.b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, NULL));
@@ -105,7 +102,7 @@ static void ofi_auto__sread_until_a_long_message_is_there(void **state)
 }
 
 /* With nothing to do it sleeps; and then it wakes up. */
-static void ofi_auto__sleeps(void **state)
+TEST(ofi_auto__sleeps)
 {
     struct end_options automatic = {.progress = FI_PROGRESS_AUTO, .counts = FI_RECV};
     struct fi_cq_tagged_entry entry;
@@ -115,7 +112,6 @@ static void ofi_auto__sleeps(void **state)
     char in[8];
     int64_t used_ns;
 
-    (void)state;
     end_open(&p.a, &(struct end_options){0}, NULL);
     end_open(&p.b, &automatic, NULL);
     p.a.to = end_meet(&p.a, &p.b);
@@ -178,7 +174,7 @@ static void *receive_shared(void *arg)
 }
 
 /* One endpoint sends by several threads, another one receives by several. */
-static void ofi_auto__threads_share_endpoints(void **state)
+TEST(ofi_auto__threads_share_endpoints)
 {
     static const struct end_options automatic = {
         .wait = FI_WAIT_FD, .threading = FI_THREAD_SAFE, .progress = FI_PROGRESS_AUTO};
@@ -188,7 +184,6 @@ static void ofi_auto__threads_share_endpoints(void **state)
     struct pair p;
     void *result;
 
-    (void)state;
     pair_open(&p, &automatic);
     memset(seen, 0, sizeof(seen));
     for (unsigned i = 0; i < THREADS * EACH; i++)
@@ -209,17 +204,4 @@ static void ofi_auto__threads_share_endpoints(void **state)
         seen[in[i]] = true;
     }
     pair_close(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_auto__long_messages),
-        ofi_test(ofi_auto__sread_until_a_long_message_is_there),
-        ofi_test(ofi_auto__target),
-        ofi_test(ofi_auto__sleeps),
-        ofi_test(ofi_auto__threads_share_endpoints),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

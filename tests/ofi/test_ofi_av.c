@@ -38,7 +38,7 @@ static void assert_nth(struct fid_av *av, fi_addr_t addr, unsigned i)
 }
 
 /* Entries of a table count from 0, and the lowest free one is the next. */
-static void ofi_av__table_with_removed_entries(void **state)
+TEST(ofi_av__table_with_removed_entries)
 {
     struct sockaddr_in in[SOME], back;
     fi_addr_t addr[SOME], gone[SOME];
@@ -46,7 +46,6 @@ static void ofi_av__table_with_removed_entries(void **state)
     struct fid_av *av;
     struct end e;
 
-    (void)state;
     end_open(&e, &plain, NULL);
     av = open_table(&e);
     for (unsigned i = 0; i < SOME; i++)
@@ -87,14 +86,13 @@ static void ofi_av__table_with_removed_entries(void **state)
 }
 
 /* Errors are told one by one; the others are inserted. */
-static void ofi_av__some_are_no_addresses(void **state)
+TEST(ofi_av__some_are_no_addresses)
 {
     struct sockaddr_in in[4] = {nth(0), nth(1), nth(2), nth(3)};
     fi_addr_t addr[4];
     int errors[4];
     struct end e;
 
-    (void)state;
     end_open(&e, &plain, NULL);
     in[0].sin_port = 0;
     in[2].sin_family = AF_UNIX;
@@ -124,13 +122,12 @@ static void exchange(struct pair *p, fi_addr_t src)
 }
 
 /* While they are inserted, and removed, messages go to one of them. */
-static void ofi_av__thousands(void **state)
+TEST(ofi_av__thousands)
 {
     fi_addr_t *addr = malloc(MANY * sizeof(*addr));
     struct sockaddr_in in;
     struct pair p;
 
-    (void)state;
     assert_non_null(addr);
     pair_open(&p, &plain);
     for (unsigned i = 0; i < MANY; i++) {
@@ -152,12 +149,11 @@ static void ofi_av__thousands(void **state)
 }
 
 /* Twice in the vector: the first entry is its name, as long as there is one. */
-static void ofi_av__twice(void **state)
+TEST(ofi_av__twice)
 {
     fi_addr_t second;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &plain);
     second = end_meet(&p.b, &p.a);
     assert_true(second != p.b.to);
@@ -173,14 +169,13 @@ static void ofi_av__twice(void **state)
 }
 
 /* What was posted before its entry was removed goes on. */
-static void ofi_av__removed_under_way(void **state)
+TEST(ofi_av__removed_under_way)
 {
     enum { LONG = 300000 };
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct pair p;
     fi_addr_t to;
 
-    (void)state;
     pair_open(&p, &plain);
     to = p.a.to;
     POST(fi_recv(p.b.ep, in, LONG, NULL, p.b.to, in));
@@ -196,17 +191,4 @@ static void ofi_av__removed_under_way(void **state)
     pair_close(&p);
     free(in);
     free(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_av__table_with_removed_entries),
-        ofi_test(ofi_av__some_are_no_addresses),
-        ofi_test(ofi_av__thousands),
-        ofi_test(ofi_av__twice),
-        ofi_test(ofi_av__removed_under_way),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

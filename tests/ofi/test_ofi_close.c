@@ -102,12 +102,11 @@ static void objects_close(struct objects *o)
     fi_freeinfo(o->info);
 }
 
-static void ofi_close__who_is_used_is_busy(void **state)
+TEST(ofi_close__who_is_used_is_busy)
 {
     struct objects o;
     uint64_t memory;
 
-    (void)state;
     objects_open(&o, &memory);
     objects_close(&o); /* the endpoint was never enabled */
     objects_open(&o, &memory);
@@ -117,7 +116,7 @@ static void ofi_close__who_is_used_is_busy(void **state)
     objects_close(&o);
 }
 
-static void ofi_close__event_queue_of_others(void **state)
+TEST(ofi_close__event_queue_of_others)
 {
     struct fi_av_attr attr = {.flags = FI_EVENT};
     struct fid_fabric *fabric;
@@ -127,7 +126,6 @@ static void ofi_close__event_queue_of_others(void **state)
     struct fid_av *av;
     struct fi_info *hints = end_hints(&(struct end_options){0});
 
-    (void)state;
     assert_int_equal(fi_getinfo(FI_VERSION(1, 15), "127.0.0.1", NULL, FI_SOURCE, hints, &info), 0);
     fi_freeinfo(hints);
     assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
@@ -220,13 +218,12 @@ static unsigned post_many(struct world *w, fi_addr_t to)
 }
 
 /* Then no buffer is used any more, and the other end goes on. */
-static void ofi_close__thousands_under_way(void **state)
+TEST(ofi_close__thousands_under_way)
 {
     struct world w;
     struct end other;
     char in[8];
 
-    (void)state;
     world_open(&w);
     post_many(&w, w.p.a.to);
     end_close(&w.p.a);
@@ -253,12 +250,11 @@ static void ofi_close__thousands_under_way(void **state)
 }
 
 /* Each operation has one end, whatever it is. */
-static void ofi_close__the_other_end_with_thousands_to_it(void **state)
+TEST(ofi_close__the_other_end_with_thousands_to_it)
 {
     unsigned num, good = 0;
     struct world w;
 
-    (void)state;
     world_open(&w);
     num = post_many(&w, w.p.a.to);
     for (unsigned i = 0; i < 10; i++) /* some of it is done, some under way */
@@ -276,13 +272,12 @@ static void ofi_close__the_other_end_with_thousands_to_it(void **state)
 }
 
 /* To somebody who was never there: what is posted last cannot have been given up yet. */
-static void ofi_close__thousands_to_nobody(void **state)
+TEST(ofi_close__thousands_to_nobody)
 {
     struct world w;
     struct end gone;
     fi_addr_t to;
 
-    (void)state;
     world_open(&w);
     end_open(&gone, &deep, NULL);
     to = end_meet(&w.p.a, &gone);
@@ -298,11 +293,10 @@ static void ofi_close__thousands_to_nobody(void **state)
 }
 
 /* The endpoint's own address is as good as any. */
-static void ofi_close__thousands_to_oneself(void **state)
+TEST(ofi_close__thousands_to_oneself)
 {
     struct world w;
 
-    (void)state;
     world_open(&w);
     w.p.a.to = end_meet(&w.p.a, &w.p.a);
     post_many(&w, w.p.a.to);
@@ -315,12 +309,11 @@ static void ofi_close__thousands_to_oneself(void **state)
 }
 
 /* At some moment of a long message that is read into a receive for many. */
-static void ofi_close__while_messages_are_read(void **state)
+TEST(ofi_close__while_messages_are_read)
 {
     struct iovec iov;
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
 
-    (void)state;
     for (unsigned i = 0; i < 12; i++) {
         struct world w;
 
@@ -345,19 +338,4 @@ static void ofi_close__while_messages_are_read(void **state)
         end_close(i % 3 ? &w.p.a : &w.p.b);
         world_free(&w);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_close__who_is_used_is_busy),
-        ofi_test(ofi_close__event_queue_of_others),
-        ofi_test(ofi_close__thousands_under_way),
-        ofi_test(ofi_close__the_other_end_with_thousands_to_it),
-        ofi_test(ofi_close__thousands_to_nobody),
-        ofi_test(ofi_close__thousands_to_oneself),
-        ofi_test(ofi_close__while_messages_are_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

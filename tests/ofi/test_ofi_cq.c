@@ -26,12 +26,11 @@ static void open_with_receives(struct pair *p, unsigned num)
 }
 
 /* Who reads until nothing is left is told so once, before anything else is looked for. */
-static void ofi_cq__empty_once_before_progress(void **state)
+TEST(ofi_cq__empty_once_before_progress)
 {
     struct fi_cq_tagged_entry entry[4];
     struct pair p;
 
-    (void)state;
     open_with_receives(&p, 8);
     arrive(&p);
     assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
@@ -54,12 +53,11 @@ static void ofi_cq__empty_once_before_progress(void **state)
 }
 
 /* As long as there are entries, nothing is said of an empty queue. */
-static void ofi_cq__not_while_entries_are_left(void **state)
+TEST(ofi_cq__not_while_entries_are_left)
 {
     struct fi_cq_tagged_entry entry[4];
     struct pair p;
 
-    (void)state;
     open_with_receives(&p, 4);
     for (unsigned i = 0; i < 3; i++)
         arrive(&p);
@@ -72,7 +70,7 @@ static void ofi_cq__not_while_entries_are_left(void **state)
 }
 
 /* Who has no room for entries, or waits for them, means progress. */
-static void ofi_cq__progress_that_is_meant(void **state)
+TEST(ofi_cq__progress_that_is_meant)
 {
     struct fi_cq_tagged_entry entry[4];
     struct fid_poll *set;
@@ -80,7 +78,6 @@ static void ofi_cq__progress_that_is_meant(void **state)
     void *context;
     struct pair p;
 
-    (void)state;
     open_with_receives(&p, 8);
     arrive(&p);
     assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
@@ -108,13 +105,12 @@ static void ofi_cq__progress_that_is_meant(void **state)
 }
 
 /* Of errors the same is not said: who reads one reads on. */
-static void ofi_cq__after_an_error(void **state)
+TEST(ofi_cq__after_an_error)
 {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
     struct pair p;
 
-    (void)state;
     pair_open(&p, &waiting);
     assert_int_equal(fi_recv(p.b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, NULL), 0);
     assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
@@ -128,16 +124,4 @@ static void ofi_cq__after_an_error(void **state)
     arrive(&p);
     assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
     pair_close(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_cq__empty_once_before_progress),
-        ofi_test(ofi_cq__not_while_entries_are_left),
-        ofi_test(ofi_cq__progress_that_is_meant),
-        ofi_test(ofi_cq__after_an_error),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,13 +95,12 @@ static ssize_t send_flagged(struct end *e, fi_addr_t to, uint64_t flags)
 /* ------------------------------------------------------------------------------------------- messages */
 
 /* Some are there, but no receive has them; others are sent to nobody. */
-static void ofi_dead__messages(void **state)
+TEST(ofi_dead__messages)
 {
     uint8_t *out = filled(LONG, 1);
     struct peer victim, other;
     struct end e;
 
-    (void)state;
     start(&victim, target);
     start(&other, alive);
     end_open(&e, &options, NULL);
@@ -143,14 +142,13 @@ static unsigned lines_about(FILE *log, const struct peer *p)
 }
 
 /* Once for each peer, also if nothing is asked of libfabric's log. */
-static void ofi_dead__the_user_is_told(void **state)
+TEST(ofi_dead__the_user_is_told)
 {
     int kept = dup(STDERR_FILENO);
     FILE *log = tmpfile();
     struct peer victim[2];
     struct end e;
 
-    (void)state;
     if (getenv("FI_LOG_LEVEL"))
         skip();
     for (unsigned i = 0; i < 2; i++)
@@ -175,7 +173,7 @@ static void ofi_dead__the_user_is_told(void **state)
 }
 
 /* Who always has a message to deal with hears of it, too. */
-static void ofi_dead__under_traffic(void **state)
+TEST(ofi_dead__under_traffic)
 {
     uint8_t *out = filled(LONG, 1);
     struct peer victim;
@@ -185,7 +183,6 @@ static void ofi_dead__under_traffic(void **state)
     struct entry entry = {0};
     char in;
 
-    (void)state;
     start(&victim, target);
     end_open(&e, &options, NULL);
     meet_target(&e, &victim);
@@ -206,7 +203,7 @@ static void ofi_dead__under_traffic(void **state)
 }
 
 /* It was announced by its sender, who is killed before it is read. */
-static void ofi_dead__sender_of_a_long_message(void **state)
+TEST(ofi_dead__sender_of_a_long_message)
 {
     struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = TAG};
     uint8_t *in = blank(LONG);
@@ -215,7 +212,6 @@ static void ofi_dead__sender_of_a_long_message(void **state)
     uint64_t since_ns;
     struct end e;
 
-    (void)state;
     start(&victim, long_sender);
     start(&other, alive);
     end_open(&e, &options, NULL);
@@ -243,13 +239,12 @@ static void ofi_dead__sender_of_a_long_message(void **state)
 /* ---------------------------------------------------------------------------------------------- memory */
 
 /* Under way when it is killed, and after: of a key that is known, and of one that is not. */
-static void ofi_dead__memory(void **state)
+TEST(ofi_dead__memory)
 {
     uint8_t *out = filled(MEMORY, 1), *in = blank(MEMORY);
     struct peer victim, other;
     struct end e;
 
-    (void)state;
     start(&victim, target);
     start(&other, alive);
     end_open(&e, &options, NULL);
@@ -274,13 +269,12 @@ static void ofi_dead__memory(void **state)
     free(out);
 }
 
-static void ofi_dead__atomics(void **state)
+TEST(ofi_dead__atomics)
 {
     uint64_t operand[2] = {1, 2}, result[2] = {0};
     struct peer victim, other;
     struct end e;
 
-    (void)state;
     start(&victim, target);
     start(&other, alive);
     end_open(&e, &options, NULL);
@@ -308,14 +302,13 @@ static void ofi_dead__atomics(void **state)
 /* ------------------------------------------------------------------------------------- others, closing */
 
 /* Another process comes where the dead one was, before anybody gave that one up. */
-static void ofi_dead__another_at_its_address(void **state)
+TEST(ofi_dead__another_at_its_address)
 {
     uint8_t *out = filled(LONG, 1);
     struct peer victim, second;
     uint64_t word = 0;
     struct end e;
 
-    (void)state;
     start(&victim, target);
     start(&second, reborn);
     end_open(&e, &options, NULL);
@@ -348,13 +341,12 @@ static void ofi_dead__another_at_its_address(void **state)
 }
 
 /* That one peer was gone is not the fate of what is posted after another one came. */
-static void ofi_dead__old_news(void **state)
+TEST(ofi_dead__old_news)
 {
     uint8_t *out = filled(LONG, 1);
     struct peer victim, second;
     struct end e;
 
-    (void)state;
     start(&victim, target);
     start(&second, reborn);
     end_open(&e, &options, NULL);
@@ -376,14 +368,13 @@ static void ofi_dead__old_news(void **state)
 }
 
 /* Nobody waits for what is under way: not for somebody who is dead, nor for receives. */
-static void ofi_dead__close_with_work_under_way(void **state)
+TEST(ofi_dead__close_with_work_under_way)
 {
     uint8_t *out = filled(MEMORY, 1), *in = blank(MEMORY);
     struct peer victim;
     uint64_t since_ns;
     struct end e;
 
-    (void)state;
     start(&victim, target);
     end_open(&e, &options, NULL);
     meet_target(&e, &victim);
@@ -409,13 +400,12 @@ static void ofi_dead__close_with_work_under_way(void **state)
     free(out);
 }
 
-static void ofi_dead__injected_and_closed_at_once(void **state)
+TEST(ofi_dead__injected_and_closed_at_once)
 {
     struct peer other;
     uint32_t num = 0;
     struct end e;
 
-    (void)state;
     start(&other, counter);
     end_open(&e, &options, NULL);
     meet(&e, &other);
@@ -425,22 +415,4 @@ static void ofi_dead__injected_and_closed_at_once(void **state)
     must(process_hear(other.process.channel, &num, sizeof(num), patience_ns()));
     assert_int_equal(num, INJECTED);
     process_join(&other.process);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(ofi_dead__messages, teardown),
-        cmocka_unit_test_teardown(ofi_dead__the_user_is_told, teardown),
-        cmocka_unit_test_teardown(ofi_dead__under_traffic, teardown),
-        cmocka_unit_test_teardown(ofi_dead__sender_of_a_long_message, teardown),
-        cmocka_unit_test_teardown(ofi_dead__memory, teardown),
-        cmocka_unit_test_teardown(ofi_dead__atomics, teardown),
-        cmocka_unit_test_teardown(ofi_dead__another_at_its_address, teardown),
-        cmocka_unit_test_teardown(ofi_dead__old_news, teardown),
-        cmocka_unit_test_teardown(ofi_dead__close_with_work_under_way, teardown),
-        cmocka_unit_test_teardown(ofi_dead__injected_and_closed_at_once, teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,9 +49,8 @@ static void assert_source(const char *node, const char *service, uint64_t flags,
 }
 
 /* Applications read src_addr, and write to it, without looking whether it is there. */
-static void ofi_device__source(void **state)
+TEST(ofi_device__source)
 {
-    (void)state;
     assert_source(NULL, NULL, 0, "::");
     assert_source(NULL, "9228", FI_SOURCE, "::");
     assert_source("192.0.2.1", NULL, FI_SOURCE, "::ffff:192.0.2.1");
@@ -60,11 +59,10 @@ static void ofi_device__source(void **state)
 }
 
 /* A host and a port are no peer; what an endpoint tells of itself is. */
-static void ofi_device__destination(void **state)
+TEST(ofi_device__destination)
 {
     struct fi_info *info;
 
-    (void)state;
     assert_int_equal(ask("192.0.2.1", "9228", 0, &info), -FI_ENODATA);
     assert_int_equal(ask("192.0.2.1/17", NULL, 0, &info), 0);
     assert_address(info->src_addr, info->src_addrlen, "::");
@@ -74,14 +72,13 @@ static void ofi_device__destination(void **state)
 }
 
 /* The source that getinfo tells is any of the device's; then the endpoint has one. */
-static void ofi_device__name(void **state)
+TEST(ofi_device__name)
 {
     struct sockaddr_in6 name;
     size_t bytes = sizeof(name);
     struct pair p;
     char in = 0;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     assert_address(p.a.info->src_addr, p.a.info->src_addrlen, "::");
     assert_int_equal(fi_getname(&p.a.ep->fid, &name, &bytes), 0);
@@ -95,7 +92,7 @@ static void ofi_device__name(void **state)
 }
 
 /* Who names an interface with it gets the device's GID of that address, which has none. */
-static void ofi_device__link_local_with_a_scope(void **state)
+TEST(ofi_device__link_local_with_a_scope)
 {
     struct fi_av_attr av_attr = {.type = FI_AV_MAP};
     struct sockaddr_in6 name;
@@ -107,7 +104,6 @@ static void ofi_device__link_local_with_a_scope(void **state)
     struct fid_cq *cq;
     struct fid_ep *ep;
 
-    (void)state;
     assert_int_equal(ask("fe80::1%lo", NULL, FI_SOURCE, &info), 0);
     assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
     assert_int_equal(fi_domain(fabric, info, &domain, NULL), 0);
@@ -128,13 +124,12 @@ static void ofi_device__link_local_with_a_scope(void **state)
 }
 
 /* What would be an answer too long to be sent without registering it says that there is none. */
-static void ofi_device__no_memory_for_an_answer(void **state)
+TEST(ofi_device__no_memory_for_an_answer)
 {
     static uint64_t memory[WORDS], result[WORDS];
     struct fid_mr *mr;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     assert_int_equal(
         fi_mr_reg(p.b.domain, memory, sizeof(memory), FI_REMOTE_READ, 0, KEY, 0, &mr, NULL), 0);
@@ -152,13 +147,12 @@ static void ofi_device__no_memory_for_an_answer(void **state)
 }
 
 /* Two that send long messages to each other do not wait for each other's memory. */
-static void ofi_device__no_memory_for_two_receives(void **state)
+TEST(ofi_device__no_memory_for_two_receives)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct end *ends[2];
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     ends[0] = &p.a;
     ends[1] = &p.b;
@@ -179,7 +173,7 @@ static void ofi_device__no_memory_for_two_receives(void **state)
 }
 
 /* What waits for an answer, or for a message, ends when the device does. */
-static void ofi_device__gone(void **state)
+TEST(ofi_device__gone)
 {
     uint8_t *out = filled(LONG, 1);
     uint64_t word = 0;
@@ -191,7 +185,6 @@ static void ofi_device__gone(void **state)
     struct pair p;
     char in[2];
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     assert_int_equal(fi_setopt(&p.a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &(size_t){1},
                                sizeof(size_t)),
@@ -218,22 +211,18 @@ static void ofi_device__gone(void **state)
     free(out);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {ofi_test(ofi_device__source),
-                                       ofi_test(ofi_device__destination),
-                                       ofi_test(ofi_device__name),
-                                       ofi_test(ofi_device__link_local_with_a_scope),
-                                       ofi_test(ofi_device__no_memory_for_an_answer),
-                                       ofi_test(ofi_device__no_memory_for_two_receives),
-                                       ofi_test(ofi_device__gone)}; /* the last one */
     struct fi_info *info;
-    int failed;
 
     fake_ibv_begin(1);
     if (!ask(NULL, NULL, 0, &info)) /* libfabric's own providers look for devices now: none yet */
         return 1;
     device = fake_ibv_add(FAKE_IBV_RXE, "fake0");
-    failed = cmocka_run_group_tests(tests, NULL, NULL);
-    return failed + (int)fake_ibv_end();
+    return 0;
+}
+
+int kit_after_all(void)
+{
+    return (int)fake_ibv_end();
 }

@@ -22,7 +22,7 @@ static void *write_late(void *arg)
     return NULL;
 }
 
-static void ofi_eq__what_the_application_writes(void **state)
+TEST(ofi_eq__what_the_application_writes)
 {
     struct fi_eq_attr attr = {.wait_obj = FI_WAIT_FD, .flags = FI_WRITE};
     struct fi_eq_entry entry = {.data = 3};
@@ -33,7 +33,6 @@ static void ofi_eq__what_the_application_writes(void **state)
     struct end e;
     uint32_t type;
 
-    (void)state;
     end_open(&e, &waiting, NULL);
     assert_int_equal(fi_eq_open(e.fabric, &attr, &eq, NULL), 0);
     assert_int_equal(fi_eq_read(eq, &type, &entry, sizeof(entry), 0), -FI_EAGAIN);
@@ -64,7 +63,7 @@ static void ofi_eq__what_the_application_writes(void **state)
 }
 
 /* What is inserted is told: how many, and each one that is none. */
-static void ofi_eq__of_an_address_vector(void **state)
+TEST(ofi_eq__of_an_address_vector)
 {
     struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_UNSPEC};
     struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .flags = FI_EVENT};
@@ -78,7 +77,6 @@ static void ofi_eq__of_an_address_vector(void **state)
     struct end e;
     uint32_t type;
 
-    (void)state;
     end_open(&e, &waiting, NULL);
     assert_int_equal(fi_eq_open(e.fabric, &eq_attr, &eq, NULL), 0);
     assert_int_equal(fi_av_open(e.domain, &av_attr, &av, NULL), 0);
@@ -102,14 +100,4 @@ static void ofi_eq__of_an_address_vector(void **state)
     assert_int_equal(fi_close(&av->fid), 0);
     assert_int_equal(fi_close(&eq->fid), 0);
     end_close(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_eq__what_the_application_writes),
-        ofi_test(ofi_eq__of_an_address_vector),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

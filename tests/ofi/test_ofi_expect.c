@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What receives that name their source hear of it: it is killed, closes, or another one comes where it
- * was. With an argument: what is run with a FI_MRD_PEER_TIMEOUT that no start of a process exceeds.
+ * was.
  */
 #include "victim.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+
+/* Of a test that needs a FI_MRD_PEER_TIMEOUT which no start of a process exceeds. */
+static void needs_patience(void)
+{
+    if (atoi(getenv("FI_MRD_PEER_TIMEOUT")) <= PEER_TIMEOUT_MS)
+        skip();
+}
 
 /* Sends one more when it is told to. */
 static void twice(int channel)
@@ -49,7 +57,7 @@ static void take_over(struct end *e, const struct told *place, struct peer *next
 }
 
 /* Those that name it end, if nothing else has to do with it, too. */
-static void ofi_expect__receives_from_it(void **state)
+TEST(ofi_expect__receives_from_it)
 {
     char in[64], any[8], all[8];
     struct iovec iov = {in + 32, 32};
@@ -57,7 +65,6 @@ static void ofi_expect__receives_from_it(void **state)
     struct peer victim, other;
     struct end e;
 
-    (void)state;
     start(&victim, alive);
     start(&other, alive);
     end_open(&e, &options, NULL);
@@ -94,13 +101,12 @@ static void ofi_expect__receives_from_it(void **state)
 }
 
 /* Without a receive reading the queue tells of what was injected: no entry has no context. */
-static void ofi_expect__injected_and_no_receive(void **state)
+TEST(ofi_expect__injected_and_no_receive)
 {
     struct peer victim;
     struct end e;
     char in[8];
 
-    (void)state;
     start(&victim, alive);
     open_and_hear(&e, &options, &victim);
     POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
@@ -116,7 +122,7 @@ static void ofi_expect__injected_and_no_receive(void **state)
 }
 
 /* Where there is an event queue, that tells, and the queue of completions does not fail. */
-static void ofi_expect__injected_with_an_event_queue(void **state)
+TEST(ofi_expect__injected_with_an_event_queue)
 {
     struct end_options with = options;
     struct fi_eq_err_entry error = {0};
@@ -125,7 +131,6 @@ static void ofi_expect__injected_with_an_event_queue(void **state)
     uint32_t event;
     struct end e;
 
-    (void)state;
     with.events = true;
     start(&victim, alive);
     open_and_hear(&e, &with, &victim);
@@ -149,13 +154,12 @@ static void inject_to_nobody(struct end *e, struct peer *nobody, unsigned num)
 }
 
 /* Receives for who was never heard of end by what was injected to it, and tell of all of that. */
-static void ofi_expect__injected_to_one_never_heard(void **state)
+TEST(ofi_expect__injected_to_one_never_heard)
 {
     char in[8], more[8], any[8];
     struct peer nobody = {0};
     struct end e;
 
-    (void)state;
     inject_to_nobody(&e, &nobody, 3);
     POST(fi_trecv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
     POST(fi_trecv(e.ep, in, sizeof(in), NULL, nobody.to, TAG, 0, in));
@@ -169,12 +173,11 @@ static void ofi_expect__injected_to_one_never_heard(void **state)
 }
 
 /* What is lost together is told of once. */
-static void ofi_expect__injected_to_one_never_heard_and_no_receive(void **state)
+TEST(ofi_expect__injected_to_one_never_heard_and_no_receive)
 {
     struct peer nobody = {0};
     struct end e;
 
-    (void)state;
     inject_to_nobody(&e, &nobody, 3);
     while (fi_cntr_readerr(end_cntr(&e, FI_SEND)) < 3)
         ends_drive();
@@ -184,14 +187,13 @@ static void ofi_expect__injected_to_one_never_heard_and_no_receive(void **state)
 }
 
 /* Who sleeps wakes up for it. */
-static void ofi_expect__injected_and_sleeping(void **state)
+TEST(ofi_expect__injected_and_sleeping)
 {
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
     struct end e;
 
-    (void)state;
     sleeps.wait = FI_WAIT_UNSPEC;
     start(&victim, alive);
     open_and_hear(&e, &sleeps, &victim);
@@ -203,7 +205,7 @@ static void ofi_expect__injected_and_sleeping(void **state)
 }
 
 /* One that names an operation has its entry, with or without an entry for success. */
-static void ofi_expect__injected_with_a_context(void **state)
+TEST(ofi_expect__injected_with_a_context)
 {
     struct end_options selective = options;
     struct iovec iov = {(void *)(uintptr_t) "a", 1};
@@ -211,7 +213,6 @@ static void ofi_expect__injected_with_a_context(void **state)
     struct peer victim;
     struct end e;
 
-    (void)state;
     selective.bind = FI_SELECTIVE_COMPLETION;
     start(&victim, alive);
     end_open(&e, &selective, NULL);
@@ -227,7 +228,7 @@ static void ofi_expect__injected_with_a_context(void **state)
 }
 
 /* One that sleeps until there is something has no other reason to wake up. */
-static void ofi_expect__receive_in_sleep(void **state)
+TEST(ofi_expect__receive_in_sleep)
 {
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
@@ -235,7 +236,6 @@ static void ofi_expect__receive_in_sleep(void **state)
     struct end e;
     char in[8];
 
-    (void)state;
     sleeps.wait = FI_WAIT_UNSPEC;
     start(&victim, alive);
     open_and_hear(&e, &sleeps, &victim);
@@ -263,7 +263,7 @@ static void *post_in_a_while(void *arg)
 }
 
 /* It is posted while another thread sleeps, which nothing else will wake. */
-static void ofi_expect__receive_posted_in_sleep(void **state)
+TEST(ofi_expect__receive_posted_in_sleep)
 {
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
@@ -272,7 +272,6 @@ static void ofi_expect__receive_posted_in_sleep(void **state)
     pthread_t thread;
     struct end e;
 
-    (void)state;
     sleeps.wait = FI_WAIT_UNSPEC;
     sleeps.threading = FI_THREAD_SAFE;
     start(&victim, alive);
@@ -287,13 +286,12 @@ static void ofi_expect__receive_posted_in_sleep(void **state)
 }
 
 /* What came before its sender died is for the receive that was first, also if it is read later. */
-static void ofi_expect__message_before_the_news(void **state)
+TEST(ofi_expect__message_before_the_news)
 {
     struct peer victim;
     char in[8], word;
     struct end e;
 
-    (void)state;
     start(&victim, twice);
     open_and_hear(&e, &options, &victim);
     POST(fi_recv(e.ep, in, 1, NULL, victim.to, in));
@@ -310,7 +308,7 @@ static void ofi_expect__message_before_the_news(void **state)
 }
 
 /* That nobody was there when something was sent is not the fate of receives for who came then. */
-static void ofi_expect__old_news_and_receive(void **state)
+TEST(ofi_expect__old_news_and_receive)
 {
     struct end e;
     struct peer sender;
@@ -318,7 +316,6 @@ static void ofi_expect__old_news_and_receive(void **state)
     uint64_t since_ns;
     char in[16];
 
-    (void)state;
     start(&sender, reborn);
     open_before(&e, &sender);
     POST(fi_trecv(e.ep, in, 8, NULL, sender.to, TAG, 0, in));
@@ -344,13 +341,13 @@ static void ofi_expect__old_news_and_receive(void **state)
 }
 
 /* A receive told of the one that was there before, but not of what was injected to the next. */
-static void ofi_expect__injected_after_another_came(void **state)
+TEST(ofi_expect__injected_after_another_came)
 {
     struct peer victim, second, third;
     struct end e;
     char in[8];
 
-    (void)state;
+    needs_patience();
     start(&victim, alive);
     start(&second, reborn);
     start(&third, reborn);
@@ -372,13 +369,12 @@ static void ofi_expect__injected_after_another_came(void **state)
 }
 
 /* Who was never heard of may have yet to start. */
-static void ofi_expect__receive_before_its_sender(void **state)
+TEST(ofi_expect__receive_before_its_sender)
 {
     struct end e;
     struct peer sender;
     char in[8];
 
-    (void)state;
     start(&sender, reborn);
     open_before(&e, &sender);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, sender.to, in));
@@ -394,13 +390,12 @@ static void ofi_expect__receive_before_its_sender(void **state)
 }
 
 /* It closes, as programs do, and nobody comes where it was. */
-static void ofi_expect__receive_from_one_that_closed(void **state)
+TEST(ofi_expect__receive_from_one_that_closed)
 {
     struct peer victim;
     struct end e;
     char in[8];
 
-    (void)state;
     start(&victim, alive);
     open_and_hear(&e, &options, &victim);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
@@ -411,13 +406,13 @@ static void ofi_expect__receive_from_one_that_closed(void **state)
 }
 
 /* The message of another one that soon comes where it was is for a receive that was posted before. */
-static void ofi_expect__receive_across_a_restart(void **state)
+TEST(ofi_expect__receive_across_a_restart)
 {
     struct peer victim, second;
     struct end e;
     char in[8];
 
-    (void)state;
+    needs_patience();
     start(&victim, alive);
     start(&second, reborn);
     open_and_hear(&e, &options, &victim);
@@ -432,13 +427,13 @@ static void ofi_expect__receive_across_a_restart(void **state)
 }
 
 /* It is the next one at its address whose death ends the receive: that one is watched, too. */
-static void ofi_expect__death_of_the_next_one(void **state)
+TEST(ofi_expect__death_of_the_next_one)
 {
     struct peer victim, second;
     struct end e;
     char in[8], any[8];
 
-    (void)state;
+    needs_patience();
     start(&victim, alive);
     start(&second, reborn);
     open_and_hear(&e, &options, &victim);
@@ -458,13 +453,12 @@ static void ofi_expect__death_of_the_next_one(void **state)
 }
 
 /* That one was gone is not the fate of a receive that is posted after another one came. */
-static void ofi_expect__receive_after_old_news(void **state)
+TEST(ofi_expect__receive_after_old_news)
 {
     struct peer victim, second;
     struct end e;
     char in[8];
 
-    (void)state;
     start(&victim, alive);
     start(&second, reborn);
     open_and_hear(&e, &options, &victim);
@@ -480,33 +474,4 @@ static void ofi_expect__receive_after_old_news(void **state)
     end_ok(e.rx, in);
     part(&second);
     end_close(&e);
-}
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(ofi_expect__receives_from_it, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_and_no_receive, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_with_an_event_queue, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_to_one_never_heard, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_to_one_never_heard_and_no_receive, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_and_sleeping, teardown),
-        cmocka_unit_test_teardown(ofi_expect__injected_with_a_context, teardown),
-        cmocka_unit_test_teardown(ofi_expect__receive_in_sleep, teardown),
-        cmocka_unit_test_teardown(ofi_expect__receive_posted_in_sleep, teardown),
-        cmocka_unit_test_teardown(ofi_expect__message_before_the_news, teardown),
-        cmocka_unit_test_teardown(ofi_expect__old_news_and_receive, teardown),
-        cmocka_unit_test_teardown(ofi_expect__receive_before_its_sender, teardown),
-        cmocka_unit_test_teardown(ofi_expect__receive_from_one_that_closed, teardown),
-        cmocka_unit_test_teardown(ofi_expect__receive_after_old_news, teardown),
-    };
-    const struct CMUnitTest patient[] = {
-        cmocka_unit_test_teardown(ofi_expect__injected_after_another_came, teardown),
-        cmocka_unit_test_teardown(ofi_expect__receive_across_a_restart, teardown),
-        cmocka_unit_test_teardown(ofi_expect__death_of_the_next_one, teardown),
-    };
-
-    (void)argv;
-    return argc > 1 ? cmocka_run_group_tests(patient, NULL, NULL)
-                    : cmocka_run_group_tests(tests, NULL, NULL);
 }

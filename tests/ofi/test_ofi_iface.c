@@ -32,10 +32,9 @@ static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
     "ip link set eth0 up && ip link set out up && ip route add default via 10.0.2.2 && "
 #define CLEAR "for i in docker0 port eth0 eth1 uplink card bmc vboxnet0; do ip link del $i; done; "
 
-static int clear(void **state)
+void kit_before_each(void)
 {
     (void)space_run(CLEAR "true");
-    return ends_teardown(state);
 }
 
 /* Whether each interface that is up has its link: the kernel tells of bridges up to 1 s later. */
@@ -81,9 +80,8 @@ static void offered(const char *expected)
 
 /* --------------------------------------------------------------------------------------- the order */
 
-static void ofi_iface__bridge_of_containers(void **state)
+TEST(ofi_iface__bridge_of_containers)
 {
-    (void)state;
     lay(BRIDGE "true");
     offered("docker0");
     lay(CABLE "true");
@@ -95,9 +93,8 @@ static void ofi_iface__bridge_of_containers(void **state)
 }
 
 /* The uplink of the machine is a port of the bridge: others are reached by it. */
-static void ofi_iface__bridge_with_an_uplink(void **state)
+TEST(ofi_iface__bridge_with_an_uplink)
 {
-    (void)state;
     lay(BRIDGE CABLE "true");
     if (!space_run("ip link add uplink type vxlan id 7 dstport 4788 && "
                    "ip link set uplink master docker0 && ip link set uplink up"))
@@ -106,9 +103,8 @@ static void ofi_iface__bridge_with_an_uplink(void **state)
 }
 
 /* Each machine behind a NAT of its own has this address, and the default route over it. */
-static void ofi_iface__nat_of_a_virtual_machine(void **state)
+TEST(ofi_iface__nat_of_a_virtual_machine)
 {
-    (void)state;
     lay(NAT "true");
     offered("eth0");
     lay(BRIDGE "true");
@@ -120,9 +116,8 @@ static void ofi_iface__nat_of_a_virtual_machine(void **state)
     offered("eth0 eth1 docker0");
 }
 
-static void ofi_iface__others_that_each_host_has(void **state)
+TEST(ofi_iface__others_that_each_host_has)
 {
-    (void)state;
     lay("ip link add bmc type veth peer name bmc2 && ip addr add 169.254.3.1/24 dev bmc && "
         "ip link set bmc up && ip link set bmc2 up && "
         "ip link add vboxnet0 type veth peer name vbox2 && ip addr add 192.168.56.1/24 dev "
@@ -166,12 +161,11 @@ static void expect_at(struct end *e, const struct sockaddr_in *any, const char *
     fi_freeinfo(info);
 }
 
-static void ofi_iface__endpoint_without_a_source(void **state)
+TEST(ofi_iface__endpoint_without_a_source)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
     struct end e;
 
-    (void)state;
     lay(BRIDGE CABLE "true");
     end_open(&e, &(struct end_options){.node = "172.17.0.1", .format = FI_SOCKADDR_IN}, NULL);
     assert_string_equal(inet_ntoa(host_of(e.ep)), "172.17.0.1"); /* whoever names it, has it */
@@ -199,9 +193,8 @@ static void expect_hint(const char *from, const char *to, const char *hint)
     end_close(&e);
 }
 
-static void ofi_iface__hint_of_an_own_address(void **state)
+TEST(ofi_iface__hint_of_an_own_address)
 {
-    (void)state;
     lay(BRIDGE CABLE "true");
     expect_hint("172.17.0.1", "172.17.0.1",
                 "172.17.0.1:9 is an address of this machine, too, of docker0: if another one is "
@@ -210,32 +203,20 @@ static void ofi_iface__hint_of_an_own_address(void **state)
                 "FI_MRD_IFACE to the interface that leads there: docker0");
 }
 
-static void ofi_iface__hint_of_other_interfaces(void **state)
+TEST(ofi_iface__hint_of_other_interfaces)
 {
-    (void)state;
     lay(BRIDGE CABLE NAT "true");
     expect_hint("10.81.0.1", "10.81.0.77",
                 "10.81.0.77:9 is sent to from eth1: if another interface leads there, set "
                 "FI_MRD_IFACE to it: eth0, docker0\n");
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(ofi_iface__bridge_of_containers, clear),
-        cmocka_unit_test_teardown(ofi_iface__bridge_with_an_uplink, clear),
-        cmocka_unit_test_teardown(ofi_iface__nat_of_a_virtual_machine, clear),
-        cmocka_unit_test_teardown(ofi_iface__others_that_each_host_has, clear),
-        cmocka_unit_test_teardown(ofi_iface__endpoint_without_a_source, clear),
-        cmocka_unit_test_teardown(ofi_iface__hint_of_an_own_address, clear),
-        cmocka_unit_test_teardown(ofi_iface__hint_of_other_interfaces, clear),
-    };
-
     if (!space_enter())
-        return SPACE_SKIPPED;
-    if (!space_run("ip link set lo up && " BRIDGE CLEAR "true")) {
-        fprintf(stderr, "skipped: ip(8) makes no bridges and veth interfaces here\n");
-        return SPACE_SKIPPED;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        return KIT_SKIPPED;
+    if (space_run("ip link set lo up && " BRIDGE CLEAR "true"))
+        return 0;
+    fprintf(stderr, "skipped: ip(8) makes no bridges and veth interfaces here\n");
+    return KIT_SKIPPED;
 }

@@ -163,7 +163,7 @@ static void no_such_fabric(struct fi_info *h)
     h->fabric_attr->name = strdup("no such network");
 }
 
-static void ofi_info__not_offered(void **state)
+TEST(ofi_info__not_offered)
 {
     static void (*const change[])(struct fi_info *) = {
         msg_endpoint,
@@ -198,7 +198,6 @@ static void ofi_info__not_offered(void **state)
         no_such_fabric,
     };
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         struct fi_info *hints = end_hints(&plain), *info = NULL;
         int result;
@@ -216,11 +215,10 @@ static void ofi_info__not_offered(void **state)
 }
 
 /* No other provider is put on top of it. */
-static void ofi_info__nothing_over_it(void **state)
+TEST(ofi_info__nothing_over_it)
 {
     struct fi_info *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(now, NULL, NULL, 0, NULL, &info), 0);
     for (const struct fi_info *i = info; i; i = i->next) {
         const char *name = i->fabric_attr->prov_name;
@@ -274,11 +272,10 @@ static void check_mpi(const struct fi_info *i, uint64_t caps)
     assert_string_equal(i->fabric_attr->prov_name, "mrd");
 }
 
-static void ofi_info__as_mpi_asks(void **state)
+TEST(ofi_info__as_mpi_asks)
 {
     struct fi_info *hints = mpi_hints(), *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(FI_VERSION(1, 5), NULL, NULL, 0, hints, &info), 0);
     for (const struct fi_info *i = info; i; i = i->next)
         check_mpi(i, FI_TAGGED | FI_SEND | FI_RECV | FI_DIRECTED_RECV | FI_REMOTE_COMM);
@@ -292,11 +289,10 @@ static void ofi_info__as_mpi_asks(void **state)
 }
 
 /* Whoever does not ask for an order gets none: messages do not wait for lost ones. */
-static void ofi_info__order_only_if_asked_for(void **state)
+TEST(ofi_info__order_only_if_asked_for)
 {
     struct fi_info *hints = end_hints(&plain), *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
     assert_int_equal(info->tx_attr->msg_order, FI_ORDER_NONE);
     fi_freeinfo(info);
@@ -309,11 +305,10 @@ static void ofi_info__order_only_if_asked_for(void **state)
 }
 
 /* Capabilities of messages only do not bring those of memory. */
-static void ofi_info__no_more_than_asked_for(void **state)
+TEST(ofi_info__no_more_than_asked_for)
 {
     struct fi_info *hints = end_hints(&(struct end_options){.caps = FI_MSG | FI_RECV}), *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
     assert_int_equal(info->caps & (FI_MSG | FI_RECV), FI_MSG | FI_RECV);
     assert_int_equal(info->caps & (FI_TAGGED | FI_RMA | FI_ATOMIC | FI_SEND), 0);
@@ -321,11 +316,10 @@ static void ofi_info__no_more_than_asked_for(void **state)
     fi_freeinfo(hints);
 }
 
-static void ofi_info__modes_of_old_applications(void **state)
+TEST(ofi_info__modes_of_old_applications)
 {
     struct fi_info *hints = end_hints(&plain), *info;
 
-    (void)state;
     hints->domain_attr->mr_mode = FI_MR_UNSPEC;
     assert_int_equal(fi_getinfo(FI_VERSION(1, 4), NULL, NULL, 0, hints, &info), 0);
     assert_int_equal(info->domain_attr->mr_mode, FI_MR_SCALABLE);
@@ -346,11 +340,10 @@ static const struct sockaddr_in *in_of(const void *addr)
     return addr;
 }
 
-static void ofi_info__source_and_service(void **state)
+TEST(ofi_info__source_and_service)
 {
     struct fi_info *hints = end_hints(&plain), *info;
 
-    (void)state;
     hints->addr_format = FI_SOCKADDR_IN;
     assert_int_equal(fi_getinfo(now, "127.0.0.1", "47999", FI_SOURCE, hints, &info), 0);
     assert_int_equal(info->src_addrlen, sizeof(struct sockaddr_in));
@@ -372,11 +365,10 @@ static void ofi_info__source_and_service(void **state)
     fi_freeinfo(hints);
 }
 
-static void ofi_info__destination(void **state)
+TEST(ofi_info__destination)
 {
     struct fi_info *hints = end_hints(&plain), *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(now, "127.0.0.5", "1234", 0, hints, &info), 0);
     assert_int_equal(in_of(info->dest_addr)->sin_addr.s_addr, htonl(0x7f000005));
     assert_int_equal(ntohs(in_of(info->dest_addr)->sin_port), 1234);
@@ -389,7 +381,7 @@ static void ofi_info__destination(void **state)
 }
 
 /* An endpoint that is opened with a port has it. */
-static void ofi_info__endpoint_at_its_source(void **state)
+TEST(ofi_info__endpoint_at_its_source)
 {
     struct sockaddr_in name = {0}, first = {0};
     size_t bytes = sizeof(name);
@@ -398,7 +390,6 @@ static void ofi_info__endpoint_at_its_source(void **state)
     struct fid_cq *cq;
     struct end e;
 
-    (void)state;
     end_open(&e, &plain, NULL);
     assert_int_equal(fi_getname(&e.ep->fid, &first, &bytes), 0);
     assert_int_equal(bytes, sizeof(first));
@@ -444,7 +435,7 @@ static void ofi_info__endpoint_at_its_source(void **state)
     fi_freeinfo(hints);
 }
 
-static void ofi_info__addresses_of_a_vector(void **state)
+TEST(ofi_info__addresses_of_a_vector)
 {
     struct sockaddr_in name, back;
     size_t bytes = sizeof(name);
@@ -453,7 +444,6 @@ static void ofi_info__addresses_of_a_vector(void **state)
     size_t len = sizeof(text);
     struct end e;
 
-    (void)state;
     end_open(&e, &plain, NULL);
     assert_int_equal(fi_getname(&e.ep->fid, &name, &bytes), 0);
     assert_int_equal(fi_av_insert(e.av, &name, 1, &addr[0], 0, NULL), 1);
@@ -473,22 +463,4 @@ static void ofi_info__addresses_of_a_vector(void **state)
     assert_int_equal(fi_av_insert(e.av, &name, 1, &addr[2], 0, NULL), 0);
     assert_int_equal(addr[2], FI_ADDR_NOTAVAIL);
     end_close(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_info__not_offered),
-        ofi_test(ofi_info__nothing_over_it),
-        ofi_test(ofi_info__as_mpi_asks),
-        ofi_test(ofi_info__order_only_if_asked_for),
-        ofi_test(ofi_info__no_more_than_asked_for),
-        ofi_test(ofi_info__modes_of_old_applications),
-        ofi_test(ofi_info__source_and_service),
-        ofi_test(ofi_info__destination),
-        ofi_test(ofi_info__endpoint_at_its_source),
-        ofi_test(ofi_info__addresses_of_a_vector),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

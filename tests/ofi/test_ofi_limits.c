@@ -41,7 +41,7 @@ static void empty_message(struct world *w, ssize_t posted)
         end_ok(a->tx, a);
 }
 
-static void ofi_limits__empty_messages(void **state)
+TEST(ofi_limits__empty_messages)
 {
     struct fi_msg_tagged tmsg = {.tag = 3};
     struct fi_msg msg = {.addr = 0};
@@ -49,7 +49,6 @@ static void ofi_limits__empty_messages(void **state)
     struct end *a, *b;
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     a = &w.p.a;
     b = &w.p.b;
@@ -101,14 +100,13 @@ static void ofi_limits__empty_messages(void **state)
 }
 
 /* A receive of no bytes takes a message of some: it is cut off, long or not. */
-static void ofi_limits__no_room(void **state)
+TEST(ofi_limits__no_room)
 {
     static const size_t lens[] = {1, EAGER_BYTES, EAGER_BYTES + 1, 100000};
     struct entry entry;
     struct world w;
     uint8_t *out = filled(100000, 1);
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         POST(fi_recv(w.p.b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, &w));
@@ -123,7 +121,7 @@ static void ofi_limits__no_room(void **state)
 }
 
 /* Of memory: a key is needed all the same, and bounds hold. */
-static void ofi_limits__no_memory(void **state)
+TEST(ofi_limits__no_memory)
 {
     struct fi_rma_iov to[LIST];
     struct iovec none[LIST] = {{NULL, 0}};
@@ -132,7 +130,6 @@ static void ofi_limits__no_memory(void **state)
     struct end *a;
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){.counts = FI_WRITE | FI_READ});
     a = &w.p.a;
     msg.addr = a->to;
@@ -172,7 +169,7 @@ static void ofi_limits__no_memory(void **state)
 
 /* ---------------------------------------------------------------------------------------- lists */
 
-static void ofi_limits__lists(void **state)
+TEST(ofi_limits__lists)
 {
     struct fi_rma_iov to[LIST + 1];
     struct iovec list[LIST + 1];
@@ -189,7 +186,6 @@ static void ofi_limits__lists(void **state)
     struct end *a;
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){0});
     a = &w.p.a;
     rma.addr = atomic.addr = a->to;
@@ -242,7 +238,7 @@ static void ofi_limits__lists(void **state)
 
 /* ------------------------------------------------------------------------------------- injected */
 
-static void ofi_limits__injected(void **state)
+TEST(ofi_limits__injected)
 {
     uint8_t *out = filled(INJECT_BYTES + 1, 1), *in = blank(BYTES);
     struct iovec list[LIST];
@@ -253,7 +249,6 @@ static void ofi_limits__injected(void **state)
     struct end *a, *b;
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){.counts = FI_WRITE});
     a = &w.p.a;
     b = &w.p.b;
@@ -319,14 +314,13 @@ static void set_flags(struct fid_ep *ep, uint64_t flags)
 }
 
 /* Those that calls have that name none. */
-static void ofi_limits__flags_by_default(void **state)
+TEST(ofi_limits__flags_by_default)
 {
     struct end *a, *b;
     uint64_t none = FI_COMPLETION;
     uint8_t in[8];
     struct world w;
 
-    (void)state;
     world_open(&w, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION, .counts = FI_WRITE});
     a = &w.p.a;
     b = &w.p.b;
@@ -362,12 +356,11 @@ static void ofi_limits__flags_by_default(void **state)
 }
 
 /* An error is told of always. */
-static void ofi_limits__selective_and_failed(void **state)
+TEST(ofi_limits__selective_and_failed)
 {
     struct world w;
     uint64_t word = 0;
 
-    (void)state;
     world_open(&w, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION});
     POST(fi_write(w.p.a.ep, "x", 1, NULL, w.p.a.to, BYTES, KEY, &w));
     end_fails(w.p.a.tx, &w, FI_EINVAL);
@@ -380,19 +373,4 @@ static void ofi_limits__selective_and_failed(void **state)
     end_fails(w.p.b.rx, &w, FI_ETRUNC);
     end_silent(w.p.a.tx);
     world_close(&w);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_limits__empty_messages),
-        ofi_test(ofi_limits__no_room),
-        ofi_test(ofi_limits__no_memory),
-        ofi_test(ofi_limits__lists),
-        ofi_test(ofi_limits__injected),
-        ofi_test(ofi_limits__flags_by_default),
-        ofi_test(ofi_limits__selective_and_failed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

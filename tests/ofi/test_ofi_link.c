@@ -60,11 +60,10 @@ static void not_offered(const char *node, uint64_t flags, const char *why)
     fi_freeinfo(hints);
 }
 
-static void ofi_link__offered_by_name_only(void **state)
+TEST(ofi_link__offered_by_name_only)
 {
     struct fi_info *hints = end_hints(&left), *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(now, "fe80::2%right", "4793", FI_SOURCE, hints, &info), 0);
     assert_null(info->next);
     assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("right"));
@@ -96,11 +95,10 @@ static void ofi_link__offered_by_name_only(void **state)
 }
 
 /* Of IPv4, all of 127.0.0.0/8 is this machine. */
-static void ofi_link__network_of_the_loopback_interface(void **state)
+TEST(ofi_link__network_of_the_loopback_interface)
 {
     struct fi_info *hints = end_hints(&left), *info;
 
-    (void)state;
     assert_int_equal(fi_getinfo(now, "2001:db8::1", "4793", FI_SOURCE, hints, &info), 0);
     assert_string_equal(info->domain_attr->name, "lo");
     fi_freeinfo(info);
@@ -110,7 +108,7 @@ static void ofi_link__network_of_the_loopback_interface(void **state)
     fi_freeinfo(hints);
 }
 
-static void ofi_link__addresses_and_their_text(void **state)
+TEST(ofi_link__addresses_and_their_text)
 {
     struct sockaddr_in6 name, back;
     size_t bytes = sizeof(back), len;
@@ -119,7 +117,6 @@ static void ofi_link__addresses_and_their_text(void **state)
     struct end e;
     ssize_t result;
 
-    (void)state;
     end_open(&e, &left, NULL);
     name = name_of(&e);
     assert_int_equal(name.sin6_scope_id, if_nametoindex("left"));
@@ -145,11 +142,10 @@ static void ofi_link__addresses_and_their_text(void **state)
 }
 
 /* Each knows the other by its own end of the cable. */
-static void ofi_link__over_the_cable(void **state)
+TEST(ofi_link__over_the_cable)
 {
     struct pair p;
 
-    (void)state;
     end_open(&p.a, &left, NULL);
     end_open(&p.b, &right, NULL);
     p.a.to = meet(&p.a, &p.b, "left");
@@ -159,11 +155,10 @@ static void ofi_link__over_the_cable(void **state)
 }
 
 /* Of one interface, and with themselves. */
-static void ofi_link__at_one_interface(void **state)
+TEST(ofi_link__at_one_interface)
 {
     struct pair p;
 
-    (void)state;
     pair_open(&p, &left);
     pair_exercise(&p);
     pair_close(&p);
@@ -175,7 +170,7 @@ static void ofi_link__at_one_interface(void **state)
 }
 
 /* The same address and port at both ends of the cable: two peers. */
-static void ofi_link__scopes_tell_peers_apart(void **state)
+TEST(ofi_link__scopes_tell_peers_apart)
 {
     struct end_options here = {.node = "fe80::9%left", .port = PORT};
     struct end_options there = {.node = "fe80::9%right", .port = PORT};
@@ -184,7 +179,6 @@ static void ofi_link__scopes_tell_peers_apart(void **state)
     fi_addr_t to[2];
     char in[8];
 
-    (void)state;
     end_open(&e, &left, NULL);
     end_open(&a, &here, NULL);
     end_open(&b, &there, NULL);
@@ -220,22 +214,12 @@ static bool lay_cable(void)
                      "ip addr add fe80::9/64 dev right nodad");
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_link__offered_by_name_only),
-        ofi_test(ofi_link__network_of_the_loopback_interface),
-        ofi_test(ofi_link__addresses_and_their_text),
-        ofi_test(ofi_link__over_the_cable),
-        ofi_test(ofi_link__at_one_interface),
-        ofi_test(ofi_link__scopes_tell_peers_apart),
-    };
-
     if (!space_enter())
-        return SPACE_SKIPPED;
-    if (!lay_cable()) {
-        fprintf(stderr, "skipped: ip(8) makes no veth interfaces with addresses of IPv6 here\n");
-        return SPACE_SKIPPED;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        return KIT_SKIPPED;
+    if (lay_cable())
+        return 0;
+    fprintf(stderr, "skipped: ip(8) makes no veth interfaces with addresses of IPv6 here\n");
+    return KIT_SKIPPED;
 }

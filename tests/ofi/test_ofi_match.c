@@ -3,15 +3,10 @@
  * Receives and messages that wait for each other: which one is found, against lists that are walked,
  * and how many steps it takes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "transport/adapters/ofi/queue.h"
 
 enum {
@@ -257,9 +252,8 @@ static void run(uint64_t seed, bool tagged)
     free(w);
 }
 
-static void match__against_lists(void **state)
+TEST(match__against_lists)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         print_message("seed %u\n", (unsigned)seed);
         run(seed, true);
@@ -379,9 +373,8 @@ static void come_and_end(const struct tags *t, enum order order, bool claim, uns
     mrd_ofi_match_fini(&m);
 }
 
-static void match__steps(void **state)
+TEST(match__steps)
 {
-    (void)state;
     for (unsigned kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++) {
         for (enum order order = OLDEST_FIRST; order <= SHUFFLED; order++) {
             post_and_end(&kinds[kind], order, false, kind);
@@ -393,12 +386,11 @@ static void match__steps(void **state)
 }
 
 /* One that is searched for again and again, and is not there. */
-static void match__steps_of_searches_in_vain(void **state)
+TEST(match__steps_of_searches_in_vain)
 {
     static const struct tags t = {MANY, 1, 1};
     struct mrd_ofi_match m;
 
-    (void)state;
     mrd_ofi_match_init(&m, 1);
     for (uint32_t i = 0; i < MANY; i++) {
         struct mrd_ofi_unexpected *u = calloc(1, sizeof(*u));
@@ -417,15 +409,4 @@ static void match__steps_of_searches_in_vain(void **state)
         expect_few(&m, "in vain", OLDEST_FIRST, 0);
     }
     mrd_ofi_match_fini(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(match__against_lists),
-        cmocka_unit_test(match__steps),
-        cmocka_unit_test(match__steps_of_searches_in_vain),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -380,18 +380,10 @@ static void run(uint64_t seed)
     free(w);
 }
 
-static void ofi_model__at_random(void **state)
+TEST(ofi_model__at_random)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= SEEDS; seed++) {
         print_message("seed %u\n", (unsigned)seed);
         run(seed);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {ofi_test(ofi_model__at_random)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,7 +34,7 @@ static void expect_refusal(struct region *r, ssize_t posted, const int *tx, int 
         fail_msg("\"%s\" does not name 127.0.0.1%s", entry.text, port);
 }
 
-static void ofi_mr__outside_of_the_region(void **state)
+TEST(ofi_mr__outside_of_the_region)
 {
     static const struct {
         uint64_t offset;
@@ -47,7 +47,6 @@ static void ofi_mr__outside_of_the_region(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     a = &r.p.a;
     for (unsigned i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
@@ -65,14 +64,13 @@ static void ofi_mr__outside_of_the_region(void **state)
     free(out);
 }
 
-static void ofi_mr__outside_of_addresses(void **state)
+TEST(ofi_mr__outside_of_addresses)
 {
     uint8_t *out = filled(100, 1);
     struct end *a;
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){.mr_mode = FI_MR_BASIC});
     a = &r.p.a;
     expect_refusal(&r, fi_write(a->ep, out, 100, NULL, a->to, 0, r.key, &tx), &tx, FI_EINVAL);
@@ -86,13 +84,12 @@ static void ofi_mr__outside_of_addresses(void **state)
     free(out);
 }
 
-static void ofi_mr__wrong_key(void **state)
+TEST(ofi_mr__wrong_key)
 {
     uint8_t *out = filled(100, 1);
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     expect_refusal(&r, fi_write(r.p.a.ep, out, 100, NULL, r.p.a.to, 0, REGION_KEY + 1, &tx), &tx,
                    FI_ENOKEY);
@@ -105,7 +102,7 @@ static void ofi_mr__wrong_key(void **state)
     free(out);
 }
 
-static void ofi_mr__missing_access(void **state)
+TEST(ofi_mr__missing_access)
 {
     enum { READ_ONLY = 1, WRITE_ONLY, LOCAL };
     uint8_t *memory = blank(1000), *out = filled(1000, 1), *in = blank(1000);
@@ -114,7 +111,6 @@ static void ofi_mr__missing_access(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     a = &r.p.a;
     mr[0] = region_add(&r.p.b, memory, 1000, FI_REMOTE_READ, READ_ONLY);
@@ -140,7 +136,7 @@ static void ofi_mr__missing_access(void **state)
 }
 
 /* The initiator knows the key of a region that is closed meanwhile; then it is another one's. */
-static void ofi_mr__closed_region_and_its_key(void **state)
+TEST(ofi_mr__closed_region_and_its_key)
 {
     enum { OTHER = 5 };
     uint8_t *first = blank(1000), *second = blank(3000), *out = filled(2000, 1);
@@ -149,7 +145,6 @@ static void ofi_mr__closed_region_and_its_key(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     a = &r.p.a;
     mr = region_add(&r.p.b, first, 1000, REGION_ACCESS, OTHER);
@@ -183,7 +178,7 @@ static void ofi_mr__closed_region_and_its_key(void **state)
 }
 
 /* The key is another region's, which is longer, when the initiator still knows the shorter one. */
-static void ofi_mr__longer_region_under_a_known_key(void **state)
+TEST(ofi_mr__longer_region_under_a_known_key)
 {
     enum { OTHER = 5 };
     uint8_t *first = blank(1000), *second = blank(3000), *out = filled(2000, 1);
@@ -192,7 +187,6 @@ static void ofi_mr__longer_region_under_a_known_key(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     a = &r.p.a;
     mr = region_add(&r.p.b, first, 1000, REGION_ACCESS, OTHER);
@@ -208,18 +202,4 @@ static void ofi_mr__longer_region_under_a_known_key(void **state)
     free(out);
     free(second);
     free(first);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_mr__outside_of_the_region),
-        ofi_test(ofi_mr__outside_of_addresses),
-        ofi_test(ofi_mr__wrong_key),
-        ofi_test(ofi_mr__missing_access),
-        ofi_test(ofi_mr__closed_region_and_its_key),
-        ofi_test(ofi_mr__longer_region_under_a_known_key),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,11 +38,10 @@ static void send_one(struct end *from, fi_addr_t to, struct end *at, size_t len,
     free(out);
 }
 
-static void ofi_msg__all_sizes_arrive_both_ways(void **state)
+TEST(ofi_msg__all_sizes_arrive_both_ways)
 {
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     for (unsigned i = 0; i < NUM_SIZES; i++) {
         send_one(&p.a, p.a.to, &p.b, sizes[i], true, 4 * i);
@@ -53,11 +52,10 @@ static void ofi_msg__all_sizes_arrive_both_ways(void **state)
     pair_close(&p);
 }
 
-static void ofi_msg__ends_of_one_domain(void **state)
+TEST(ofi_msg__ends_of_one_domain)
 {
     struct pair p;
 
-    (void)state;
     pair_open_shared(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < NUM_SIZES; i++) {
         send_one(&p.a, p.a.to, &p.b, sizes[i], i % 2, i);
@@ -66,12 +64,11 @@ static void ofi_msg__ends_of_one_domain(void **state)
     pair_close(&p);
 }
 
-static void ofi_msg__to_oneself(void **state)
+TEST(ofi_msg__to_oneself)
 {
     fi_addr_t self;
     struct end e;
 
-    (void)state;
     end_open(&e, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
     self = end_meet(&e, &e);
     for (unsigned i = 0; i < NUM_SIZES; i++) {
@@ -115,14 +112,13 @@ static void send_list(struct pair *p, size_t len, size_t out_step, size_t in_ste
     free(out);
 }
 
-static void ofi_msg__lists_of_eight_buffers(void **state)
+TEST(ofi_msg__lists_of_eight_buffers)
 {
     static const size_t around[] = {7,           INJECT_BYTES,    INJECT_BYTES + 1,
                                     EAGER_BYTES, EAGER_BYTES + 1, 300000};
     struct iovec nine[IOVS + 1] = {{0}};
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
         send_list(&p, around[i], around[i] / IOVS, around[i] / IOVS);
@@ -137,13 +133,12 @@ static void ofi_msg__lists_of_eight_buffers(void **state)
 /* --------------------------------------------------------------------------------- inject and data */
 
 /* What is injected is the caller's at once, and is not told. */
-static void ofi_msg__injected(void **state)
+TEST(ofi_msg__injected)
 {
     static const size_t lens[] = {0, 1, 100, INJECT_BYTES};
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         uint8_t *out = filled(lens[i], i), *in = blank(INJECT_BYTES);
@@ -161,12 +156,11 @@ static void ofi_msg__injected(void **state)
     pair_close(&p);
 }
 
-static void ofi_msg__injected_too_long(void **state)
+TEST(ofi_msg__injected_too_long)
 {
     uint8_t out[INJECT_BYTES + 1] = {0};
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     assert_int_equal(fi_inject(p.a.ep, out, sizeof(out), p.a.to), -FI_EMSGSIZE);
     end_silent(p.b.rx);
@@ -174,14 +168,13 @@ static void ofi_msg__injected_too_long(void **state)
 }
 
 /* A flag of a call that has a context is no fi_inject(): it owes an entry. */
-static void ofi_msg__injected_by_flag_is_told(void **state)
+TEST(ofi_msg__injected_by_flag_is_told)
 {
     uint8_t *out = filled(INJECT_BYTES, 1), *in = blank(INJECT_BYTES);
     struct iovec iov = {out, INJECT_BYTES};
     struct pair p;
     int tx, rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     POST(fi_recv(p.b.ep, in, INJECT_BYTES, NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_sendmsg(
@@ -197,7 +190,7 @@ static void ofi_msg__injected_by_flag_is_told(void **state)
 }
 
 /* Also where there is no room for it at once. */
-static void ofi_msg__injected_until_there_is_no_room(void **state)
+TEST(ofi_msg__injected_until_there_is_no_room)
 {
     enum { MOST = 100000 };
     uint32_t in = 0, out, sent = 0, told = 0;
@@ -206,7 +199,6 @@ static void ofi_msg__injected_until_there_is_no_room(void **state)
     struct entry entry;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     msg.addr = p.a.to;
     for (unsigned full = 0; full < 20 && sent < MOST; full++) {
@@ -242,7 +234,7 @@ static void expect_data(struct pair *p, int *rx, uint64_t data, size_t len)
     assert_int_equal(entry.ok.len, len);
 }
 
-static void ofi_msg__data_of_eight_bytes(void **state)
+TEST(ofi_msg__data_of_eight_bytes)
 {
     const uint64_t data = 0xfedcba9876543210u;
     uint8_t *out = filled(EAGER_BYTES + 1, 1), *in = blank(EAGER_BYTES + 1);
@@ -250,7 +242,6 @@ static void ofi_msg__data_of_eight_bytes(void **state)
     struct pair p;
     int tx, rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     assert_int_equal(p.a.info->domain_attr->cq_data_size, sizeof(data));
     for (size_t len = 0; len <= EAGER_BYTES + 1; len += (EAGER_BYTES + 1) / 5) {
@@ -277,7 +268,7 @@ static void ofi_msg__data_of_eight_bytes(void **state)
 
 /* ------------------------------------------------------------------------------------------ flags */
 
-static void ofi_msg__source_is_told_of_those_who_are_known(void **state)
+TEST(ofi_msg__source_is_told_of_those_who_are_known)
 {
     uint64_t in[2];
     struct end stranger;
@@ -286,7 +277,6 @@ static void ofi_msg__source_is_told_of_those_who_are_known(void **state)
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     end_open(&stranger, &(struct end_options){0}, NULL);
     to = end_meet(&stranger, &p.b);
@@ -314,7 +304,7 @@ static void ofi_msg__source_is_told_of_those_who_are_known(void **state)
     pair_close(&p);
 }
 
-static void ofi_msg__selective_completion(void **state)
+TEST(ofi_msg__selective_completion)
 {
     struct iovec iov = {(void *)(uintptr_t) "x", 1};
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1};
@@ -324,7 +314,6 @@ static void ofi_msg__selective_completion(void **state)
     struct pair p;
     int tx, rx, quiet;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION,
                                         .order = FI_ORDER_SAS,
                                         .counts = FI_SEND | FI_RECV});
@@ -351,14 +340,13 @@ static void ofi_msg__selective_completion(void **state)
 }
 
 /* It is complete when a receive has it; without the flag, when the other end has. */
-static void ofi_msg__delivery_complete_waits_for_the_receive(void **state)
+TEST(ofi_msg__delivery_complete_waits_for_the_receive)
 {
     uint8_t in[8];
     struct iovec iov = {(void *)(uintptr_t) "x", 1};
     struct pair p;
     int tx, rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     POST(fi_send(p.a.ep, "x", 1, NULL, p.a.to, &tx));
     end_ok(p.a.tx, &tx);
@@ -375,13 +363,12 @@ static void ofi_msg__delivery_complete_waits_for_the_receive(void **state)
     pair_close(&p);
 }
 
-static void ofi_msg__delivery_complete_by_default(void **state)
+TEST(ofi_msg__delivery_complete_by_default)
 {
     uint8_t in[8];
     struct pair p;
     int tx, rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.tx_flags = FI_DELIVERY_COMPLETE | FI_COMPLETION});
     POST(fi_send(p.a.ep, "x", 1, NULL, p.a.to, &tx));
     end_silent(p.a.tx);
@@ -416,11 +403,10 @@ static void truncate_one(struct pair *p, size_t len, size_t room, bool expected)
     free(out);
 }
 
-static void ofi_msg__too_long_for_the_receive(void **state)
+TEST(ofi_msg__too_long_for_the_receive)
 {
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     for (unsigned expected = 0; expected < 2; expected++) {
         truncate_one(&p, 100, 60, expected);
@@ -435,7 +421,7 @@ static void ofi_msg__too_long_for_the_receive(void **state)
 }
 
 /* As Open MPI does: the text of the first is no buffer for that of the second. */
-static void ofi_msg__errors_read_into_one_entry(void **state)
+TEST(ofi_msg__errors_read_into_one_entry)
 {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
@@ -443,7 +429,6 @@ static void ofi_msg__errors_read_into_one_entry(void **state)
     const void *texts[2];
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     for (unsigned i = 0; i < 2; i++) {
         POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
@@ -482,27 +467,4 @@ static void ofi_msg__errors_read_into_one_entry(void **state)
     assert_null(error.err_data);
     assert_int_equal(error.err_data_size, 0);
     pair_close(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_msg__all_sizes_arrive_both_ways),
-        ofi_test(ofi_msg__ends_of_one_domain),
-        ofi_test(ofi_msg__to_oneself),
-        ofi_test(ofi_msg__lists_of_eight_buffers),
-        ofi_test(ofi_msg__injected),
-        ofi_test(ofi_msg__injected_too_long),
-        ofi_test(ofi_msg__injected_by_flag_is_told),
-        ofi_test(ofi_msg__injected_until_there_is_no_room),
-        ofi_test(ofi_msg__data_of_eight_bytes),
-        ofi_test(ofi_msg__source_is_told_of_those_who_are_known),
-        ofi_test(ofi_msg__selective_completion),
-        ofi_test(ofi_msg__delivery_complete_waits_for_the_receive),
-        ofi_test(ofi_msg__delivery_complete_by_default),
-        ofi_test(ofi_msg__too_long_for_the_receive),
-        ofi_test(ofi_msg__errors_read_into_one_entry),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -106,14 +106,13 @@ static void flow_fini(struct flow *f)
     }
 }
 
-static void ofi_order__mixed_messages_both_ways(void **state)
+TEST(ofi_order__mixed_messages_both_ways)
 {
     static bool over[2][WINDOW];
     uint64_t since_ns = end_now_ns();
     struct flow f[2];
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     flow_init(&f[0], &p.a, 0, MIXED);
     flow_init(&f[1], &p.b, MIXED, 0);
@@ -131,7 +130,7 @@ static void ofi_order__mixed_messages_both_ways(void **state)
 
 /* ------------------------------------------------------------------------------------- unexpected */
 
-static void ofi_order__hundreds_that_no_receive_waits_for(void **state)
+TEST(ofi_order__hundreds_that_no_receive_waits_for)
 {
     static uint8_t *out[UNEXPECTED];
     uint8_t *in = blank(LEN_MAX + 1);
@@ -140,7 +139,6 @@ static void ofi_order__hundreds_that_no_receive_waits_for(void **state)
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < UNEXPECTED; i++) {
         out[i] = filled(len_of(i), i);
@@ -197,7 +195,7 @@ static uint64_t find(const uint64_t *first, unsigned num, uint64_t word)
     return i;
 }
 
-static void ofi_order__receives_for_many_are_released_once(void **state)
+TEST(ofi_order__receives_for_many_are_released_once)
 {
     enum { NUM = 300 };
     static struct many many[BUFFERS];
@@ -210,7 +208,6 @@ static void ofi_order__receives_for_many_are_released_once(void **state)
     struct entry entry;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     assert_int_equal(
         fi_setopt(&p.b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &release, sizeof(release)),
@@ -264,7 +261,7 @@ static void ofi_order__receives_for_many_are_released_once(void **state)
 }
 
 /* Messages that came before go into one such receive, too. */
-static void ofi_order__receive_for_many_takes_unexpected_ones(void **state)
+TEST(ofi_order__receive_for_many_takes_unexpected_ones)
 {
     enum { NUM = 20, BYTES = 5000 };
     uint8_t *memory = blank(NUM * BYTES), *out = filled(BYTES, 7);
@@ -274,7 +271,6 @@ static void ofi_order__receive_for_many_takes_unexpected_ones(void **state)
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < NUM; i++)
         POST(fi_send(p.a.ep, out, BYTES, NULL, p.a.to, NULL));
@@ -297,7 +293,7 @@ static void ofi_order__receive_for_many_takes_unexpected_ones(void **state)
 }
 
 /* It is the application's again when that is told, and not before what is being read has come. */
-static void ofi_order__cancelled_receive_for_many(void **state)
+TEST(ofi_order__cancelled_receive_for_many)
 {
     enum { BYTES = 32 << 20 };
     uint8_t *out = filled(BYTES, 1), *in = blank(BYTES + 65536);
@@ -306,7 +302,6 @@ static void ofi_order__cancelled_receive_for_many(void **state)
     struct pair p;
     int rx, tx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     POST(fi_recvmsg(
         p.b.ep,
@@ -326,17 +321,4 @@ static void ofi_order__cancelled_receive_for_many(void **state)
     pair_close(&p);
     free(in);
     free(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_order__mixed_messages_both_ways),
-        ofi_test(ofi_order__hundreds_that_no_receive_waits_for),
-        ofi_test(ofi_order__receives_for_many_are_released_once),
-        ofi_test(ofi_order__receive_for_many_takes_unexpected_ones),
-        ofi_test(ofi_order__cancelled_receive_for_many),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

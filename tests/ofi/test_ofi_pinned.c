@@ -45,13 +45,12 @@ static void send_small(struct pair *p)
     assert_int_equal(in, 'x');
 }
 
-static void ofi_pinned__no_more(void **state)
+TEST(ofi_pinned__no_more)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct fid_mr *mr;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     assert_int_equal(
         fi_mr_reg(p.b.domain, in, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL), 0);
@@ -78,16 +77,12 @@ static void ofi_pinned__no_more(void **state)
     free(out);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {ofi_test(ofi_pinned__no_more)};
-
     if (!getenv("FI_MRD_DEVICE") || geteuid() != 0) {
         puts("skipped: needs root, and in FI_MRD_DEVICE a device that pins memory");
-        return 77;
+        return KIT_SKIPPED;
     }
     permit(RLIM_INFINITY);
-    if (seteuid(NOBODY)) /* before the device is opened: it is for who opened it */
-        return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return seteuid(NOBODY); /* before the device is opened: it is for who opened it */
 }

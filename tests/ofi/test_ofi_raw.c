@@ -142,13 +142,12 @@ static void raw_say(struct raw *r, struct mrd_ofi_wire_head head, const void *mo
 /* ------------------------------------------------------------------------------------------- tests */
 
 /* Also what has to ask for a key first. */
-static void ofi_raw__nobody_receives(void **state)
+TEST(ofi_raw__nobody_receives)
 {
     uint64_t word = 1, old;
     struct raw *r;
     struct end e;
 
-    (void)state;
     end_open(&e, &(struct end_options){0}, NULL);
     r = raw_context(&e);
     POST(fi_send(e.ep, &word, sizeof(word), NULL, r->to, &word));
@@ -164,14 +163,13 @@ static void ofi_raw__nobody_receives(void **state)
 }
 
 /* One for an operation of the process that had this address before names another cookie. */
-static void ofi_raw__answers_to_an_earlier_life(void **state)
+TEST(ofi_raw__answers_to_an_earlier_life)
 {
     struct mrd_ofi_wire_head head, done = {.what = MRD_OFI_DONE};
     uint8_t *out = calloc(1, LONG);
     struct raw *r;
     struct end e;
 
-    (void)state;
     assert_non_null(out);
     end_open(&e, &(struct end_options){0}, NULL);
     r = raw_open(&e);
@@ -192,14 +190,13 @@ static void ofi_raw__answers_to_an_earlier_life(void **state)
 }
 
 /* An operation that waits for a key is not done with by an answer to a message. */
-static void ofi_raw__answers_to_no_question(void **state)
+TEST(ofi_raw__answers_to_no_question)
 {
     struct mrd_ofi_wire_head head, done = {.what = MRD_OFI_DONE};
     uint8_t *out = calloc(1, LONG);
     struct raw *r;
     struct end e;
 
-    (void)state;
     assert_non_null(out);
     end_open(&e, &(struct end_options){0}, NULL);
     r = raw_open(&e);
@@ -228,7 +225,7 @@ static void ofi_raw__answers_to_no_question(void **state)
  * What it is asked it cannot answer, if it is of another version: it refuses, or says what this
  * version does not know, which is refused.
  */
-static void ofi_raw__another_version(void **state)
+TEST(ofi_raw__another_version)
 {
     const struct mrd_ofi_wire_head says[] = {
         {.version = MRD_OFI_WIRE_VERSION + 1, .what = MRD_OFI_REFUSED},
@@ -239,7 +236,6 @@ static void ofi_raw__another_version(void **state)
     struct raw *r;
     struct end e;
 
-    (void)state;
     assert_non_null(out);
     end_open(&e, &(struct end_options){0}, NULL);
     r = raw_open(&e);
@@ -352,7 +348,7 @@ static void post_something(struct end *e, struct raw *r, uint8_t *memory)
 }
 
 /* Whatever it says is dropped, or answered; nothing else breaks. */
-static void ofi_raw__noise(void **state)
+TEST(ofi_raw__noise)
 {
     static uint64_t target[1024];
     const char *text = getenv("MRD_TEST_SEED");
@@ -362,7 +358,6 @@ static void ofi_raw__noise(void **state)
     struct raw *r;
     struct end e;
 
-    (void)state;
     seed = text ? strtoull(text, NULL, 0) : 12345;
     print_message("MRD_TEST_SEED=%llu\n", (unsigned long long)seed);
     assert_non_null(memory);
@@ -381,17 +376,4 @@ static void ofi_raw__noise(void **state)
     end_close(&e);
     raw_close(r);
     free(memory);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_raw__nobody_receives),
-        ofi_test(ofi_raw__answers_to_an_earlier_life),
-        ofi_test(ofi_raw__answers_to_no_question),
-        ofi_test(ofi_raw__another_version),
-        ofi_test(ofi_raw__noise),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,11 +45,10 @@ static void write_and_read_all(struct region *r)
     write_and_read(r, 0, REGION_BYTES, 4);
 }
 
-static void ofi_rma__by_offset(void **state)
+TEST(ofi_rma__by_offset)
 {
     struct region r;
 
-    (void)state;
     region_open(&r, &(struct end_options){.mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED |
                                                      FI_MR_PROV_KEY | FI_MR_LOCAL});
     assert_int_equal(r.key, REGION_KEY);
@@ -59,13 +58,12 @@ static void ofi_rma__by_offset(void **state)
 }
 
 /* The key is the provider's choice, too. */
-static void ofi_rma__by_address(void **state)
+TEST(ofi_rma__by_address)
 {
     uint8_t *memory = blank(1);
     struct fid_mr *other;
     struct region r;
 
-    (void)state;
     region_open(&r, &(struct end_options){.mr_mode = FI_MR_BASIC});
     other = region_add(&r.p.b, memory, 1, REGION_ACCESS, REGION_KEY);
     assert_true(fi_mr_key(other) != r.key);
@@ -75,7 +73,7 @@ static void ofi_rma__by_address(void **state)
     free(memory);
 }
 
-static void ofi_rma__lists_of_local_buffers(void **state)
+TEST(ofi_rma__lists_of_local_buffers)
 {
     struct iovec from[IOVS], to[IOVS];
     uint8_t *out = filled(100000, 1), *in = blank(100000);
@@ -83,7 +81,6 @@ static void ofi_rma__lists_of_local_buffers(void **state)
     size_t at = 0, back = 0;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     for (unsigned i = 0; i < IOVS; i++) {
         size_t out_part = i < IOVS - 1 ? (i == 2 ? 0 : 3000 * i + 1) : 100000 - at;
@@ -108,7 +105,7 @@ static void ofi_rma__lists_of_local_buffers(void **state)
 }
 
 /* Remote ranges, of two regions, whose borders are not those of the buffers. */
-static void ofi_rma__lists_of_remote_ranges(void **state)
+TEST(ofi_rma__lists_of_remote_ranges)
 {
     enum { PART = 30000, OTHER = 5 };
     uint8_t *out = filled(3 * PART, 1), *in = blank(3 * PART), *other = blank(PART);
@@ -122,7 +119,6 @@ static void ofi_rma__lists_of_remote_ranges(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     mr = region_add(&r.p.b, other, PART, REGION_ACCESS, OTHER);
     msg.addr = r.p.a.to;
@@ -151,7 +147,7 @@ static void ofi_rma__lists_of_remote_ranges(void **state)
 }
 
 /* A region of several buffers: offsets run through them. */
-static void ofi_rma__region_of_several_buffers(void **state)
+TEST(ofi_rma__region_of_several_buffers)
 {
     enum { PART = 10000, OTHER = 5 };
     uint8_t *memory = blank(5 * PART), *out = filled(3 * PART, 1), *in = blank(3 * PART);
@@ -160,7 +156,6 @@ static void ofi_rma__region_of_several_buffers(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     assert_int_equal(fi_mr_regv(r.p.b.domain, iov, 3, REGION_ACCESS, 0, OTHER, 0, &mr, NULL), 0);
     POST(fi_write(r.p.a.ep, out, 2 * PART, NULL, r.p.a.to, PART / 2, OTHER, &tx));
@@ -184,7 +179,7 @@ static void ofi_rma__region_of_several_buffers(void **state)
 
 /* ------------------------------------------------------------------------------- inject, and data */
 
-static void ofi_rma__injected(void **state)
+TEST(ofi_rma__injected)
 {
     uint8_t *out = filled(INJECT_BYTES + 1, 1);
     struct iovec iov = {out, INJECT_BYTES};
@@ -192,7 +187,6 @@ static void ofi_rma__injected(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){.counts = FI_WRITE});
     POST(fi_inject_write(r.p.a.ep, out, INJECT_BYTES, r.p.a.to, 0, r.key));
     POST(fi_writemsg(r.p.a.ep,
@@ -228,7 +222,7 @@ static void expect_data(struct region *r, uint64_t data, size_t len)
 }
 
 /* Nothing tells the application when it may close: what was injected arrives. */
-static void ofi_rma__injected_before_the_end(void **state)
+TEST(ofi_rma__injected_before_the_end)
 {
     enum { WRITES = 500, BYTES = 512 };
     uint8_t *out = filled(BYTES, 1);
@@ -236,7 +230,6 @@ static void ofi_rma__injected_before_the_end(void **state)
     uint64_t word = 0;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     POST(fi_write(r.p.a.ep, &word, sizeof(word), NULL, r.p.a.to, REGION_BYTES - 8, r.key, &tx));
     end_ok(r.p.a.tx, &tx);
@@ -252,14 +245,13 @@ static void ofi_rma__injected_before_the_end(void **state)
 }
 
 /* The entry at the target comes when the bytes are there. */
-static void ofi_rma__data_of_eight_bytes(void **state)
+TEST(ofi_rma__data_of_eight_bytes)
 {
     const uint64_t data = 0xfedcba9876543210u;
     uint8_t *out = filled(1 << 20, 1);
     struct region r;
     int tx;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     for (size_t len = 0; len <= 1 << 20; len += 1 << 18) {
         memset(r.memory, BLANK, REGION_BYTES);
@@ -279,7 +271,7 @@ static void ofi_rma__data_of_eight_bytes(void **state)
 
 /* ------------------------------------------------------------------------------------- at the target */
 
-static void ofi_rma__target_counts(void **state)
+TEST(ofi_rma__target_counts)
 {
     enum { WRITES = 5, READS = 3, OTHER = 5 };
     uint8_t *memory = blank(1000), *out = filled(1000, 1);
@@ -290,7 +282,6 @@ static void ofi_rma__target_counts(void **state)
     struct region r;
     int tx;
 
-    (void)state;
     region_open(
         &r, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_RMA_EVENT,
                                   .counts = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE});
@@ -325,13 +316,12 @@ static void ofi_rma__target_counts(void **state)
 
 /* -------------------------------------------------------------------------------------------- many */
 
-static void ofi_rma__many_in_flight(void **state)
+TEST(ofi_rma__many_in_flight)
 {
     uint8_t *out = filled(FLIGHT * FLIGHT_BYTES, 1), *in = blank(FLIGHT * FLIGHT_BYTES);
     bool told[FLIGHT] = {false};
     struct region r;
 
-    (void)state;
     region_open(&r, &(struct end_options){0});
     for (unsigned turn = 0; turn < 2; turn++) {
         for (unsigned i = 0; i < FLIGHT; i++) {
@@ -360,22 +350,4 @@ static void ofi_rma__many_in_flight(void **state)
     region_close(&r);
     free(in);
     free(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_rma__by_offset),
-        ofi_test(ofi_rma__by_address),
-        ofi_test(ofi_rma__lists_of_local_buffers),
-        ofi_test(ofi_rma__lists_of_remote_ranges),
-        ofi_test(ofi_rma__region_of_several_buffers),
-        ofi_test(ofi_rma__injected),
-        ofi_test(ofi_rma__injected_before_the_end),
-        ofi_test(ofi_rma__data_of_eight_bytes),
-        ofi_test(ofi_rma__target_counts),
-        ofi_test(ofi_rma__many_in_flight),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

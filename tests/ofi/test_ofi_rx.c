@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Receives of which many are posted: what they take in memory, and what is made only when needed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "transport/adapters/ofi/rx.h"
 
 enum {
@@ -38,13 +33,12 @@ static void post_many(struct mrd_ofi_match *m, struct mrd_ofi_rxs *rxs, struct m
 }
 
 /* Few bytes each, in few blocks, which are used again. */
-static void rx__memory(void **state)
+TEST(rx__memory)
 {
     struct mrd_ofi_rx **rx = calloc(MANY, sizeof(struct mrd_ofi_rx *));
     struct mrd_ofi_match m;
     struct mrd_ofi_rxs rxs;
 
-    (void)state;
     assert_non_null(rx);
     assert_true(sizeof(*rx[0]) <= BYTES_MAX);
     mrd_ofi_match_init(&m, 1);
@@ -65,13 +59,12 @@ static void rx__memory(void **state)
 }
 
 /* Lists are the receive's own, and end with it, or with all: sanitizers see what does not. */
-static void rx__lists(void **state)
+TEST(rx__lists)
 {
     struct iovec iov[MRD_OFI_IOV_MAX];
     struct mrd_ofi_rx *rx[100];
     struct mrd_ofi_rxs rxs;
 
-    (void)state;
     mrd_ofi_rxs_init(&rxs);
     for (unsigned i = 0; i < 100; i++) {
         size_t num = i % (MRD_OFI_IOV_MAX + 1);
@@ -97,14 +90,13 @@ static void rx__lists(void **state)
 }
 
 /* A table by context is made for the first cancel, and made anew when all are gone. */
-static void posted_of__table_when_needed(void **state)
+TEST(posted_of__table_when_needed)
 {
     struct mrd_ofi_rx **rx = calloc(MANY, sizeof(struct mrd_ofi_rx *));
     uint64_t steps;
     struct mrd_ofi_match m;
     struct mrd_ofi_rxs rxs;
 
-    (void)state;
     assert_non_null(rx);
     mrd_ofi_match_init(&m, 1);
     mrd_ofi_rxs_init(&rxs);
@@ -125,15 +117,4 @@ static void posted_of__table_when_needed(void **state)
     mrd_ofi_match_fini(&m);
     mrd_ofi_rxs_fini(&rxs);
     free(rx);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rx__memory),
-        cmocka_unit_test(rx__lists),
-        cmocka_unit_test(posted_of__table_when_needed),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,14 +56,13 @@ static int search(struct pair *p, uint64_t tag, uint64_t flags, void *context, v
 }
 
 /* Each is claimed for a context of its own, and received by that, whatever came first. */
-static void ofi_search__claims_in_any_order(void **state)
+TEST(ofi_search__claims_in_any_order)
 {
     static const unsigned order[NUM] = {3, 0, 5, 1, 4, 2};
     struct fi_context context[NUM];
     uint8_t *out[NUM], *in = blank(LONG);
     struct pair p;
 
-    (void)state;
     open_with_messages(&p, out);
     for (unsigned i = 0; i < NUM; i++) {
         assert_int_equal(search(&p, TAG + i, FI_PEEK | FI_CLAIM, &context[i], NULL, 0), 0);
@@ -92,13 +91,12 @@ static void ofi_search__claims_in_any_order(void **state)
 }
 
 /* All for one context: received one by one, in the order claimed. */
-static void ofi_search__one_context_claims_many(void **state)
+TEST(ofi_search__one_context_claims_many)
 {
     struct fi_context context;
     uint8_t *out[NUM], *in = blank(LONG);
     struct pair p;
 
-    (void)state;
     open_with_messages(&p, out);
     for (unsigned i = NUM; i > 0; i--) {
         assert_int_equal(search(&p, TAG + i - 1, FI_PEEK | FI_CLAIM, &context, NULL, 0), 0);
@@ -118,14 +116,13 @@ static void ofi_search__one_context_claims_many(void **state)
 }
 
 /* A claim is received into too small a buffer, or into a list of them. */
-static void ofi_search__claimed_and_cut_off(void **state)
+TEST(ofi_search__claimed_and_cut_off)
 {
     struct fi_context context;
     uint8_t *out[NUM], *in = blank(LONG);
     struct entry entry;
     struct pair p;
 
-    (void)state;
     open_with_messages(&p, out);
     for (unsigned i = 1; i < 3; i++) {
         assert_int_equal(search(&p, TAG + i, FI_PEEK | FI_CLAIM, &context, NULL, 0), 0);
@@ -146,13 +143,12 @@ static void ofi_search__claimed_and_cut_off(void **state)
 }
 
 /* Found, and thrown away, or not there. */
-static void ofi_search__discarded(void **state)
+TEST(ofi_search__discarded)
 {
     struct fi_context context;
     uint8_t *out[NUM];
     struct pair p;
 
-    (void)state;
     open_with_messages(&p, out);
     for (unsigned i = 0; i < NUM; i++) {
         assert_int_equal(search(&p, TAG + i, FI_PEEK | FI_DISCARD, &context, NULL, 0), 0);
@@ -169,14 +165,13 @@ static void ofi_search__discarded(void **state)
 }
 
 /* Only from somebody, who is known. */
-static void ofi_search__from_one_sender(void **state)
+TEST(ofi_search__from_one_sender)
 {
     struct fi_msg_tagged peek = {.addr = 5, .tag = TAG};
     uint8_t *out[NUM];
     struct pair p;
     fi_addr_t self;
 
-    (void)state;
     open_with_messages(&p, out);
     self = end_meet(&p.b, &p.b);
     assert_int_equal(fi_trecvmsg(p.b.ep, &peek, FI_PEEK), -FI_EINVAL);
@@ -190,13 +185,12 @@ static void ofi_search__from_one_sender(void **state)
 }
 
 /* Claimed, and never received: its memory is freed with the endpoint. */
-static void ofi_search__claimed_at_the_end(void **state)
+TEST(ofi_search__claimed_at_the_end)
 {
     struct fi_context context[NUM];
     uint8_t *out[NUM];
     struct pair p;
 
-    (void)state;
     open_with_messages(&p, out);
     for (unsigned i = 0; i < NUM; i++) {
         assert_int_equal(search(&p, TAG + i, FI_PEEK | FI_CLAIM, &context[i], NULL, 0), 0);
@@ -206,7 +200,7 @@ static void ofi_search__claimed_at_the_end(void **state)
 }
 
 /* While it is read into its receive, a message is not to be cancelled any more: it arrives. */
-static void ofi_search__cancelled_while_read(void **state)
+TEST(ofi_search__cancelled_while_read)
 {
     uint8_t *out = filled(1 << 20, 1), *in = blank(1 << 20);
     uint64_t since_ns = end_now_ns();
@@ -214,7 +208,6 @@ static void ofi_search__cancelled_while_read(void **state)
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &ordered);
     for (unsigned i = 0; i < 10; i++) {
         bool read = false;
@@ -240,16 +233,4 @@ static void ofi_search__cancelled_while_read(void **state)
     pair_close(&p);
     free(in);
     free(out);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_search__claims_in_any_order),  ofi_test(ofi_search__one_context_claims_many),
-        ofi_test(ofi_search__claimed_and_cut_off),  ofi_test(ofi_search__discarded),
-        ofi_test(ofi_search__from_one_sender),      ofi_test(ofi_search__claimed_at_the_end),
-        ofi_test(ofi_search__cancelled_while_read),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ static void *read_all(void *arg)
 }
 
 /* Some lose patience all the time, others never do: no message is lost, and nobody sleeps on. */
-static void ofi_sleepers__times_of_their_own(void **state)
+TEST(ofi_sleepers__times_of_their_own)
 {
     static const int timeouts_ms[THREADS] = {0, 1, 2, 7, 50, 200};
     struct reader readers[THREADS];
@@ -50,7 +50,6 @@ static void ofi_sleepers__times_of_their_own(void **state)
     struct pair p;
     char in[8];
 
-    (void)state;
     pair_open(&p, &waiting);
     for (unsigned i = 0; i < THREADS * EACH; i++)
         assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
@@ -116,9 +115,8 @@ static void count_to_thresholds(enum fi_wait_obj wait)
     pair_close(&p);
 }
 
-static void ofi_sleepers__thresholds_of_a_counter(void **state)
+TEST(ofi_sleepers__thresholds_of_a_counter)
 {
-    (void)state;
     count_to_thresholds(FI_WAIT_FD);
     count_to_thresholds(FI_WAIT_NONE); /* they turn */
     count_to_thresholds(FI_WAIT_YIELD);
@@ -169,15 +167,14 @@ static void edges(uint32_t events)
     pair_close(&p);
 }
 
-static void ofi_sleepers__edges(void **state)
+TEST(ofi_sleepers__edges)
 {
-    (void)state;
     edges(EPOLLIN);
     edges(EPOLLIN | EPOLLET);
 }
 
 /* Of what the application takes meanwhile, nothing is told later: the descriptor becomes quiet. */
-static void ofi_sleepers__quiet_again(void **state)
+TEST(ofi_sleepers__quiet_again)
 {
     struct epoll_event event = {.events = EPOLLIN};
     int set = epoll_create1(EPOLL_CLOEXEC), fd;
@@ -186,7 +183,6 @@ static void ofi_sleepers__quiet_again(void **state)
     struct pair p;
     char in[8];
 
-    (void)state;
     pair_open(&p, &waiting);
     fid = &p.b.rx->fid;
     assert_int_equal(fi_control(fid, FI_GETWAIT, &fd), 0);
@@ -206,7 +202,7 @@ static void ofi_sleepers__quiet_again(void **state)
 }
 
 /* What cannot be waited on is said to be. */
-static void ofi_sleepers__nothing_to_wait_on(void **state)
+TEST(ofi_sleepers__nothing_to_wait_on)
 {
     struct end_options turning = {.wait = FI_WAIT_YIELD}, none = {0};
     enum fi_wait_obj obj = FI_WAIT_SET;
@@ -214,7 +210,6 @@ static void ofi_sleepers__nothing_to_wait_on(void **state)
     struct end e;
     int fd;
 
-    (void)state;
     end_open(&e, &none, NULL);
     fid = &e.rx->fid;
     assert_int_equal(fi_trywait(e.fabric, &fid, 1), -FI_EINVAL);
@@ -233,7 +228,7 @@ static void ofi_sleepers__nothing_to_wait_on(void **state)
 
 /* ------------------------------------------------------------------------------------ poll sets */
 
-static void ofi_sleepers__poll_sets(void **state)
+TEST(ofi_sleepers__poll_sets)
 {
     enum { SETS = 3, MORE = 20 };
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
@@ -244,7 +239,6 @@ static void ofi_sleepers__poll_sets(void **state)
     struct pair p;
     char in[8];
 
-    (void)state;
     pair_open(&p, &waiting);
     p.b.rx->fid.context = &p.b;
     for (unsigned i = 0; i < SETS; i++) {
@@ -280,18 +274,4 @@ static void ofi_sleepers__poll_sets(void **state)
     for (unsigned i = 0; i < MORE; i++)
         assert_int_equal(fi_close(&more[i]->fid), 0);
     pair_close(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_sleepers__times_of_their_own),
-        ofi_test(ofi_sleepers__thresholds_of_a_counter),
-        ofi_test(ofi_sleepers__edges),
-        ofi_test(ofi_sleepers__quiet_again),
-        ofi_test(ofi_sleepers__nothing_to_wait_on),
-        ofi_test(ofi_sleepers__poll_sets),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -52,13 +52,12 @@ static uint64_t bit(unsigned i)
 }
 
 /* Each bit of a tag counts, of messages that receives wait for and of others. */
-static void ofi_tagged__all_bits_count(void **state)
+TEST(ofi_tagged__all_bits_count)
 {
     uint8_t in[BITS][8];
     struct entry entry;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     assert_int_equal(p.a.info->ep_attr->mem_tag_format >> (BITS - 1), 1);
     for (unsigned i = 0; i < BITS; i++)
@@ -83,14 +82,13 @@ static void ofi_tagged__all_bits_count(void **state)
     pair_close(&p);
 }
 
-static void ofi_tagged__ignored_bits_do_not(void **state)
+TEST(ofi_tagged__ignored_bits_do_not)
 {
     const uint64_t tag = 0x123456789abcdef0u, ignore = 0xff00000000000f0fu;
     uint8_t in[8];
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < BITS; i++) {
         bool fits = ignore & bit(i);
@@ -112,12 +110,11 @@ static void ofi_tagged__ignored_bits_do_not(void **state)
     pair_close(&p);
 }
 
-static void ofi_tagged__untagged_ones_are_apart(void **state)
+TEST(ofi_tagged__untagged_ones_are_apart)
 {
     uint8_t in[2][8];
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     receive_tagged(&p, in[0], 8, 0, ~0ull, in[0]);
     POST(fi_recv(p.b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
@@ -130,14 +127,13 @@ static void ofi_tagged__untagged_ones_are_apart(void **state)
     pair_close(&p);
 }
 
-static void ofi_tagged__data_lists_and_lengths(void **state)
+TEST(ofi_tagged__data_lists_and_lengths)
 {
     static const size_t lens[] = {0, INJECT_BYTES, INJECT_BYTES + 1, EAGER_BYTES, LONG};
     uint8_t *out = filled(LONG, 3), *in = blank(LONG);
     struct pair p;
     int tx, rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         struct iovec from[2] = {{out, lens[i] / 3}, {out + lens[i] / 3, lens[i] - lens[i] / 3}};
@@ -174,12 +170,11 @@ static void ofi_tagged__data_lists_and_lengths(void **state)
 
 /* ------------------------------------------------------------------------------------- who is first */
 
-static void ofi_tagged__first_of_the_receives_that_fit(void **state)
+TEST(ofi_tagged__first_of_the_receives_that_fit)
 {
     uint8_t in[4][8];
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     receive_tagged(&p, in[0], 8, 1, 0, in[0]);
     receive_tagged(&p, in[1], 8, 0, ~0ull, in[1]);
@@ -197,14 +192,13 @@ static void ofi_tagged__first_of_the_receives_that_fit(void **state)
 }
 
 /* Short and long ones came in turn: they are taken in that order, past those that do not fit. */
-static void ofi_tagged__first_of_the_messages_that_fit(void **state)
+TEST(ofi_tagged__first_of_the_messages_that_fit)
 {
     enum { NUM = 12 };
     uint8_t *out[NUM], *in = blank(LONG);
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < NUM; i++) {
         out[i] = filled(LONG, i);
@@ -229,14 +223,13 @@ static void ofi_tagged__first_of_the_messages_that_fit(void **state)
     free(in);
 }
 
-static void ofi_tagged__receives_from_one_sender(void **state)
+TEST(ofi_tagged__receives_from_one_sender)
 {
     uint8_t in[3][8];
     fi_addr_t to, other;
     struct end third;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     end_open(&third, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
     to = end_meet(&third, &p.b);
@@ -269,14 +262,13 @@ static void ofi_tagged__receives_from_one_sender(void **state)
 
 /* ------------------------------------------------------------------------------------------ search */
 
-static void ofi_tagged__peek(void **state)
+TEST(ofi_tagged__peek)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct entry entry;
     struct pair p;
     int rx;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     assert_int_equal(search(&p, 9, 0, FI_PEEK, &rx), 0);
     end_fails(p.b.rx, &rx, FI_ENOMSG);
@@ -338,12 +330,11 @@ static void claim(struct pair *p, size_t len)
     free(out);
 }
 
-static void ofi_tagged__claim(void **state)
+TEST(ofi_tagged__claim)
 {
     struct fi_context context;
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     claim(&p, 100);
     claim(&p, LONG);
@@ -371,11 +362,10 @@ static void discard(struct pair *p, size_t len, bool claimed)
     free(out);
 }
 
-static void ofi_tagged__discard(void **state)
+TEST(ofi_tagged__discard)
 {
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned claimed = 0; claimed < 2; claimed++) {
         discard(&p, 100, claimed);
@@ -386,12 +376,11 @@ static void ofi_tagged__discard(void **state)
 
 /* -------------------------------------------------------------------------------------- cancelling */
 
-static void ofi_tagged__cancelled_receives(void **state)
+TEST(ofi_tagged__cancelled_receives)
 {
     uint8_t in[4][8];
     struct pair p;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS, .counts = FI_RECV});
     receive_tagged(&p, in[0], 8, 1, 0, in[0]);
     receive_tagged(&p, in[1], 8, 1, 0, in[1]);
@@ -412,13 +401,12 @@ static void ofi_tagged__cancelled_receives(void **state)
     pair_close(&p);
 }
 
-static void ofi_tagged__cancelled_too_late(void **state)
+TEST(ofi_tagged__cancelled_too_late)
 {
     uint8_t in[8];
     struct pair p;
     int rx, unknown;
 
-    (void)state;
     pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     assert_int_equal(fi_cancel(&p.b.ep->fid, &unknown), -FI_ENOENT);
     receive_tagged(&p, in, sizeof(in), 1, 0, &rx);
@@ -430,14 +418,13 @@ static void ofi_tagged__cancelled_too_late(void **state)
 }
 
 /* Only tagged messages are searched for, and where there is a queue to tell what was found. */
-static void ofi_tagged__searches_that_cannot_be(void **state)
+TEST(ofi_tagged__searches_that_cannot_be)
 {
     struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = 1};
     struct fi_msg untagged = {.addr = FI_ADDR_UNSPEC};
     struct end e;
     struct fid_ep *ep;
 
-    (void)state;
     end_open(&e, &(struct end_options){.counts = FI_RECV}, NULL);
     assert_int_equal(fi_recvmsg(e.ep, &untagged, FI_PEEK), -FI_EBADFLAGS);
     assert_int_equal(fi_recvmsg(e.ep, &untagged, FI_CLAIM), -FI_EBADFLAGS);
@@ -450,25 +437,4 @@ static void ofi_tagged__searches_that_cannot_be(void **state)
     assert_int_equal(fi_trecvmsg(ep, &peek, FI_PEEK | FI_DISCARD), -FI_ENOCQ);
     assert_int_equal(fi_close(&ep->fid), 0);
     end_close(&e);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_tagged__all_bits_count),
-        ofi_test(ofi_tagged__ignored_bits_do_not),
-        ofi_test(ofi_tagged__untagged_ones_are_apart),
-        ofi_test(ofi_tagged__data_lists_and_lengths),
-        ofi_test(ofi_tagged__first_of_the_receives_that_fit),
-        ofi_test(ofi_tagged__first_of_the_messages_that_fit),
-        ofi_test(ofi_tagged__receives_from_one_sender),
-        ofi_test(ofi_tagged__peek),
-        ofi_test(ofi_tagged__claim),
-        ofi_test(ofi_tagged__discard),
-        ofi_test(ofi_tagged__cancelled_receives),
-        ofi_test(ofi_tagged__cancelled_too_late),
-        ofi_test(ofi_tagged__searches_that_cannot_be),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

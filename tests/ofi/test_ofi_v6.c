@@ -11,7 +11,7 @@
 #include "pair.h"
 #include "traffic.h"
 
-enum { PORT = 47990, SKIPPED = 77 };
+enum { PORT = 47990 };
 
 static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 static const struct end_options v6 = {.node = "::1"};
@@ -43,12 +43,11 @@ static void assert_is(const void *addr, size_t bytes, const char *ip, uint16_t p
 
 /* -------------------------------------------------------------------------------------- offered */
 
-static void ofi_v6__source(void **state)
+TEST(ofi_v6__source)
 {
     static const uint32_t formats[] = {FI_FORMAT_UNSPEC, FI_SOCKADDR, FI_SOCKADDR_IN6};
     struct fi_info *hints = end_hints(&v6), *info;
 
-    (void)state;
     for (unsigned i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
         hints->addr_format = formats[i];
         assert_int_equal(fi_getinfo(now, "::1", "47990", FI_SOURCE, hints, &info), 0);
@@ -80,13 +79,12 @@ static void ofi_v6__source(void **state)
 }
 
 /* In all the ways that name a peer. */
-static void ofi_v6__destination(void **state)
+TEST(ofi_v6__destination)
 {
     static const char *const texts[] = {"[::1]:47990", "fi_sockaddr_in6://[::1]:47990"};
     struct fi_info *hints = end_hints(&v6), *info;
     struct sockaddr_in6 dest = address("::1", PORT);
 
-    (void)state;
     for (unsigned format = 0; format < 2; format++) {
         hints->addr_format = format ? FI_SOCKADDR_IN6 : FI_FORMAT_UNSPEC;
         assert_int_equal(fi_getinfo(now, "::1", "47990", 0, hints, &info), 0);
@@ -131,12 +129,11 @@ static void not_offered(const char *node, const char *service, uint64_t flags,
     assert_int_equal(result, -FI_ENODATA);
 }
 
-static void ofi_v6__families_do_not_mix(void **state)
+TEST(ofi_v6__families_do_not_mix)
 {
     struct fi_info *hints = end_hints(&v6);
     struct sockaddr_in6 dest = address("::1", PORT);
 
-    (void)state;
     hints->addr_format = FI_SOCKADDR_IN;
     not_offered("::1", "47990", FI_SOURCE, hints, "not offered: ::1, port 47990");
     not_offered("::1", "47990", 0, hints, "not offered: ::1, port 47990");
@@ -156,13 +153,12 @@ static void ofi_v6__families_do_not_mix(void **state)
 }
 
 /* It is IPv4, however it is written; and where IPv6 is asked for, it is not offered. */
-static void ofi_v6__v4_mapped(void **state)
+TEST(ofi_v6__v4_mapped)
 {
     static const char node[] = "::ffff:127.0.0.1";
     struct fi_info *hints = end_hints(&v6), *info;
     struct sockaddr_in6 mapped = address(node, PORT);
 
-    (void)state;
     for (unsigned source = 0; source < 2; source++) {
         for (unsigned port = 0; port < 2; port++) {
             const struct sockaddr_in *got;
@@ -194,7 +190,7 @@ static void ofi_v6__v4_mapped(void **state)
 
 /* ------------------------------------------------------------------------------------ addresses */
 
-static void ofi_v6__name_of_an_endpoint(void **state)
+TEST(ofi_v6__name_of_an_endpoint)
 {
     struct end_options o = v6;
     struct sockaddr_in6 name;
@@ -202,7 +198,6 @@ static void ofi_v6__name_of_an_endpoint(void **state)
     uint16_t port;
     struct end e;
 
-    (void)state;
     end_open(&e, &o, NULL);
     assert_int_equal(fi_getname(&e.ep->fid, &name, &bytes), 0);
     port = ntohs(name.sin6_port);
@@ -220,7 +215,7 @@ static void ofi_v6__name_of_an_endpoint(void **state)
 }
 
 /* It has one of this machine, also where that has others of IPv4. */
-static void ofi_v6__any_name_of_an_endpoint(void **state)
+TEST(ofi_v6__any_name_of_an_endpoint)
 {
     struct sockaddr_in6 any = address("::", 0), name;
     struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
@@ -230,7 +225,6 @@ static void ofi_v6__any_name_of_an_endpoint(void **state)
     struct fid_cq *cq;
     struct end e;
 
-    (void)state;
     end_open(&e, &v6_format, NULL);
     assert_int_equal(fi_endpoint(e.domain, e.info, &ep, NULL), 0);
     assert_int_equal(fi_cq_open(e.domain, &cq_attr, &cq, NULL), 0);
@@ -251,7 +245,7 @@ static void ofi_v6__any_name_of_an_endpoint(void **state)
     end_close(&e);
 }
 
-static void ofi_v6__addresses_of_a_vector(void **state)
+TEST(ofi_v6__addresses_of_a_vector)
 {
     struct sockaddr_in6 back, in[3];
     size_t bytes = sizeof(back), len;
@@ -259,7 +253,6 @@ static void ofi_v6__addresses_of_a_vector(void **state)
     char text[64];
     struct end e;
 
-    (void)state;
     end_open(&e, &v6_format, NULL);
     for (unsigned i = 0; i < 3; i++)
         in[i] = address("2001:db8::7", (uint16_t)(1000 + i));
@@ -291,7 +284,7 @@ static void ofi_v6__addresses_of_a_vector(void **state)
 }
 
 /* Room for addresses is that of the domain's format: others are not taken in. */
-static void ofi_v6__vector_of_one_format(void **state)
+TEST(ofi_v6__vector_of_one_format)
 {
     struct sockaddr_in6 in6 = address("::1", PORT), none = address("::", PORT);
     union {
@@ -304,7 +297,6 @@ static void ofi_v6__vector_of_one_format(void **state)
     struct end e;
     int result;
 
-    (void)state;
     end_open(&e, &v6_format, NULL);
     assert_int_equal(fi_av_insert(e.av, &in, 1, &addr, 0, NULL), 0);
     assert_int_equal(addr, FI_ADDR_NOTAVAIL);
@@ -333,14 +325,13 @@ static void ofi_v6__vector_of_one_format(void **state)
 }
 
 /* An endpoint of IPv6 sends nothing to IPv4, and says so. */
-static void ofi_v6__to_v4(void **state)
+TEST(ofi_v6__to_v4)
 {
     struct sockaddr_in6 mapped = address("::ffff:127.0.0.1", PORT);
     fi_addr_t addr;
     struct end e;
     ssize_t result;
 
-    (void)state;
     end_open(&e, &v6_format, NULL);
     assert_int_equal(fi_av_insert(e.av, &mapped, 1, &addr, 0, NULL), 1);
     log_keep();
@@ -373,12 +364,11 @@ static void name_does_not_fit(const struct end_options *o, void *name, size_t by
     end_close(&e);
 }
 
-static void ofi_v6__endpoint_of_the_other_family(void **state)
+TEST(ofi_v6__endpoint_of_the_other_family)
 {
     struct sockaddr_in6 mapped = address("::ffff:127.0.0.1", 0), in6 = address("::1", 0);
     struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 
-    (void)state;
     name_does_not_fit(&v6_format, &in, sizeof(in));
     name_does_not_fit(&v6_format, &mapped, sizeof(mapped));
     name_does_not_fit(&v4_format, &in6, sizeof(in6));
@@ -386,11 +376,10 @@ static void ofi_v6__endpoint_of_the_other_family(void **state)
 
 /* -------------------------------------------------------------------------------------- traffic */
 
-static void ofi_v6__traffic(void **state)
+TEST(ofi_v6__traffic)
 {
     struct pair p;
 
-    (void)state;
     pair_open(&p, &v6);
     pair_exercise(&p);
     pair_close(&p);
@@ -400,7 +389,7 @@ static void ofi_v6__traffic(void **state)
 }
 
 /* Who cannot be reached is named as all addresses of IPv6 are. */
-static void ofi_v6__nobody_there(void **state)
+TEST(ofi_v6__nobody_there)
 {
     struct end_options o = v6;
     struct sockaddr_in6 name;
@@ -409,7 +398,6 @@ static void ofi_v6__nobody_there(void **state)
     struct end e, gone;
     char text[64];
 
-    (void)state;
     end_open(&e, &o, NULL);
     end_open(&gone, &o, NULL);
     e.to = end_meet(&e, &gone);
@@ -434,26 +422,10 @@ static bool has_v6(void)
     return has;
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_v6__source),
-        ofi_test(ofi_v6__destination),
-        ofi_test(ofi_v6__families_do_not_mix),
-        ofi_test(ofi_v6__v4_mapped),
-        ofi_test(ofi_v6__name_of_an_endpoint),
-        ofi_test(ofi_v6__any_name_of_an_endpoint),
-        ofi_test(ofi_v6__addresses_of_a_vector),
-        ofi_test(ofi_v6__vector_of_one_format),
-        ofi_test(ofi_v6__to_v4),
-        ofi_test(ofi_v6__endpoint_of_the_other_family),
-        ofi_test(ofi_v6__traffic),
-        ofi_test(ofi_v6__nobody_there),
-    };
-
-    if (!has_v6()) {
-        fprintf(stderr, "skipped: the loopback interface has no ::1\n");
-        return SKIPPED;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    if (has_v6())
+        return 0;
+    fprintf(stderr, "skipped: the loopback interface has no ::1\n");
+    return KIT_SKIPPED;
 }

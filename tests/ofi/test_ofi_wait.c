@@ -64,7 +64,7 @@ static void sender_join(struct sender *s)
 /* --------------------------------------------------------------------------------- completion queues */
 
 /* It sleeps, and does not turn. */
-static void ofi_wait__sread_wakes_by_a_message(void **state)
+TEST(ofi_wait__sread_wakes_by_a_message)
 {
     struct fi_cq_tagged_entry entry;
     uint64_t used_ns;
@@ -73,7 +73,6 @@ static void ofi_wait__sread_wakes_by_a_message(void **state)
     fi_addr_t src;
     char in[8];
 
-    (void)state;
     pair_open(&p, &waiting);
     for (unsigned i = 0; i < 3; i++) {
         POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &s));
@@ -89,13 +88,12 @@ static void ofi_wait__sread_wakes_by_a_message(void **state)
     pair_close(&p);
 }
 
-static void ofi_wait__sread_for_a_time(void **state)
+TEST(ofi_wait__sread_for_a_time)
 {
     struct fi_cq_tagged_entry entry;
     uint64_t start_ns = end_now_ns();
     struct end e;
 
-    (void)state;
     end_open(&e, &waiting, NULL);
     assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, LATE_MS), -FI_EAGAIN);
     assert_true(end_now_ns() - start_ns >= (LATE_MS - 1) * 1000000ull);
@@ -103,12 +101,11 @@ static void ofi_wait__sread_for_a_time(void **state)
     end_close(&e);
 }
 
-static void ofi_wait__sread_of_a_queue_without(void **state)
+TEST(ofi_wait__sread_of_a_queue_without)
 {
     struct fi_cq_tagged_entry entry;
     struct end e;
 
-    (void)state;
     end_open(&e, &(struct end_options){0}, NULL);
     assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, 0), -FI_ENOSYS);
     end_close(&e);
@@ -130,14 +127,13 @@ static void *sread(void *arg)
 }
 
 /* Each of several threads gets one. */
-static void ofi_wait__several_sleep_on_one_queue(void **state)
+TEST(ofi_wait__several_sleep_on_one_queue)
 {
     struct sleeper sleeper[SLEEPERS];
     struct sender s;
     struct pair p;
     char in[8];
 
-    (void)state;
     pair_open(&p, &waiting);
     for (unsigned i = 0; i < SLEEPERS; i++) {
         POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
@@ -153,12 +149,11 @@ static void ofi_wait__several_sleep_on_one_queue(void **state)
     pair_close(&p);
 }
 
-static void ofi_wait__signal_wakes_a_reader(void **state)
+TEST(ofi_wait__signal_wakes_a_reader)
 {
     struct sleeper sleeper;
     struct end e;
 
-    (void)state;
     end_open(&e, &waiting, NULL);
     sleeper = (struct sleeper){.cq = e.rx};
     assert_int_equal(pthread_create(&sleeper.thread, NULL, sread, &sleeper), 0);
@@ -170,7 +165,7 @@ static void ofi_wait__signal_wakes_a_reader(void **state)
 }
 
 /* The reader waits for several entries at once. */
-static void ofi_wait__threshold_of_a_queue(void **state)
+TEST(ofi_wait__threshold_of_a_queue)
 {
     enum { NUM = 3 };
     struct fi_cq_tagged_entry entry[NUM];
@@ -184,7 +179,6 @@ static void ofi_wait__threshold_of_a_queue(void **state)
     size_t bytes = sizeof(name);
     char in[8];
 
-    (void)state;
     end_open(&a, &waiting, NULL);
     end_open(&b, &waiting, NULL);
     assert_int_equal(fi_cq_open(b.domain, &attr, &cq, NULL), 0);
@@ -226,7 +220,7 @@ static unsigned poll_until(struct end *e, struct fid *fid, struct fid_cq *cq,
     return slept;
 }
 
-static void ofi_wait__descriptor_of_a_queue(void **state)
+TEST(ofi_wait__descriptor_of_a_queue)
 {
     struct fi_cq_tagged_entry entry;
     uint64_t used_ns;
@@ -235,7 +229,6 @@ static void ofi_wait__descriptor_of_a_queue(void **state)
     char in[8];
     int rx;
 
-    (void)state;
     pair_open(&p, &waiting);
     for (unsigned i = 0; i < 20; i++) {
         POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
@@ -252,7 +245,7 @@ static void ofi_wait__descriptor_of_a_queue(void **state)
 }
 
 /* What is in the queue already is not slept for. */
-static void ofi_wait__trywait_of_a_queue_with_an_entry(void **state)
+TEST(ofi_wait__trywait_of_a_queue_with_an_entry)
 {
     struct fi_cq_tagged_entry entry;
     struct fid *fid;
@@ -260,7 +253,6 @@ static void ofi_wait__trywait_of_a_queue_with_an_entry(void **state)
     char in[8];
     int rx;
 
-    (void)state;
     pair_open(&p, &waiting);
     fid = &p.b.rx->fid;
     assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), 0);
@@ -274,7 +266,7 @@ static void ofi_wait__trywait_of_a_queue_with_an_entry(void **state)
 
 /* ----------------------------------------------------------------------------------------- counters */
 
-static void ofi_wait__counter_until_its_threshold(void **state)
+TEST(ofi_wait__counter_until_its_threshold)
 {
     enum { NUM = 5 };
     struct end_options o = waiting;
@@ -284,7 +276,6 @@ static void ofi_wait__counter_until_its_threshold(void **state)
     struct pair p;
     char in[8];
 
-    (void)state;
     o.counts = FI_SEND | FI_RECV;
     pair_open(&p, &o);
     cntr = end_cntr(&p.b, FI_RECV);
@@ -323,14 +314,13 @@ static void *set_late(void *arg)
     return NULL;
 }
 
-static void ofi_wait__counter_that_the_application_sets(void **state)
+TEST(ofi_wait__counter_that_the_application_sets)
 {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC};
     struct fid_cntr *cntr;
     pthread_t thread;
     struct end e;
 
-    (void)state;
     end_open(&e, &waiting, NULL);
     assert_int_equal(fi_cntr_open(e.domain, &attr, &cntr, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, add_late, cntr), 0);
@@ -349,7 +339,7 @@ static void ofi_wait__counter_that_the_application_sets(void **state)
 
 /* ---------------------------------------------------------------------------------------- poll sets */
 
-static void ofi_wait__poll_set(void **state)
+TEST(ofi_wait__poll_set)
 {
     struct fi_poll_attr attr = {.flags = 0};
     struct fi_cq_tagged_entry entry;
@@ -358,7 +348,6 @@ static void ofi_wait__poll_set(void **state)
     struct pair p;
     char in[8];
 
-    (void)state;
     pair_open(&p, &(struct end_options){.counts = FI_RECV});
     p.b.rx->fid.context = &p.b.rx;
     end_cntr(&p.b, FI_RECV)->fid.context = &p.b.cntr;
@@ -385,23 +374,4 @@ static void ofi_wait__poll_set(void **state)
     assert_ptr_equal(context[0], &p.b.cntr);
     assert_int_equal(fi_close(&set->fid), 0);
     pair_close(&p);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ofi_test(ofi_wait__sread_wakes_by_a_message),
-        ofi_test(ofi_wait__sread_for_a_time),
-        ofi_test(ofi_wait__sread_of_a_queue_without),
-        ofi_test(ofi_wait__several_sleep_on_one_queue),
-        ofi_test(ofi_wait__signal_wakes_a_reader),
-        ofi_test(ofi_wait__threshold_of_a_queue),
-        ofi_test(ofi_wait__descriptor_of_a_queue),
-        ofi_test(ofi_wait__trywait_of_a_queue_with_an_entry),
-        ofi_test(ofi_wait__counter_until_its_threshold),
-        ofi_test(ofi_wait__counter_that_the_application_sets),
-        ofi_test(ofi_wait__poll_set),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

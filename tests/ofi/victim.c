@@ -145,8 +145,3 @@ void part(struct peer *p)
     process_tell(p->process.channel, "q", 1);
     process_join(&p->process);
 }
-
-int teardown(void **state)
-{
-    return ends_teardown(state) | process_teardown(state);
-}

@@ -61,6 +61,5 @@ void part(struct peer *p);
 void check_error(const struct entry *entry, const struct peer *p);
 /* An operation of this context, or any if it is NULL, ends with an error that names the peer. */
 void expect_error(struct fid_cq *cq, const struct peer *p, const void *context);
-int teardown(void **state);
 
 #endif
