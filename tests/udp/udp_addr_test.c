@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address strings of the UDP mover, and what it says of routes. */
+#include "tests/kit/kit.h"
 #include "tests/udp/udp_fixture.h"
 #include "transport/movers/udp/udp_addr.h"
 #include "transport/movers/udp/udp_route.h"
@@ -7,13 +8,9 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static const struct {
     const char *text;
@@ -69,14 +66,12 @@ static const struct {
      NULL},
 };
 
-static void mrd_udp_parse_address__table(void **state)
+TEST_F(movers, mrd_udp_parse_address__table)
 {
-    struct fixture *f = *state;
-
     for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
         struct mrd_addr addr = {.port = 77}, again;
         char text[MRD_ADDRESS_MAX];
-        int error = f->a->ops->parse_address(f->a, addresses[i].text, &addr);
+        int error = self->a->ops->parse_address(self->a, addresses[i].text, &addr);
 
         if (!addresses[i].formatted) {
             if (error != -EINVAL)
@@ -87,16 +82,16 @@ static void mrd_udp_parse_address__table(void **state)
         }
         if (error)
             fail_msg("\"%s\": %d: %s", addresses[i].text, error, mrd_last_error());
-        assert_int_equal(f->a->ops->format_address(f->a, &addr, text, sizeof(text)), 0);
+        assert_int_equal(self->a->ops->format_address(self->a, &addr, text, sizeof(text)), 0);
         assert_string_equal(text, addresses[i].formatted);
         /* What is formatted parses to the same bytes. */
-        assert_int_equal(f->a->ops->parse_address(f->a, text, &again), 0);
+        assert_int_equal(self->a->ops->parse_address(self->a, text, &again), 0);
         assert_memory_equal(&addr, &again, sizeof(addr));
     }
 }
 
 /* A context that cannot reach a family says so when the handle is made, not by silence. */
-static void mrd_udp_parse_address__other_family(void **state)
+TEST(mrd_udp_parse_address__other_family)
 {
     struct mrd_context_attr v4 = {.address = "127.0.0.1", .paths = 1};
     struct mrd_context_attr v6 = {.address = "::1", .paths = 1};
@@ -104,7 +99,6 @@ static void mrd_udp_parse_address__other_family(void **state)
     struct mrd_backend *without = fixture_open(NULL, MRD_UDP_WITHOUT_IPV6);
     struct mrd_addr addr;
 
-    (void)state;
     assert_int_equal(mrd_udp_parse_address(b4, "[::1]:1", &addr), -EAFNOSUPPORT);
     assert_int_equal(mrd_udp_parse_address(without, "[::1]:1", &addr), -EAFNOSUPPORT);
     assert_int_equal(mrd_udp_parse_address(b6, "127.0.0.1:1", &addr), -EAFNOSUPPORT);
@@ -116,28 +110,26 @@ static void mrd_udp_parse_address__other_family(void **state)
     fixture_close(without);
 }
 
-static void mrd_udp_format_address__no_space(void **state)
+TEST_F(movers, mrd_udp_format_address__no_space)
 {
-    struct fixture *f = *state;
     struct mrd_addr addr;
     char text[16];
 
-    assert_int_equal(mrd_udp_parse_address(f->a, "192.0.2.7:4793", &addr), 0);
-    assert_int_equal(mrd_udp_format_address(f->a, &addr, text, 14), -ENOSPC);
-    assert_int_equal(mrd_udp_format_address(f->a, &addr, text, 15), 0);
+    assert_int_equal(mrd_udp_parse_address(self->a, "192.0.2.7:4793", &addr), 0);
+    assert_int_equal(mrd_udp_format_address(self->a, &addr, text, 14), -ENOSPC);
+    assert_int_equal(mrd_udp_format_address(self->a, &addr, text, 15), 0);
     assert_string_equal(text, "192.0.2.7:4793");
 }
 
 /* An interface that is gone keeps its number. */
-static void mrd_udp_format_address__unknown_scope(void **state)
+TEST_F(movers, mrd_udp_format_address__unknown_scope)
 {
-    struct fixture *f = *state;
     struct mrd_addr addr;
     char text[MRD_ADDRESS_MAX];
 
-    assert_int_equal(mrd_udp_parse_address(f->a, "[fe80::1%lo]:5", &addr), 0);
+    assert_int_equal(mrd_udp_parse_address(self->a, "[fe80::1%lo]:5", &addr), 0);
     addr.scope = 987654;
-    assert_int_equal(mrd_udp_format_address(f->a, &addr, text, sizeof(text)), 0);
+    assert_int_equal(mrd_udp_format_address(self->a, &addr, text, sizeof(text)), 0);
     assert_string_equal(text, "[fe80::1%987654]:5");
 }
 
@@ -146,33 +138,31 @@ static void check_self(const char *bind, const char *expected)
     struct mrd_context_attr attr = {.address = bind, .paths = 1};
     struct mrd_backend *b = fixture_open(&attr, 0);
     char text[MRD_ADDRESS_MAX], wanted[MRD_ADDRESS_MAX];
-    struct mrd_addr self;
+    struct mrd_addr own;
 
-    assert_int_equal(b->ops->self_address(b, &self), 0);
-    assert_int_equal(mrd_udp_format_address(b, &self, text, sizeof(text)), 0);
+    assert_int_equal(b->ops->self_address(b, &own), 0);
+    assert_int_equal(mrd_udp_format_address(b, &own, text, sizeof(text)), 0);
     snprintf(wanted, sizeof(wanted), "%s:%u", expected, mrd_udp_of(b)->rx.port);
     assert_string_equal(text, wanted);
     fixture_close(b);
 }
 
-static void mrd_udp_self_address__bound(void **state)
+TEST(mrd_udp_self_address__bound)
 {
-    (void)state;
     check_self("127.0.0.1", "127.0.0.1");
     check_self("127.0.0.3", "127.0.0.3");
     check_self("::1", "[::1]");
 }
 
 /* Bound to any address: one of an interface that is up and not loopback, if there is one. */
-static void mrd_udp_self_address__any(void **state)
+TEST_F(movers, mrd_udp_self_address__any)
 {
-    struct fixture *f = *state;
     struct ifaddrs *list;
-    struct mrd_addr self, addr = {.scope = 0};
+    struct mrd_addr own, addr = {.scope = 0};
     bool others = false, is_one = false;
 
-    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
-    assert_int_equal(self.port, mrd_udp_of(f->a)->rx.port);
+    assert_int_equal(self->a->ops->self_address(self->a, &own), 0);
+    assert_int_equal(own.port, mrd_udp_of(self->a)->rx.port);
     assert_int_equal(getifaddrs(&list), 0);
     for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
         if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || (i->ifa_flags & IFF_LOOPBACK) ||
@@ -182,10 +172,10 @@ static void mrd_udp_self_address__any(void **state)
         if (mrd_udp_addr_is_link_local(&addr))
             continue;
         others = true;
-        is_one |= mrd_udp_addr_same_ip(&addr, &self);
+        is_one |= mrd_udp_addr_same_ip(&addr, &own);
     }
     freeifaddrs(list);
-    assert_true(others ? is_one : mrd_udp_addr_is_loopback(&self));
+    assert_true(others ? is_one : mrd_udp_addr_is_loopback(&own));
 }
 
 static const struct {
@@ -202,9 +192,8 @@ static const struct {
     {68, false, true, 0, 0},         {68, false, true, 64, 0},
 };
 
-static void mrd_udp_payload_fit__table(void **state)
+TEST(mrd_udp_payload_fit__table)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(fits) / sizeof(fits[0]); i++) {
         struct mrd_udp_route route = {.mtu = fits[i].mtu, .local = fits[i].local};
         uint32_t payload = mrd_udp_payload_fit(&route, fits[i].v4, fits[i].wanted);
@@ -214,37 +203,16 @@ static void mrd_udp_payload_fit__table(void **state)
     }
 }
 
-static void mrd_udp_payload_bytes__loopback(void **state)
+TEST_F(movers, mrd_udp_payload_bytes__loopback)
 {
-    struct fixture *f = *state;
     struct mrd_context_attr attr = {.mtu = 1024, .paths = 1};
     struct mrd_backend *small = fixture_open(&attr, 0);
     struct mrd_addr to;
 
-    assert_int_equal(mrd_udp_parse_address(f->a, "127.0.0.1:1", &to), 0);
-    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), 16128);
+    assert_int_equal(mrd_udp_parse_address(self->a, "127.0.0.1:1", &to), 0);
+    assert_int_equal(self->a->ops->payload_bytes(self->a, &to), 16128);
     assert_int_equal(small->ops->payload_bytes(small, &to), 1024);
-    assert_int_equal(mrd_udp_parse_address(f->a, "[::1]:1", &to), 0);
-    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), 16128);
+    assert_int_equal(mrd_udp_parse_address(self->a, "[::1]:1", &to), 0);
+    assert_int_equal(self->a->ops->payload_bytes(self->a, &to), 16128);
     fixture_close(small);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(mrd_udp_parse_address__table, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test(mrd_udp_parse_address__other_family),
-        cmocka_unit_test_setup_teardown(mrd_udp_format_address__no_space, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test_setup_teardown(mrd_udp_format_address__unknown_scope, fixture_setup,
-                                        fixture_teardown),
-        cmocka_unit_test(mrd_udp_self_address__bound),
-        cmocka_unit_test_setup_teardown(mrd_udp_self_address__any, fixture_setup, fixture_teardown),
-        cmocka_unit_test(mrd_udp_payload_fit__table),
-        cmocka_unit_test_setup_teardown(mrd_udp_payload_bytes__loopback, fixture_setup,
-                                        fixture_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A receiver that closes as soon as it has its message, while acks are lost. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "udp_process.h"
+
+#include "tests/kit/kit.h"
 
 enum {
     ROUNDS = 200,
@@ -57,12 +52,11 @@ static void receive_and_close(int channel)
     }
 }
 
-static void udp_close__right_after_the_completion(void **state)
+TEST(udp_close__right_after_the_completion)
 {
     struct process receiver;
     struct node n;
 
-    (void)state;
     process_start(&receiver, receive_and_close);
 
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
@@ -91,13 +85,4 @@ static void udp_close__right_after_the_completion(void **state)
     }
     process_join(&receiver);
     node_close(&n);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(udp_close__right_after_the_completion, process_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,13 +5,6 @@
  *
  * A filter of system calls cannot be taken off, so each case has a process of its own.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -26,6 +19,8 @@
 #include <unistd.h>
 
 #include "udp_process.h"
+
+#include "tests/kit/kit.h"
 
 enum {
     RULES_MAX = 12,
@@ -386,11 +381,10 @@ static void filtered(int channel)
     process_tell(channel, &ok, sizeof(ok));
 }
 
-static void udp_deny__each(void **state)
+TEST(udp_deny__each)
 {
     struct process p;
 
-    (void)state;
     for (unsigned row = 0; row < NUM_DENIALS; row++) {
         if (strstr(denials[row].address, "::1") && !has_ipv6())
             continue;
@@ -401,18 +395,15 @@ static void udp_deny__each(void **state)
     }
 }
 
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_teardown(udp_deny__each, process_teardown)};
     struct process p;
     bool ok = false;
 
     process_start(&p, filtered);
     (void)process_hear(p.channel, &ok, sizeof(ok), clock_now_ns() + PATIENCE_S * SEC_NS);
     process_join(&p);
-    if (!ok) {
+    if (!ok)
         print_message("skipped: this system takes no filter of system calls (seccomp)\n");
-        return 77;
-    }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return ok ? 0 : KIT_SKIPPED;
 }

@@ -3,16 +3,13 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/udp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "tests/kit/kit.h"
 #include "tests/udp/udp_fixture.h"
 #include "transport/movers/udp/udp_state.h"
 
@@ -86,11 +83,10 @@ static int next_tos(const struct listener *l)
 }
 
 /* One batch, with packets alone and superpackets: each leaves with its own. */
-static void mrd_udp_tx_burst__dscp(void **state)
+TEST_F(movers, mrd_udp_tx_burst__dscp)
 {
     static const uint8_t dscp[] = {0, HANDLE_DSCP, HANDLE_DSCP, HANDLE_DSCP, 0, 0, 63, 0};
     enum { NUM = sizeof(dscp) };
-    struct fixture *f = *state;
 
     for (unsigned v4 = 0; v4 < 2; v4++) {
         struct listener l = listener_open(v4);
@@ -100,7 +96,7 @@ static void mrd_udp_tx_burst__dscp(void **state)
             packets[i] = fixture_packet(i, 1000, &l.addr);
             packets[i].dscp = dscp[i];
         }
-        assert_int_equal(f->a->ops->tx_burst(f->a, packets, NUM), NUM);
+        assert_int_equal(self->a->ops->tx_burst(self->a, packets, NUM), NUM);
         for (uint32_t i = 0; i < NUM; i++)
             assert_int_equal(next_tos(&l), dscp[i] << 2 | ECT0);
         close(l.fd);
@@ -162,9 +158,8 @@ static struct mrd_ah *handle(struct sender *s, const struct listener *l, uint64_
 }
 
 /* The context's where the handle has none, also 0 if it says so; of two handles the last used. */
-static void mrd_create_ah_ex__dscp(void **state)
+TEST(mrd_create_ah_ex__dscp)
 {
-    (void)state;
     for (unsigned v4 = 0; v4 < 2; v4++) {
         struct sender s = sender_open(&(struct mrd_context_attr){
             .progress = MRD_PROGRESS_MANUAL, .dscp = CONTEXT_DSCP, .paths = 2});
@@ -202,11 +197,10 @@ static void refused(struct mrd_pd *pd, const struct mrd_ah_init_attr *attr, cons
     assert_non_null(strstr(mrd_last_error(), text));
 }
 
-static void mrd_create_ah_ex__refuses(void **state)
+TEST(mrd_create_ah_ex__refuses)
 {
     struct sender s = sender_open(NULL);
 
-    (void)state;
     refused(s.pd, &(struct mrd_ah_init_attr){.address = NULL}, "needs an address");
     refused(s.pd, &(struct mrd_ah_init_attr){.address = "nowhere"}, "nowhere");
     refused(s.pd, &(struct mrd_ah_init_attr){.comp_mask = 2, .address = "127.0.0.1"}, "0x2");
@@ -217,13 +211,12 @@ static void mrd_create_ah_ex__refuses(void **state)
     sender_close(&s);
 }
 
-static void mrd_open_device__dscp(void **state)
+TEST(mrd_open_device__dscp)
 {
     struct listener l = listener_open(true);
     struct mrd_ah *ah;
     struct sender s;
 
-    (void)state;
     assert_null(mrd_open_device(NULL, &(struct mrd_context_attr){.dscp = 64}));
     assert_int_equal(errno, EINVAL);
     assert_int_equal(setenv("MRD_DSCP", "64", 1), 0);
@@ -238,16 +231,4 @@ static void mrd_open_device__dscp(void **state)
     assert_int_equal(mrd_destroy_ah(ah), 0);
     sender_close(&s);
     close(l.fd);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(mrd_udp_tx_burst__dscp, fixture_setup, fixture_teardown),
-        cmocka_unit_test(mrd_create_ah_ex__dscp),
-        cmocka_unit_test(mrd_create_ah_ex__refuses),
-        cmocka_unit_test(mrd_open_device__dscp),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

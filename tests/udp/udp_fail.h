@@ -3,7 +3,7 @@
  * System calls of sending that fail when told to. For programs linked with --wrap=sendto, sendmsg
  * and sendmmsg.
  *
- * fail_setup() is fixture_setup() with nothing to fail; then a test fills `fail`.
+ * Nothing fails before a test fills `fail`.
  */
 #ifndef MRD_TESTS_UDP_FAIL_H
 #define MRD_TESTS_UDP_FAIL_H
@@ -19,7 +19,5 @@ struct fail {
     unsigned calls, messages; /* made, sent */
 };
 extern struct fail fail;
-
-int fail_setup(void **state);
 
 #endif

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/udp/udp_fixture.h"
+#include "tests/kit/kit.h"
 #include "transport/movers/udp/udp.h"
 #include "transport/movers/udp/udp_addr.h"
 #include "transport/movers/udp/udp_port.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #define SILENCE_NS 60000000000u /* until a test fails whose packets do not come */
 
@@ -48,29 +45,29 @@ struct mrd_addr fixture_addr(const char *ip, const struct mrd_backend *b)
     return addr;
 }
 
-int fixture_setup(void **state)
+void fixture_open_both(struct movers *f)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
-
-    if (!f)
-        return -1;
     f->a = fixture_open(NULL, 0);
     f->b = fixture_open(NULL, 0);
     f->to_a = fixture_addr("127.0.0.1", f->a);
     f->to_b = fixture_addr("127.0.0.1", f->b);
     f->plan.wrong_segment = -1;
-    *state = f;
-    return 0;
 }
 
-int fixture_teardown(void **state)
+void fixture_close_both(struct movers *f)
 {
-    struct fixture *f = *state;
-
     fixture_close(f->a);
     fixture_close(f->b);
-    free(f);
-    return 0;
+}
+
+FIXTURE_SETUP(movers)
+{
+    fixture_open_both(self);
+}
+
+FIXTURE_TEARDOWN(movers)
+{
+    fixture_close_both(self);
 }
 
 struct mrd_tx_packet fixture_packet(uint32_t number, uint32_t len, const struct mrd_addr *to)
@@ -95,7 +92,7 @@ struct mrd_tx_packet fixture_packet(uint32_t number, uint32_t len, const struct 
     return p;
 }
 
-void fixture_send(struct fixture *f, struct mrd_backend *from, const struct mrd_addr *to,
+void fixture_send(struct movers *f, struct mrd_backend *from, const struct mrd_addr *to,
                   unsigned path, const uint32_t *lens, unsigned n)
 {
     static struct mrd_tx_packet packets[FIXTURE_PACKETS_MAX];
@@ -109,7 +106,7 @@ void fixture_send(struct fixture *f, struct mrd_backend *from, const struct mrd_
     assert_int_equal(from->ops->tx_burst(from, packets, n), n);
 }
 
-void fixture_send_equal(struct fixture *f, struct mrd_backend *from, const struct mrd_addr *to,
+void fixture_send_equal(struct movers *f, struct mrd_backend *from, const struct mrd_addr *to,
                         unsigned path, uint32_t len, unsigned n)
 {
     uint32_t lens[FIXTURE_PACKETS_MAX];
@@ -154,7 +151,7 @@ static unsigned fake_plan(void *arg, const uint8_t *head, unsigned head_len, uns
     return fake->planned;
 }
 
-static void record(struct fixture *f, const struct mrd_rx_packet *p)
+static void record(struct movers *f, const struct mrd_rx_packet *p)
 {
     struct fixture_packet *r = &f->received[f->num_received++];
 
@@ -174,7 +171,7 @@ static void record(struct fixture *f, const struct mrd_rx_packet *p)
     memcpy(&r->number, r->bytes, 4);
 }
 
-unsigned fixture_burst(struct fixture *f, struct mrd_backend *b, unsigned max, bool planned,
+unsigned fixture_burst(struct movers *f, struct mrd_backend *b, unsigned max, bool planned,
                        bool *more)
 {
     struct mrd_rx_packet packets[64];
@@ -190,7 +187,7 @@ unsigned fixture_burst(struct fixture *f, struct mrd_backend *b, unsigned max, b
     return n;
 }
 
-void fixture_receive(struct fixture *f, struct mrd_backend *b, unsigned want, bool planned)
+void fixture_receive(struct movers *f, struct mrd_backend *b, unsigned want, bool planned)
 {
     uint64_t silent_since = b->ops->now_ns(b);
     bool more;
@@ -219,7 +216,7 @@ bool fixture_bytes_right(const struct fixture_packet *p)
     return true;
 }
 
-void fixture_check(const struct fixture *f, unsigned n)
+void fixture_check(const struct movers *f, unsigned n)
 {
     assert_int_equal(f->num_received, n);
     for (unsigned i = 0; i < n; i++) {

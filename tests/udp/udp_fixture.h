@@ -2,13 +2,14 @@
 /*
  * Two UDP movers on loopback, packets with known bytes, and a fake of the engine's plan.
  *
- * fixture_setup() and fixture_teardown() are cmocka's; fixture_open() opens further movers, to be
- * closed by fixture_close(). fixture_send() then fixture_receive() moves packets, which
+ * TEST_F(movers, name); fixture_open() opens further movers, to be closed by fixture_close().
+ * fixture_send() then fixture_receive() moves packets, which
  * fixture_check() compares.
  */
 #ifndef MRD_TESTS_UDP_FIXTURE_H
 #define MRD_TESTS_UDP_FIXTURE_H
 
+#include "tests/kit/kit.h"
 #include "transport/movers/udp/udp_state.h"
 
 enum {
@@ -41,7 +42,8 @@ struct fixture_plan {
     uint8_t places[MRD_PLAN_SEGMENTS_MAX][FIXTURE_PACKET_BYTES];
 };
 
-struct fixture {
+FIXTURE(movers)
+{
     struct mrd_backend *a, *b;  /* dual-stack, any address */
     struct mrd_addr to_a, to_b; /* over 127.0.0.1 */
     struct fixture_plan plan;
@@ -50,8 +52,9 @@ struct fixture {
     struct fixture_packet received[FIXTURE_PACKETS_MAX];
 };
 
-int fixture_setup(void **state);
-int fixture_teardown(void **state);
+/* As the fixture's setup and teardown do. */
+void fixture_open_both(struct movers *f);
+void fixture_close_both(struct movers *f);
 
 struct mrd_backend *fixture_open(const struct mrd_context_attr *attr, unsigned without);
 void fixture_close(struct mrd_backend *b);
@@ -61,18 +64,18 @@ struct mrd_addr fixture_addr(const char *ip, const struct mrd_backend *b);
  * FIXTURE_HEAD_BYTES. */
 struct mrd_tx_packet fixture_packet(uint32_t number, uint32_t len, const struct mrd_addr *to);
 /* Numbered on from the last call: `n` packets of lens[], all taken. */
-void fixture_send(struct fixture *f, struct mrd_backend *from, const struct mrd_addr *to,
+void fixture_send(struct movers *f, struct mrd_backend *from, const struct mrd_addr *to,
                   unsigned path, const uint32_t *lens, unsigned n);
-void fixture_send_equal(struct fixture *f, struct mrd_backend *from, const struct mrd_addr *to,
+void fixture_send_equal(struct movers *f, struct mrd_backend *from, const struct mrd_addr *to,
                         unsigned path, uint32_t len, unsigned n);
 
 /* One rx_burst() of at most `max` packets, appended to received[]: how many. */
-unsigned fixture_burst(struct fixture *f, struct mrd_backend *b, unsigned max, bool planned,
+unsigned fixture_burst(struct movers *f, struct mrd_backend *b, unsigned max, bool planned,
                        bool *more);
 /* Receive until `want` packets are there, or until none came for 300 ms. */
-void fixture_receive(struct fixture *f, struct mrd_backend *b, unsigned want, bool planned);
+void fixture_receive(struct movers *f, struct mrd_backend *b, unsigned want, bool planned);
 /* received[] is packets 0 .. n - 1 in this order, each with its bytes. */
-void fixture_check(const struct fixture *f, unsigned n);
+void fixture_check(const struct movers *f, unsigned n);
 bool fixture_bytes_right(const struct fixture_packet *p);
 
 #endif

@@ -3,20 +3,17 @@
  * What the mover does for traffic that goes on alike: a path with one peer is connected to it, lone short datagrams
  * are received lean. Neither may be noticed when the traffic changes.
  */
+#include "tests/kit/kit.h"
 #include "tests/udp/udp_fixture.h"
 #include "transport/movers/udp/udp_addr.h"
 
 #include <netinet/udp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { PATH = 1, PATIENCE = 400 };
 
 /* One packet there, and all that follows: silence. */
-static void ping(struct fixture *f, const struct mrd_addr *to)
+static void ping(struct movers *f, const struct mrd_addr *to)
 {
     bool more = true;
 
@@ -26,7 +23,7 @@ static void ping(struct fixture *f, const struct mrd_addr *to)
         fixture_burst(f, f->b, 64, true, &more);
 }
 
-static void connect_path(struct fixture *f, const struct mrd_addr *to)
+static void connect_path(struct movers *f, const struct mrd_addr *to)
 {
     const struct mrd_udp_path *path = &mrd_udp_of(f->a)->tx.paths[PATH];
 
@@ -36,7 +33,7 @@ static void connect_path(struct fixture *f, const struct mrd_addr *to)
     assert_int_equal(memcmp(&path->peer, to, sizeof(*to)), 0);
 }
 
-static void send_from(struct fixture *f, const struct mrd_addr *to, const struct mrd_addr *from)
+static void send_from(struct movers *f, const struct mrd_addr *to, const struct mrd_addr *from)
 {
     struct mrd_tx_packet p = fixture_packet(f->num_sent++, 64, to);
 
@@ -46,7 +43,7 @@ static void send_from(struct fixture *f, const struct mrd_addr *to, const struct
     fixture_receive(f, f->b, f->num_sent, true);
 }
 
-static void expect_last_from(const struct fixture *f, const char *ip)
+static void expect_last_from(const struct movers *f, const char *ip)
 {
     struct mrd_addr want = fixture_addr(ip, f->a);
 
@@ -55,7 +52,7 @@ static void expect_last_from(const struct fixture *f, const char *ip)
 }
 
 /* Every packet on a connected path leaves from the address that it would leave from otherwise. */
-static void check_sources(struct fixture *f, const char *peer)
+static void check_sources(struct movers *f, const char *peer)
 {
     struct mrd_addr none = {.scope = 0}, to_peer = fixture_addr(peer, f->b);
     struct mrd_addr v4 = fixture_addr("127.0.0.1", f->b), v6 = fixture_addr("::1", f->b);
@@ -76,44 +73,38 @@ static void check_sources(struct fixture *f, const char *peer)
     expect_last_from(f, peer);
 }
 
-static void mrd_udp_tx_burst__connected_to_v4(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connected_to_v4)
 {
-    check_sources(*state, "127.0.0.1");
+    check_sources(self, "127.0.0.1");
 }
 
-static void mrd_udp_tx_burst__connected_to_v6(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connected_to_v6)
 {
-    check_sources(*state, "::1");
+    check_sources(self, "::1");
 }
 
 /* Peers that take turns are no streak. */
-static void mrd_udp_tx_burst__not_connected_to_one_of_two(void **state)
+TEST_F(movers, mrd_udp_tx_burst__not_connected_to_one_of_two)
 {
-    struct fixture *f = *state;
-    struct mrd_addr v6 = fixture_addr("::1", f->b);
+    struct mrd_addr v6 = fixture_addr("::1", self->b);
 
-    while (f->num_sent < PATIENCE)
-        ping(f, f->num_sent % 100 ? &f->to_b : &v6);
-    fixture_check(f, f->num_sent);
-    assert_false(mrd_udp_of(f->a)->tx.paths[PATH].connected);
+    while (self->num_sent < PATIENCE)
+        ping(self, self->num_sent % 100 ? &self->to_b : &v6);
+    fixture_check(self, self->num_sent);
+    assert_false(mrd_udp_of(self->a)->tx.paths[PATH].connected);
 }
 
 /* Only a socket that is bound to one address is received from lean. */
-static int bound_setup(void **state)
+static void bind_b(struct movers *f)
 {
     struct mrd_context_attr attr = {.paths = 4, .address = "127.0.0.1"};
-    struct fixture *f;
 
-    if (fixture_setup(state))
-        return -1;
-    f = *state;
     fixture_close(f->b);
     f->b = fixture_open(&attr, 0);
     f->to_b = fixture_addr("127.0.0.1", f->b);
-    return 0;
 }
 
-static void become_lean(struct fixture *f)
+static void become_lean(struct movers *f)
 {
     const struct mrd_udp_rx *rx = &mrd_udp_of(f->b)->rx;
 
@@ -124,39 +115,38 @@ static void become_lean(struct fixture *f)
 }
 
 /* Superpackets end it, and arrive whole; then it begins anew. */
-static void mrd_udp_rx_burst__lean_then_superpackets(void **state)
+TEST_F(movers, mrd_udp_rx_burst__lean_then_superpackets)
 {
-    struct fixture *f = *state;
-
+    bind_b(self);
     for (int again = 0; again < 2; again++) {
-        become_lean(f);
-        fixture_send_equal(f, f->a, &f->to_b, PATH, 4160, 12);
-        fixture_receive(f, f->b, f->num_sent, true);
-        fixture_check(f, f->num_sent);
-        assert_false(mrd_udp_of(f->b)->rx.lean);
+        become_lean(self);
+        fixture_send_equal(self, self->a, &self->to_b, PATH, 4160, 12);
+        fixture_receive(self, self->b, self->num_sent, true);
+        fixture_check(self, self->num_sent);
+        assert_false(mrd_udp_of(self->b)->rx.lean);
     }
 }
 
 /* Short ones that come together end it too, and coalesce again. */
-static void mrd_udp_rx_burst__lean_then_short_runs(void **state)
+TEST_F(movers, mrd_udp_rx_burst__lean_then_short_runs)
 {
-    struct fixture *f = *state;
     uint64_t before;
 
-    become_lean(f);
-    fixture_send_equal(f, f->a, &f->to_b, PATH, 64, 8);
-    fixture_receive(f, f->b, f->num_sent, true);
-    assert_false(mrd_udp_of(f->b)->rx.lean);
+    bind_b(self);
+    become_lean(self);
+    fixture_send_equal(self, self->a, &self->to_b, PATH, 64, 8);
+    fixture_receive(self, self->b, self->num_sent, true);
+    assert_false(mrd_udp_of(self->b)->rx.lean);
 
-    before = mrd_udp_of(f->b)->rx.count.plain;
-    fixture_send_equal(f, f->a, &f->to_b, PATH, 64, 8);
-    fixture_receive(f, f->b, f->num_sent, true);
-    assert_int_equal(mrd_udp_of(f->b)->rx.count.plain, before + 1);
-    fixture_check(f, f->num_sent);
+    before = mrd_udp_of(self->b)->rx.count.plain;
+    fixture_send_equal(self, self->a, &self->to_b, PATH, 64, 8);
+    fixture_receive(self, self->b, self->num_sent, true);
+    assert_int_equal(mrd_udp_of(self->b)->rx.count.plain, before + 1);
+    fixture_check(self, self->num_sent);
 }
 
 /* Packets that come just before the kernel is told not to coalesce. */
-static struct fixture *switching;
+static struct movers *switching;
 
 int __real_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t len);
@@ -170,47 +160,28 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
     return __real_setsockopt(fd, level, name, value, len);
 }
 
-static void mrd_udp_rx_burst__lean_loses_nothing(void **state)
+TEST_F(movers, mrd_udp_rx_burst__lean_loses_nothing)
 {
-    struct fixture *f = *state;
-
-    switching = f;
-    while (switching && f->num_sent < PATIENCE)
-        ping(f, &f->to_b);
+    bind_b(self);
+    switching = self;
+    while (switching && self->num_sent < PATIENCE)
+        ping(self, &self->to_b);
     assert_null(switching);
-    fixture_receive(f, f->b, f->num_sent, true);
-    fixture_check(f, f->num_sent);
-    become_lean(f);
+    fixture_receive(self, self->b, self->num_sent, true);
+    fixture_check(self, self->num_sent);
+    become_lean(self);
 }
 
 /* Whoever answers must know which of its addresses was asked, however uniform the traffic is. */
-static void mrd_udp_rx_burst__destination(void **state)
+TEST_F(movers, mrd_udp_rx_burst__destination)
 {
-    struct fixture *f = *state;
     static const char *const ips[] = {"127.0.0.1", "127.0.0.2"};
 
-    while (f->num_sent < PATIENCE) {
-        struct mrd_addr to = fixture_addr(ips[f->num_sent / 100 % 2], f->b);
+    while (self->num_sent < PATIENCE) {
+        struct mrd_addr to = fixture_addr(ips[self->num_sent / 100 % 2], self->b);
 
-        ping(f, &to);
-        assert_memory_equal(&f->received[f->num_received - 1].to, &to, sizeof(to));
+        ping(self, &to);
+        assert_memory_equal(&self->received[self->num_received - 1].to, &to, sizeof(to));
     }
-    fixture_check(f, f->num_sent);
-}
-
-int main(void)
-{
-#define BOUND(name) cmocka_unit_test_setup_teardown(name, bound_setup, fixture_teardown)
-#define TEST(name)  cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(mrd_udp_tx_burst__connected_to_v4),
-        TEST(mrd_udp_tx_burst__connected_to_v6),
-        TEST(mrd_udp_tx_burst__not_connected_to_one_of_two),
-        BOUND(mrd_udp_rx_burst__lean_then_superpackets),
-        BOUND(mrd_udp_rx_burst__lean_then_short_runs),
-        BOUND(mrd_udp_rx_burst__lean_loses_nothing),
-        TEST(mrd_udp_rx_burst__destination),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    fixture_check(self, self->num_sent);
 }

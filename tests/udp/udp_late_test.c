@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A receiver that posts its receives late, with all defaults. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "udp_process.h"
+
+#include "tests/kit/kit.h"
 
 enum {
     MESSAGES = 65,
@@ -53,14 +48,13 @@ static void receive_late(int channel)
 }
 
 /* More messages of several packets than a peer once could refuse at a time: each arrives, once. */
-static void udp_late__receives_after_sends_of_several_packets(void **state)
+TEST(udp_late__receives_after_sends_of_several_packets)
 {
     struct process receiver;
     struct node_name name;
     struct node n;
     char posted = 0;
 
-    (void)state;
     process_start(&receiver, receive_late);
 
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
@@ -87,14 +81,4 @@ static void udp_late__receives_after_sends_of_several_packets(void **state)
     process_join(&receiver);
     must(mrd_destroy_ah(to) == 0);
     node_close(&n);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(udp_late__receives_after_sends_of_several_packets,
-                                  process_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A ping-pong of short messages: how many system calls stand between a message and its receiver. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 #include <sys/socket.h>
 
 #include "udp_process.h"
+
+#include "tests/kit/kit.h"
 
 enum {
     BYTES = 64,
@@ -74,13 +69,12 @@ static unsigned pass(struct node *from, struct mrd_ah *to_ah, struct node *to)
 }
 
 /* Its receiver need not wait until the kernel has said that there is no other. */
-static void udp_lone__one_call(void **state)
+TEST(udp_lone__one_call)
 {
     static struct node end[2];
     struct mrd_ah *to[2];
     unsigned one_call = 0;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         node_open(&end[i], &(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL}, 1, 4,
                   2 * BYTES);
@@ -101,11 +95,4 @@ static void udp_lone__one_call(void **state)
         must(mrd_destroy_ah(to[i]) == 0);
         node_close(&end[i]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(udp_lone__one_call)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

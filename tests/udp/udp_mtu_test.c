@@ -4,22 +4,17 @@
  *
  * The process moves into a network namespace of its own, where it may change lo.
  */
+#include "tests/kit/kit.h"
 #include "tests/udp/udp_fixture.h"
 
 #include <errno.h>
 #include <net/if.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-enum { SKIPPED = 77 };
 
 static void set_lo(int mtu)
 {
@@ -34,10 +29,9 @@ static void set_lo(int mtu)
     close(fd);
 }
 
-static int mtu_setup(void **state)
+void kit_before_each(void)
 {
     set_lo(1500);
-    return fixture_setup(state);
 }
 
 static const struct {
@@ -51,9 +45,8 @@ static const struct {
     {9000, "[::1]:1", 8192, 8192},  {1500, "[::1]:1", 8192, 1344},
 };
 
-static void mrd_udp_payload_bytes__mtu(void **state)
+TEST(mrd_udp_payload_bytes__mtu)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i].asked};
         struct mrd_backend *b;
@@ -70,37 +63,34 @@ static void mrd_udp_payload_bytes__mtu(void **state)
 }
 
 /* Only lo is there: nowhere else to go. Sending there is loss, not a full socket. */
-static void mrd_udp_payload_bytes__no_route(void **state)
+TEST_F(movers, mrd_udp_payload_bytes__no_route)
 {
-    struct fixture *f = *state;
     struct mrd_addr to;
 
-    assert_int_equal(f->a->ops->parse_address(f->a, "192.0.2.1:1", &to), 0);
-    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), -EHOSTUNREACH);
+    assert_int_equal(self->a->ops->parse_address(self->a, "192.0.2.1:1", &to), 0);
+    assert_int_equal(self->a->ops->payload_bytes(self->a, &to), -EHOSTUNREACH);
     assert_non_null(strstr(mrd_last_error(), "192.0.2.1:1"));
-    assert_false(f->a->ops->one_way(f->a, &to));
-    fixture_send_equal(f, f->a, &to, 0, 1000, 5);
-    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 5);
-    assert_int_equal(f->a->ops->parse_address(f->a, "[2001:db8::1]:1", &to), 0);
-    assert_int_equal(f->a->ops->payload_bytes(f->a, &to), -EHOSTUNREACH);
-    fixture_send_equal(f, f->a, &to, 0, 1000, 5);
-    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 10);
+    assert_false(self->a->ops->one_way(self->a, &to));
+    fixture_send_equal(self, self->a, &to, 0, 1000, 5);
+    assert_int_equal(mrd_udp_of(self->a)->tx.lost, 5);
+    assert_int_equal(self->a->ops->parse_address(self->a, "[2001:db8::1]:1", &to), 0);
+    assert_int_equal(self->a->ops->payload_bytes(self->a, &to), -EHOSTUNREACH);
+    fixture_send_equal(self, self->a, &to, 0, 1000, 5);
+    assert_int_equal(mrd_udp_of(self->a)->tx.lost, 10);
 }
 
-static void mrd_udp_self_address__loopback_only(void **state)
+TEST_F(movers, mrd_udp_self_address__loopback_only)
 {
-    struct fixture *f = *state;
-    struct mrd_addr self;
+    struct mrd_addr own;
 
-    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
-    assert_memory_equal(&self, &f->to_a, sizeof(self));
+    assert_int_equal(self->a->ops->self_address(self->a, &own), 0);
+    assert_memory_equal(&own, &self->to_a, sizeof(own));
 }
 
 /* Bridges that are listed first, and an interface that the default route leads over. */
-static void mrd_udp_self_address__of_the_default_route(void **state)
+TEST_F(movers, mrd_udp_self_address__of_the_default_route)
 {
-    struct fixture *f = *state;
-    struct mrd_addr self, expected;
+    struct mrd_addr own, expected;
 
     if (system("ip link add mrd_d0 type veth peer name mrd_p0 2>/dev/null") ||
         system(
@@ -109,96 +99,80 @@ static void mrd_udp_self_address__of_the_default_route(void **state)
             "ip link set mrd_d1 up"))
         skip();
     /* Without a route the first of them. */
-    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
-    expected = fixture_addr("172.17.0.1", f->a);
-    assert_memory_equal(&self, &expected, sizeof(self));
+    assert_int_equal(self->a->ops->self_address(self->a, &own), 0);
+    expected = fixture_addr("172.17.0.1", self->a);
+    assert_memory_equal(&own, &expected, sizeof(own));
     assert_int_equal(system("ip route add default via 10.9.8.1"), 0);
-    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
-    expected = fixture_addr("10.9.8.7", f->a);
-    assert_memory_equal(&self, &expected, sizeof(self));
+    assert_int_equal(self->a->ops->self_address(self->a, &own), 0);
+    expected = fixture_addr("10.9.8.7", self->a);
+    assert_memory_equal(&own, &expected, sizeof(own));
     assert_int_equal(system("ip link del mrd_d0 && ip link del mrd_d1"), 0);
 }
 
 /* IPv4 is routed, but no interface has an IPv4 address. */
-static void mrd_udp_self_address__route_without_address(void **state)
+TEST_F(movers, mrd_udp_self_address__route_without_address)
 {
-    struct fixture *f = *state;
-    struct mrd_addr self, expected;
+    struct mrd_addr own, expected;
 
     if (system("ip link add mrd_d0 type veth peer name mrd_p0 2>/dev/null") ||
         system("ip link set mrd_d0 up && ip -6 addr add 2001:db8:5::7/64 dev mrd_d0 nodad && "
                "ip route add default dev mrd_d0"))
         skip();
-    assert_int_equal(f->a->ops->self_address(f->a, &self), 0);
-    expected = fixture_addr("2001:db8:5::7", f->a);
-    assert_memory_equal(&self, &expected, sizeof(self));
+    assert_int_equal(self->a->ops->self_address(self->a, &own), 0);
+    expected = fixture_addr("2001:db8:5::7", self->a);
+    assert_memory_equal(&own, &expected, sizeof(own));
     assert_int_equal(system("ip link del mrd_d0"), 0);
 }
 
 /* Superpackets of small segments pass an MTU of 1,500 as they are. */
-static void mrd_udp_tx_burst__small_mtu(void **state)
+TEST_F(movers, mrd_udp_tx_burst__small_mtu)
 {
-    struct fixture *f = *state;
-
-    fixture_send_equal(f, f->a, &f->to_b, 0, 1344 + 96, 45);
-    fixture_receive(f, f->b, 45, false);
-    fixture_check(f, 45);
-    assert_int_equal(mrd_udp_of(f->b)->rx.count.plain, 1);
-    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 0);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 1344 + 96, 45);
+    fixture_receive(self, self->b, 45, false);
+    fixture_check(self, 45);
+    assert_int_equal(mrd_udp_of(self->b)->rx.count.plain, 1);
+    assert_int_equal(mrd_udp_of(self->a)->tx.lost, 0);
 }
 
 /*
  * The MTU of the interface shrinks: packets cut before are lost and told, once; superpackets are not
  * taken for refused. A short last packet still fits.
  */
-static void mrd_udp_tx_burst__mtu_shrinks(void **state)
+TEST_F(movers, mrd_udp_tx_burst__mtu_shrinks)
 {
     static const char *const ips[] = {"127.0.0.1", "::1"};
     static const uint32_t payloads[] = {1152, 1088};
     static const uint32_t lens[] = {1440, 1440, 1440, 500};
-    struct fixture *f = *state;
     uint32_t payload;
 
     for (unsigned i = 0; i < 2; i++) {
-        struct mrd_addr to = fixture_addr(ips[i], f->b), told;
+        struct mrd_addr to = fixture_addr(ips[i], self->b), told;
 
         set_lo(1500);
-        f->num_sent = f->num_received = 0;
-        fixture_send(f, f->a, &to, 1, lens, 4);
-        fixture_receive(f, f->b, 4, false);
-        fixture_check(f, 4);
+        self->num_sent = self->num_received = 0;
+        fixture_send(self, self->a, &to, 1, lens, 4);
+        fixture_receive(self, self->b, 4, false);
+        fixture_check(self, 4);
 
         set_lo(1280);
-        f->num_sent = f->num_received = 0;
-        fixture_send(f, f->a, &to, 1, lens, 4);
-        assert_true(f->a->ops->too_big(f->a, &told, &payload));
+        self->num_sent = self->num_received = 0;
+        fixture_send(self, self->a, &to, 1, lens, 4);
+        assert_true(self->a->ops->too_big(self->a, &told, &payload));
         assert_memory_equal(&told, &to, sizeof(to));
         assert_int_equal(payload, payloads[i]);
-        assert_false(f->a->ops->too_big(f->a, &told, &payload));
-        fixture_receive(f, f->b, 1, false);
-        assert_int_equal(f->num_received, 1);
-        assert_int_equal(f->received[0].number, 3);
-        assert_int_equal(mrd_udp_of(f->a)->tx.num_no_gso, 0);
+        assert_false(self->a->ops->too_big(self->a, &told, &payload));
+        fixture_receive(self, self->b, 1, false);
+        assert_int_equal(self->num_received, 1);
+        assert_int_equal(self->received[0].number, 3);
+        assert_int_equal(mrd_udp_of(self->a)->tx.num_no_gso, 0);
     }
 }
 
-#define MTU_TEST(name) cmocka_unit_test_setup_teardown(name, mtu_setup, fixture_teardown)
-
-int main(void)
+int kit_before_all(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_udp_payload_bytes__mtu),
-        MTU_TEST(mrd_udp_payload_bytes__no_route),
-        MTU_TEST(mrd_udp_self_address__loopback_only),
-        MTU_TEST(mrd_udp_self_address__of_the_default_route),
-        MTU_TEST(mrd_udp_self_address__route_without_address),
-        MTU_TEST(mrd_udp_tx_burst__small_mtu),
-        MTU_TEST(mrd_udp_tx_burst__mtu_shrinks),
-    };
-
     if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
         fprintf(stderr, "skipped: no network namespace to be had: %s\n", strerror(errno));
-        return SKIPPED;
+        return KIT_SKIPPED;
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Nobody listens at an address: ICMP says so, and work fails long before the peer timeout. */
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mrd/mrd.h"
+#include "tests/kit/kit.h"
 
 #define SEC_NS     1000000000ull
 #define TIMEOUT_NS (600 * SEC_NS) /* of the peer: a test that needs it hangs */
@@ -155,9 +151,8 @@ static void nobody(const char *local, const char *host)
     end_close(&end);
 }
 
-static void mrd_post_send__nobody_listens(void **state)
+TEST(mrd_post_send__nobody_listens)
 {
-    (void)state;
     nobody(NULL, "127.0.0.1");
     nobody(NULL, "[::1]");
     nobody("127.0.0.1", "127.0.0.1");
@@ -165,7 +160,7 @@ static void mrd_post_send__nobody_listens(void **state)
 }
 
 /* What ICMP says of one costs the others nothing, though they share sockets. */
-static void mrd_post_send__nobody_beside_others(void **state)
+TEST(mrd_post_send__nobody_beside_others)
 {
     struct end a, b;
     char address[MRD_ADDRESS_MAX];
@@ -173,7 +168,6 @@ static void mrd_post_send__nobody_beside_others(void **state)
     unsigned received = 0, sent = 0, failed = 0;
     struct mrd_peer_attr attr;
 
-    (void)state;
     end_open(&a, "127.0.0.1");
     end_open(&b, "127.0.0.1");
     assert_int_equal(mrd_query_address(b.context, address, sizeof(address)), 0);
@@ -209,14 +203,4 @@ static void mrd_post_send__nobody_beside_others(void **state)
     assert_int_equal(mrd_destroy_ah(dead), 0);
     end_close(&a);
     end_close(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_post_send__nobody_listens),
-        cmocka_unit_test(mrd_post_send__nobody_beside_others),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

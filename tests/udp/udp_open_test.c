@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Opening: sockets, ports, limits and the sentences that name what is wrong; sleeping; fresh paths.
  */
+#include "tests/kit/kit.h"
 #include "tests/support/ports.h"
 #include "tests/udp/udp_fixture.h"
 #include "transport/movers/udp/udp.h"
@@ -9,16 +10,12 @@
 #include <errno.h>
 #include <netinet/udp.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 /* ------------------------------------------------------------------------------ another machine */
 
@@ -57,13 +54,12 @@ static void keep_message(void *arg, enum mrd_log_level level, const char *messag
 }
 
 /* A small receive buffer is told to the engine, and the user which knob makes it larger. */
-static void mrd_udp_open__small_rmem_max(void **state)
+TEST(mrd_udp_open__small_rmem_max)
 {
     struct mrd_context_attr attr = {.paths = 1};
     char kept[512] = "";
     struct mrd_backend *b;
 
-    (void)state;
     mrd_set_log(keep_message, kept, MRD_LOG_WARN);
     machine.unprivileged = true;
     machine.rmem_max = 212992;
@@ -84,9 +80,8 @@ static void mrd_udp_open__small_rmem_max(void **state)
 }
 
 /* A kernel that does not know superpackets: single packets at both ends. */
-static void mrd_udp_open__old_kernel(void **state)
+TEST_F(movers, mrd_udp_open__old_kernel)
 {
-    struct fixture *f = *state;
     struct mrd_backend *b;
     struct mrd_addr to;
 
@@ -95,9 +90,9 @@ static void mrd_udp_open__old_kernel(void **state)
     machine.old = false;
     assert_false(mrd_udp_of(b)->tx.gso);
     to = fixture_addr("127.0.0.1", b);
-    fixture_send_equal(f, b, &to, 0, 1000, 20);
-    fixture_receive(f, b, 20, true);
-    fixture_check(f, 20);
+    fixture_send_equal(self, b, &to, 0, 1000, 20);
+    fixture_receive(self, b, 20, true);
+    fixture_check(self, 20);
     assert_int_equal(mrd_udp_of(b)->rx.count.plain, 20);
     fixture_close(b);
 }
@@ -127,11 +122,10 @@ static unsigned open_descriptors(void)
 }
 
 /* "udp" comes first, and as many interfaces follow as there is room for. */
-static void mrd_udp_devices__bounded(void **state)
+TEST(mrd_udp_devices__bounded)
 {
     struct mrd_device list[8];
 
-    (void)state;
     memset(list, 0x55, sizeof(list));
     assert_int_equal(mrd_udp_devices(list, 0), 0);
     for (unsigned max = 1; max <= 2; max++) {
@@ -143,7 +137,7 @@ static void mrd_udp_devices__bounded(void **state)
         assert_string_equal(list[i].transport, "udp");
 }
 
-static void mrd_udp_open__defaults(void **state)
+TEST(mrd_udp_open__defaults)
 {
     struct mrd_context_attr attr = {.paths = 0};
     struct mrd_device device;
@@ -152,7 +146,6 @@ static void mrd_udp_open__defaults(void **state)
     struct mrd_backend *b;
     const struct mrd_mover *m;
 
-    (void)state;
     assert_int_equal(mrd_udp_devices(&device, 1), 1);
     b = mrd_udp_ops.open(&device, &attr, &error);
     assert_non_null(b);
@@ -185,10 +178,9 @@ static void mrd_udp_open__defaults(void **state)
  * What the engine may let others send fits the receive buffer, be every packet alone: that many
  * single datagrams of full size arrive, and the buffer is not much larger than that.
  */
-static void mrd_udp_open__receive_buffer(void **state)
+TEST_F(movers, mrd_udp_open__receive_buffer)
 {
     static const uint32_t mtus[] = {4096, 1344, 512};
-    struct fixture *f = *state;
 
     for (unsigned i = 0; i < 3; i++) {
         struct mrd_context_attr attr = {.paths = 1, .mtu = mtus[i]};
@@ -204,21 +196,20 @@ static void mrd_udp_open__receive_buffer(void **state)
         memset(&machine, 0, sizeof(machine));
         to = fixture_addr("127.0.0.1", b);
         fit = b->mover.rx_buffer_bytes / (bytes + b->mover.rx_packet_overhead);
-        f->num_sent = f->num_received = 0;
-        fixture_send_equal(f, tx, &to, 0, bytes, fit + fit / 2);
+        self->num_sent = self->num_received = 0;
+        fixture_send_equal(self, tx, &to, 0, bytes, fit + fit / 2);
         while (more)
-            fixture_burst(f, b, 64, false, &more);
-        assert_in_range(f->num_received, fit, fit + fit / 4);
+            fixture_burst(self, b, 64, false, &more);
+        assert_in_range(self->num_received, fit, fit + fit / 4);
         fixture_close(b);
         fixture_close(tx);
     }
 }
 
-static void mrd_udp_open__mtu(void **state)
+TEST(mrd_udp_open__mtu)
 {
     static const uint32_t rows[] = {16384, 8192, 1344, 64};
 
-    (void)state;
     for (unsigned i = 0; i < 4; i++) {
         struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i]};
         struct mrd_backend *b = fixture_open(&attr, 0);
@@ -229,11 +220,10 @@ static void mrd_udp_open__mtu(void **state)
     }
 }
 
-static void mrd_udp_open__bad_attr(void **state)
+TEST(mrd_udp_open__bad_attr)
 {
     static const uint16_t ports[2] = {0, 0};
 
-    (void)state;
     check_refused(&(struct mrd_context_attr){.mtu = 100}, 0, -EINVAL, "100");
     check_refused(&(struct mrd_context_attr){.mtu = 16448}, 0, -EINVAL, "16448");
     check_refused(&(struct mrd_context_attr){.paths = 257}, 0, -EINVAL, "257");
@@ -247,9 +237,8 @@ static void mrd_udp_open__bad_attr(void **state)
     check_refused(&(struct mrd_context_attr){.address = ""}, 0, -EINVAL, "\"\"");
 }
 
-static void mrd_udp_open__foreign_address(void **state)
+TEST(mrd_udp_open__foreign_address)
 {
-    (void)state;
     check_refused(&(struct mrd_context_attr){.address = "192.0.2.99"}, 0, -EADDRNOTAVAIL,
                   "192.0.2.99");
     check_refused(&(struct mrd_context_attr){.address = "2001:db8::99"}, 0, -EADDRNOTAVAIL,
@@ -258,7 +247,7 @@ static void mrd_udp_open__foreign_address(void **state)
 
 /* A busy port is an error that names it, for receiving and for sending, and leaves no descriptor
  * behind. */
-static void mrd_udp_open__busy_port(void **state)
+TEST(mrd_udp_open__busy_port)
 {
     struct mrd_context_attr attr = {.paths = 2};
     struct mrd_backend *other = fixture_open(&attr, 0);
@@ -267,7 +256,6 @@ static void mrd_udp_open__busy_port(void **state)
     unsigned descriptors = open_descriptors();
     char word[32];
 
-    (void)state;
     snprintf(word, sizeof(word), "port %u", rx_port);
     check_refused(&(struct mrd_context_attr){.port = rx_port, .paths = 1}, 0, -EADDRINUSE, word);
     check_refused(&(struct mrd_context_attr){.port = rx_port, .paths = 1, .address = "127.0.0.1"},
@@ -284,14 +272,13 @@ static void mrd_udp_open__busy_port(void **state)
     fixture_close(other);
 }
 
-static void mrd_udp_open__given_ports(void **state)
+TEST(mrd_udp_open__given_ports)
 {
     uint16_t ports[3] = {test_port_apart(), test_port_apart(), test_port_apart()};
     struct mrd_context_attr attr = {
         .port = test_port_apart(), .source_ports = ports, .num_source_ports = 3};
     struct mrd_backend *b = fixture_open(&attr, 0);
 
-    (void)state;
     assert_int_equal(b->mover.paths, 3);
     assert_int_equal(b->mover.reply_max, UINT16_MAX);
     assert_int_equal(mrd_udp_of(b)->rx.port, attr.port);
@@ -302,7 +289,7 @@ static void mrd_udp_open__given_ports(void **state)
 }
 
 /* Fewer paths than ports: the first ones. */
-static void mrd_udp_open__spare_ports(void **state)
+TEST(mrd_udp_open__spare_ports)
 {
     struct mrd_backend *probe = fixture_open(NULL, 0);
     uint16_t ports[2] = {(uint16_t)probe->ops->path_port(probe, 0),
@@ -310,7 +297,6 @@ static void mrd_udp_open__spare_ports(void **state)
     struct mrd_context_attr attr = {.source_ports = ports, .num_source_ports = 2, .paths = 1};
     struct mrd_backend *b;
 
-    (void)state;
     fixture_close(probe);
     b = fixture_open(&attr, 0);
     assert_int_equal(b->mover.paths, 1);
@@ -318,11 +304,10 @@ static void mrd_udp_open__spare_ports(void **state)
     fixture_close(b);
 }
 
-static void mrd_udp_open__no_ipv6(void **state)
+TEST(mrd_udp_open__no_ipv6)
 {
     struct mrd_backend *b = fixture_open(NULL, MRD_UDP_WITHOUT_IPV6);
 
-    (void)state;
     assert_int_equal(mrd_udp_of(b)->family, AF_INET);
     fixture_close(b);
     check_refused(&(struct mrd_context_attr){.address = "::1"}, MRD_UDP_WITHOUT_IPV6, -EAFNOSUPPORT,
@@ -349,14 +334,13 @@ static rlim_t lowest_free(void)
     return (rlim_t)fd;
 }
 
-static void mrd_udp_open__no_descriptors(void **state)
+TEST(mrd_udp_open__no_descriptors)
 {
     struct mrd_context_attr attr = {.paths = 8};
     struct rlimit old;
     unsigned before = open_descriptors();
     rlim_t free_at = lowest_free();
 
-    (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     for (rlim_t room = 0; room < 10; room++) {
         char word[64];
@@ -370,26 +354,24 @@ static void mrd_udp_open__no_descriptors(void **state)
 }
 
 /* A process that has used its descriptors up still learns of routes. */
-static void mrd_udp_payload_bytes__no_descriptors(void **state)
+TEST_F(movers, mrd_udp_payload_bytes__no_descriptors)
 {
-    struct fixture *f = *state;
-    struct mrd_addr v6 = fixture_addr("::1", f->b);
+    struct mrd_addr v6 = fixture_addr("::1", self->b);
     struct rlimit old;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     set_descriptor_limit(lowest_free());
     for (int again = 0; again < 2; again++) {
-        assert_int_equal(f->a->ops->payload_bytes(f->a, &f->to_b), 16128);
-        assert_int_equal(f->a->ops->payload_bytes(f->a, &v6), 16128);
-        assert_true(f->a->ops->one_way(f->a, &f->to_b));
+        assert_int_equal(self->a->ops->payload_bytes(self->a, &self->to_b), 16128);
+        assert_int_equal(self->a->ops->payload_bytes(self->a, &v6), 16128);
+        assert_true(self->a->ops->one_way(self->a, &self->to_b));
     }
     set_descriptor_limit(old.rlim_cur);
 }
 
-static void udp_new_path__up_to_four_times(void **state)
+TEST_F(movers, udp_new_path__up_to_four_times)
 {
-    struct fixture *f = *state;
-    struct mrd_backend *b = f->a;
+    struct mrd_backend *b = self->a;
 
     for (int i = 4; i < 16; i++) {
         assert_int_equal(b->ops->new_path(b), i);
@@ -399,31 +381,29 @@ static void udp_new_path__up_to_four_times(void **state)
     }
     assert_int_equal(b->ops->new_path(b), -ENOSPC);
     assert_int_equal(b->mover.paths, 4); /* what it began with */
-    fixture_send_equal(f, b, &f->to_b, 15, 4160, 3);
-    fixture_receive(f, f->b, 3, false);
-    fixture_check(f, 3);
-    assert_int_equal(f->received[0].from.port, b->ops->path_port(b, 15));
+    fixture_send_equal(self, b, &self->to_b, 15, 4160, 3);
+    fixture_receive(self, self->b, 3, false);
+    fixture_check(self, 3);
+    assert_int_equal(self->received[0].from.port, b->ops->path_port(b, 15));
 }
 
-static void udp_new_path__no_descriptors(void **state)
+TEST_F(movers, udp_new_path__no_descriptors)
 {
-    struct fixture *f = *state;
     struct rlimit old;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     set_descriptor_limit(lowest_free());
-    assert_int_equal(f->a->ops->new_path(f->a), -EMFILE);
+    assert_int_equal(self->a->ops->new_path(self->a), -EMFILE);
     set_descriptor_limit(old.rlim_cur);
-    assert_int_equal(f->a->ops->new_path(f->a), 4);
+    assert_int_equal(self->a->ops->new_path(self->a), 4);
 }
 
 /*
  * Sleeping ends by a packet, by the other descriptor, or by time, not before; else this never ends.
  */
-static void udp_wait__ends(void **state)
+TEST_F(movers, udp_wait__ends)
 {
-    struct fixture *f = *state;
-    struct mrd_backend *b = f->b;
+    struct mrd_backend *b = self->b;
     int wake = eventfd(0, EFD_CLOEXEC);
     struct pollfd fd = {.fd = b->ops->fd(b), .events = POLLIN};
     uint64_t begin;
@@ -440,19 +420,18 @@ static void udp_wait__ends(void **state)
     close(wake);
 
     assert_int_equal(poll(&fd, 1, 0), 0);
-    fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 100, 1);
     b->ops->wait(b, -1, UINT64_MAX);
     assert_int_equal(poll(&fd, 1, 0), 1);
-    fixture_receive(f, b, 1, false);
-    fixture_check(f, 1);
+    fixture_receive(self, b, 1, false);
+    fixture_check(self, 1);
 }
 
 /* Strangers that write to a source port fill no memory, and disturb no sending. */
-static void udp_source_port__strangers(void **state)
+TEST_F(movers, udp_source_port__strangers)
 {
-    struct fixture *f = *state;
-    struct mrd_addr to = f->to_b;
-    const struct mrd_udp_path *path = &mrd_udp_of(f->b)->tx.paths[2];
+    struct mrd_addr to = self->to_b;
+    const struct mrd_udp_path *path = &mrd_udp_of(self->b)->tx.paths[2];
     int buffer = 0;
     socklen_t len = sizeof(buffer);
 
@@ -460,37 +439,9 @@ static void udp_source_port__strangers(void **state)
     assert_in_range(buffer, 0, 8192);
     to.port = path->port;
     for (unsigned i = 0; i < 50; i++)
-        fixture_send_equal(f, f->a, &to, 0, 4160, 1);
-    f->num_sent = 0;
-    fixture_send_equal(f, f->b, &f->to_a, 2, 4160, 15);
-    fixture_receive(f, f->a, 15, false);
-    fixture_check(f, 15);
-}
-
-#define UDP_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(mrd_udp_open__small_rmem_max),
-        UDP_TEST(mrd_udp_open__old_kernel),
-        cmocka_unit_test(mrd_udp_devices__bounded),
-        cmocka_unit_test(mrd_udp_open__defaults),
-        UDP_TEST(mrd_udp_open__receive_buffer),
-        cmocka_unit_test(mrd_udp_open__mtu),
-        cmocka_unit_test(mrd_udp_open__bad_attr),
-        cmocka_unit_test(mrd_udp_open__foreign_address),
-        cmocka_unit_test(mrd_udp_open__busy_port),
-        cmocka_unit_test(mrd_udp_open__given_ports),
-        cmocka_unit_test(mrd_udp_open__spare_ports),
-        cmocka_unit_test(mrd_udp_open__no_ipv6),
-        cmocka_unit_test(mrd_udp_open__no_descriptors),
-        UDP_TEST(mrd_udp_payload_bytes__no_descriptors),
-        UDP_TEST(udp_new_path__up_to_four_times),
-        UDP_TEST(udp_new_path__no_descriptors),
-        UDP_TEST(udp_wait__ends),
-        UDP_TEST(udp_source_port__strangers),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
+        fixture_send_equal(self, self->a, &to, 0, 4160, 1);
+    self->num_sent = 0;
+    fixture_send_equal(self, self->b, &self->to_a, 2, 4160, 15);
+    fixture_receive(self, self->a, 15, false);
+    fixture_check(self, 15);
 }

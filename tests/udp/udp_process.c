@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "udp_process.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -18,6 +13,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tests/kit/kit.h"
 
 enum { PROCESSES_MAX = 16 };
 
@@ -62,10 +59,22 @@ static void replace(pid_t pid, pid_t by)
     alive[i] = by;
 }
 
+static void end_children(void)
+{
+    for (unsigned i = 0; i < PROCESSES_MAX; i++) {
+        if (!alive[i])
+            continue;
+        kill(alive[i], SIGKILL);
+        waitpid(alive[i], NULL, 0);
+        alive[i] = 0;
+    }
+}
+
 void process_start(struct process *p, void (*body)(int channel))
 {
     int ends[2];
 
+    kit_after_test(end_children);
     must(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends) == 0);
     fflush(NULL);
     p->pid = fork();
@@ -104,19 +113,6 @@ void process_kill(struct process *p)
 {
     must(kill(p->pid, SIGKILL) == 0);
     must(WIFSIGNALED(await(p)));
-}
-
-int process_teardown(void **state)
-{
-    (void)state;
-    for (unsigned i = 0; i < PROCESSES_MAX; i++) {
-        if (!alive[i])
-            continue;
-        kill(alive[i], SIGKILL);
-        waitpid(alive[i], NULL, 0);
-        alive[i] = 0;
-    }
-    return 0;
 }
 
 void process_stop(const struct process *p)

@@ -6,7 +6,8 @@
  * before the first context is opened. The ends talk by process_tell() and process_hear();
  * process_join() expects the child to have returned from its function. node_open() makes a context
  * with all that moves messages. A must() that does not hold ends the child, or fails the test of
- * the parent. A child dies with its parent, and does not outlive its patience.
+ * the parent. A child dies with its parent, is ended after its test, and does not outlive its
+ * patience.
  */
 #ifndef MRD_TESTS_UDP_PROCESS_H
 #define MRD_TESTS_UDP_PROCESS_H
@@ -58,8 +59,6 @@ void process_start(struct process *p, void (*body)(int channel));
 void process_join(struct process *p);
 /* SIGKILL, and wait until it is gone. */
 void process_kill(struct process *p);
-/* cmocka's teardown: end the children that a failed test has left. */
-int process_teardown(void **state);
 /* SIGSTOP, and wait until it stands. */
 void process_stop(const struct process *p);
 void process_continue(const struct process *p);

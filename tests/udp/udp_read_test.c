@@ -3,15 +3,11 @@
  * Reads of memory whose owner never sends of its own: it has no address handle of the reader, and
  * yet answers by packets as large as the route takes.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "udp_process.h"
+
+#include "tests/kit/kit.h"
 
 enum {
     BYTES = 4 << 20,
@@ -32,7 +28,7 @@ static uint64_t counter(const struct node *n, const char *name)
     return 0;
 }
 
-static void udp_read__answers_as_large_as_the_route_takes(void **state)
+TEST(udp_read__answers_as_large_as_the_route_takes)
 {
     static struct node end[2];
     struct node *reader = &end[0], *owner = &end[1];
@@ -42,7 +38,6 @@ static void udp_read__answers_as_large_as_the_route_takes(void **state)
     uint64_t until_ns;
     struct mrd_wc wc;
 
-    (void)state;
     for (unsigned i = 0; i < 2; i++)
         node_open(&end[i], &(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL}, 1, 4,
                   BYTES);
@@ -73,12 +68,4 @@ static void udp_read__answers_as_large_as_the_route_takes(void **state)
     must(mrd_dereg_mr(source) == 0);
     for (unsigned i = 0; i < 2; i++)
         node_close(&end[i]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(udp_read__answers_as_large_as_the_route_takes)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

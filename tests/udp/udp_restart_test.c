@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A receiver that is killed, and another that starts at its address, while the sender goes on. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
+#include "tests/kit/kit.h"
 #include "tests/support/ports.h"
 #include "udp_process.h"
 
@@ -241,25 +235,13 @@ static void restart(const struct mrd_context_attr *attr, unsigned num_lives, uns
 }
 
 /* Before its end was noticed. */
-static void udp_restart__soon(void **state)
+TEST(udp_restart__soon)
 {
-    (void)state;
     restart(&(struct mrd_context_attr){0}, 8, 50);
 }
 
 /* When it was given up already. */
-static void udp_restart__later_than_the_peer_timeout(void **state)
+TEST(udp_restart__later_than_the_peer_timeout)
 {
-    (void)state;
     restart(&(struct mrd_context_attr){.peer_timeout_ns = 500 * MSEC_NS}, 3, 1000);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(udp_restart__soon, process_teardown),
-        cmocka_unit_test_teardown(udp_restart__later_than_the_peer_timeout, process_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

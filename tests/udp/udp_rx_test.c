@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Receiving: straight, staged, looked at or not; what is told of a packet; what is left for the
  * next burst. */
+#include "tests/kit/kit.h"
 #include "tests/udp/udp_fixture.h"
 #include "transport/movers/udp/udp_addr.h"
 
 #include <netinet/udp.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 static struct mrd_udp_rx *rx_of(struct mrd_backend *b)
 {
@@ -18,7 +15,7 @@ static struct mrd_udp_rx *rx_of(struct mrd_backend *b)
 }
 
 /* One long datagram makes the receiver look at the next. */
-static void make_it_peek(struct fixture *f)
+static void make_it_peek(struct movers *f)
 {
     fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 1);
     fixture_receive(f, f->b, f->num_sent, true);
@@ -50,209 +47,200 @@ static const struct {
     {"a wrong length of the last", 15, 4160, 90, 64, 1, 14, 14},
 };
 
-static void mrd_udp_rx_burst__plan(void **state)
+TEST_F(movers, mrd_udp_rx_burst__plan)
 {
-    struct fixture *f = *state;
-
     for (size_t r = 0; r < sizeof(plans) / sizeof(plans[0]); r++) {
         uint32_t lens[64];
         uint64_t straight;
 
-        make_it_peek(f);
-        straight = rx_of(f->b)->count.straight;
+        make_it_peek(self);
+        straight = rx_of(self->b)->count.straight;
         for (unsigned i = 0; i < plans[r].n; i++)
             lens[i] = i + 1 < plans[r].n ? plans[r].len : plans[r].last_len;
-        f->plan.segments_max = plans[r].segments_max;
-        f->plan.pieces = plans[r].pieces;
-        f->plan.wrong_segment = plans[r].wrong_segment;
-        f->plan.calls = 0;
-        fixture_send(f, f->a, &f->to_b, 0, lens, plans[r].n);
-        fixture_receive(f, f->b, plans[r].n, true);
-        fixture_check(f, plans[r].n);
+        self->plan.segments_max = plans[r].segments_max;
+        self->plan.pieces = plans[r].pieces;
+        self->plan.wrong_segment = plans[r].wrong_segment;
+        self->plan.calls = 0;
+        fixture_send(self, self->a, &self->to_b, 0, lens, plans[r].n);
+        fixture_receive(self, self->b, plans[r].n, true);
+        fixture_check(self, plans[r].n);
         for (unsigned i = 0; i < plans[r].n; i++) {
-            if (f->received[i].placed != (i < plans[r].placed))
+            if (self->received[i].placed != (i < plans[r].placed))
                 fail_msg("%s: segment %u", plans[r].name, i);
         }
         /* What the plan was told. */
-        assert_int_equal(f->plan.calls, 1);
-        assert_int_equal(f->plan.segments, plans[r].n);
-        assert_int_equal(f->plan.segment_len, plans[r].len);
-        assert_int_equal(f->plan.total_len, plans[r].len * (plans[r].n - 1) + plans[r].last_len);
-        assert_int_equal(f->plan.head_len, MRD_HEAD_PEEK_BYTES);
-        assert_memory_equal(f->plan.head, f->received[0].bytes, FIXTURE_HEAD_BYTES);
-        assert_memory_equal(&f->plan.from, &f->received[0].from, sizeof(f->plan.from));
-        assert_int_equal(rx_of(f->b)->count.straight - straight, plans[r].placed > 0);
+        assert_int_equal(self->plan.calls, 1);
+        assert_int_equal(self->plan.segments, plans[r].n);
+        assert_int_equal(self->plan.segment_len, plans[r].len);
+        assert_int_equal(self->plan.total_len, plans[r].len * (plans[r].n - 1) + plans[r].last_len);
+        assert_int_equal(self->plan.head_len, MRD_HEAD_PEEK_BYTES);
+        assert_memory_equal(self->plan.head, self->received[0].bytes, FIXTURE_HEAD_BYTES);
+        assert_memory_equal(&self->plan.from, &self->received[0].from, sizeof(self->plan.from));
+        assert_int_equal(rx_of(self->b)->count.straight - straight, plans[r].placed > 0);
     }
 }
 
 /* A superpacket of more segments than a plan can have, as other senders make them: a plan of the
  * first 64. */
-static void mrd_udp_rx_burst__plan_of_a_part(void **state)
+TEST_F(movers, mrd_udp_rx_burst__plan_of_a_part)
 {
     static uint8_t bytes[100 * 600];
-    struct fixture *f = *state;
-    int segment = 600, fd = mrd_udp_of(f->a)->tx.paths[3].fd;
+    int segment = 600, fd = mrd_udp_of(self->a)->tx.paths[3].fd;
     union mrd_udp_sockaddr sa;
-    socklen_t len = mrd_udp_to_sockaddr(AF_INET6, &f->to_b, &sa);
+    socklen_t len = mrd_udp_to_sockaddr(AF_INET6, &self->to_b, &sa);
 
-    make_it_peek(f);
+    make_it_peek(self);
     for (unsigned i = 0; i < 100; i++) {
-        struct mrd_tx_packet p = fixture_packet(i, 600, &f->to_b);
+        struct mrd_tx_packet p = fixture_packet(i, 600, &self->to_b);
 
         memcpy(bytes + i * 600, p.head, 600); /* head and iov lie in one */
     }
     assert_int_equal(setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)), 0);
     assert_int_equal(sendto(fd, bytes, sizeof(bytes), 0, &sa.sa, len), sizeof(bytes));
-    f->plan.segments_max = 64;
-    fixture_receive(f, f->b, 100, true);
-    fixture_check(f, 100);
-    assert_int_equal(f->plan.segments, 64);
-    assert_int_equal(f->plan.total_len, 64 * 600);
+    self->plan.segments_max = 64;
+    fixture_receive(self, self->b, 100, true);
+    fixture_check(self, 100);
+    assert_int_equal(self->plan.segments, 64);
+    assert_int_equal(self->plan.total_len, 64 * 600);
     for (unsigned i = 0; i < 100; i++)
-        assert_int_equal(f->received[i].placed, i < 64);
+        assert_int_equal(self->received[i].placed, i < 64);
 }
 
 /* A plan must know all that came before: it is made only when nothing unjudged is reported with it.
  */
-static void mrd_udp_rx_burst__plan_waits(void **state)
+TEST_F(movers, mrd_udp_rx_burst__plan_waits)
 {
-    struct fixture *f = *state;
     bool more;
 
-    make_it_peek(f);
-    f->plan.segments_max = 64;
-    f->plan.calls = 0;
-    fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
-    fixture_send_equal(f, f->a, &f->to_b, 0, 200, 1);
-    fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
-    fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
-    rx_of(f->b)->quiet = false;
+    make_it_peek(self);
+    self->plan.segments_max = 64;
+    self->plan.calls = 0;
+    fixture_send_equal(self, self->a, &self->to_b, 0, 100, 1);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 200, 1);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
+    rx_of(self->b)->quiet = false;
 
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 2);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 2);
     assert_true(more);
-    assert_int_equal(f->plan.calls, 0);
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 15);
+    assert_int_equal(self->plan.calls, 0);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 15);
     assert_true(more);
-    assert_int_equal(f->plan.calls, 1);
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 15);
-    assert_int_equal(f->plan.calls, 2);
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 0);
+    assert_int_equal(self->plan.calls, 1);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 15);
+    assert_int_equal(self->plan.calls, 2);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 0);
     assert_false(more);
-    fixture_check(f, 32);
-    assert_true(f->received[31].placed);
+    fixture_check(self, 32);
+    assert_true(self->received[31].placed);
 }
 
 /* -------------------------------------------------------------------- bursts */
 
 /* No room for all segments: the rest comes with the next calls, staged or placed, and stays valid.
  */
-static void mrd_udp_rx_burst__remainder(void **state)
+TEST_F(movers, mrd_udp_rx_burst__remainder)
 {
-    struct fixture *f = *state;
-
     for (unsigned planned = 0; planned < 2; planned++) {
         for (unsigned max = 1; max <= 17; max++) {
             bool more = true;
 
-            make_it_peek(f);
-            f->plan.segments_max = 9;
+            make_it_peek(self);
+            self->plan.segments_max = 9;
             for (unsigned i = 0; i < 4; i++)
-                fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
+                fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
             for (unsigned turns = 0; more; turns++) {
-                fixture_burst(f, f->b, max, planned, &more);
+                fixture_burst(self, self->b, max, planned, &more);
                 assert_in_range(turns, 0, 100);
             }
-            fixture_check(f, 60);
+            fixture_check(self, 60);
             for (unsigned i = 0; i < 60; i++)
-                assert_int_equal(f->received[i].placed, planned && i % 15 < 9);
+                assert_int_equal(self->received[i].placed, planned && i % 15 < 9);
         }
     }
 }
 
 /* A full buffer of datagrams is given in turns, in order, whatever fits into staging at once. */
-static void mrd_udp_rx_burst__more(void **state)
+TEST_F(movers, mrd_udp_rx_burst__more)
 {
-    struct fixture *f = *state;
     unsigned bursts = 0;
     bool more = true;
 
     for (unsigned i = 0; i < 5; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
+        fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
     for (; more; bursts++)
-        fixture_burst(f, f->b, 64, false, &more);
-    fixture_check(f, 75);
+        fixture_burst(self, self->b, 64, false, &more);
+    fixture_check(self, 75);
     assert_in_range(bursts, 2, 8);
 }
 
 /* Whoever waits for a short message need not wait for a look behind it; a row of them comes as a
  * row. */
-static void mrd_udp_rx_burst__latency(void **state)
+TEST_F(movers, mrd_udp_rx_burst__latency)
 {
-    struct fixture *f = *state;
     bool more;
 
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 0);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 0);
     assert_false(more);
     for (unsigned i = 0; i < 5; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 64, 1);
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 1);
+        fixture_send_equal(self, self->a, &self->to_b, 0, 64, 1);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 1);
     assert_true(more);
-    assert_int_equal(fixture_burst(f, f->b, 64, true, &more), 4);
+    assert_int_equal(fixture_burst(self, self->b, 64, true, &more), 4);
     assert_false(more);
-    fixture_check(f, 5);
+    fixture_check(self, 5);
 }
 
 /* Long datagrams switch looking on, a row of short ones switches it off, a few do not. */
-static void mrd_udp_rx_burst__adapts(void **state)
+TEST_F(movers, mrd_udp_rx_burst__adapts)
 {
-    struct fixture *f = *state;
-    struct mrd_udp_rx *rx = rx_of(f->b);
+    struct mrd_udp_rx *rx = rx_of(self->b);
 
     for (unsigned i = 0; i < 5; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 64, 1);
-    fixture_receive(f, f->b, 5, true);
+        fixture_send_equal(self, self->a, &self->to_b, 0, 64, 1);
+    fixture_receive(self, self->b, 5, true);
     assert_int_equal(rx->count.peeks, 0);
     assert_int_equal(rx->count.plain, 5);
 
-    fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
-    fixture_receive(f, f->b, 20, true); /* staged, for nobody looked */
+    fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
+    fixture_receive(self, self->b, 20, true); /* staged, for nobody looked */
     assert_int_equal(rx->count.peeks, 0);
     assert_int_equal(rx->count.plain, 6);
 
-    fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
-    fixture_receive(f, f->b, 35, true);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
+    fixture_receive(self, self->b, 35, true);
     assert_int_equal(rx->count.peeks, 1);
 
     for (unsigned i = 0; i < 7; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 64, 1);
-    fixture_receive(f, f->b, 42, true);
+        fixture_send_equal(self, self->a, &self->to_b, 0, 64, 1);
+    fixture_receive(self, self->b, 42, true);
     assert_true(rx->peeking);
-    fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 1);
-    fixture_receive(f, f->b, 43, true);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 1);
+    fixture_receive(self, self->b, 43, true);
     assert_int_equal(rx->count.peeks, 9);
 
     for (unsigned i = 0; i < 8; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 64, 1);
-    fixture_receive(f, f->b, 51, true);
+        fixture_send_equal(self, self->a, &self->to_b, 0, 64, 1);
+    fixture_receive(self, self->b, 51, true);
     assert_int_equal(rx->count.peeks, 17);
     for (unsigned i = 0; i < 3; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 64, 1);
-    fixture_receive(f, f->b, 54, true);
+        fixture_send_equal(self, self->a, &self->to_b, 0, 64, 1);
+    fixture_receive(self, self->b, 54, true);
     assert_int_equal(rx->count.peeks, 17);
     assert_int_equal(rx->count.plain, 9);
-    fixture_check(f, 54);
+    fixture_check(self, 54);
 }
 
 enum { FLOOD = 200, BURST_MAX = 64 };
 
-static void send_shorts(struct fixture *f, unsigned n)
+static void send_shorts(struct movers *f, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         fixture_send_equal(f, f->a, &f->to_b, 0, 64 + i % 2, 1);
 }
 
 /* Fewer calls than datagrams. */
-static void make_it_take_many(struct fixture *f)
+static void make_it_take_many(struct movers *f)
 {
     struct mrd_udp_rx *rx = rx_of(f->b);
 
@@ -266,151 +254,144 @@ static void make_it_take_many(struct fixture *f)
 }
 
 /* A flood of short datagrams with long ones among them: all as they were sent, at any size of a burst. */
-static void mrd_udp_rx_burst__many_by_a_call(void **state)
+TEST_F(movers, mrd_udp_rx_burst__many_by_a_call)
 {
-    struct fixture *f = *state;
-
-    make_it_take_many(f);
+    make_it_take_many(self);
     for (unsigned max = 1; max <= BURST_MAX; max += max < 18 ? 1 : 23) {
         bool more = true;
 
-        f->num_sent = f->num_received = 0;
+        self->num_sent = self->num_received = 0;
         for (unsigned i = 0; i < 4; i++) {
-            send_shorts(f, 1 + 2 * i);
-            fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
-            fixture_send_equal(f, f->a, &f->to_b, 0, 8000, 1);
-            send_shorts(f, 9);
+            send_shorts(self, 1 + 2 * i);
+            fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
+            fixture_send_equal(self, self->a, &self->to_b, 0, 8000, 1);
+            send_shorts(self, 9);
         }
         for (unsigned turns = 0; more; turns++) {
-            fixture_burst(f, f->b, max, true, &more);
+            fixture_burst(self, self->b, max, true, &more);
             assert_in_range(turns, 0, 400);
         }
-        fixture_check(f, f->num_sent);
+        fixture_check(self, self->num_sent);
     }
-    assert_true(rx_of(f->b)->takes_many);
+    assert_true(rx_of(self->b)->takes_many);
 }
 
 /* Long ones alone: each has its place again. */
-static void mrd_udp_rx_burst__many_no_more(void **state)
+TEST_F(movers, mrd_udp_rx_burst__many_no_more)
 {
-    struct fixture *f = *state;
-    struct mrd_udp_rx *rx = rx_of(f->b);
+    struct mrd_udp_rx *rx = rx_of(self->b);
     uint64_t many;
 
-    make_it_take_many(f);
-    f->plan.segments_max = 64;
+    make_it_take_many(self);
+    self->plan.segments_max = 64;
     for (unsigned i = 0; i < 50; i++) {
-        f->num_sent = f->num_received = 0;
-        fixture_send_equal(f, f->a, &f->to_b, 0, 4160, 15);
-        fixture_receive(f, f->b, 15, true);
-        fixture_check(f, 15);
+        self->num_sent = self->num_received = 0;
+        fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
+        fixture_receive(self, self->b, 15, true);
+        fixture_check(self, 15);
     }
     assert_false(rx->takes_many);
-    assert_true(f->received[14].placed);
+    assert_true(self->received[14].placed);
     many = rx->count.many;
-    send_shorts(f, 20);
-    fixture_receive(f, f->b, 35, true);
-    fixture_check(f, 35);
+    send_shorts(self, 20);
+    fixture_receive(self, self->b, 35, true);
+    fixture_check(self, 35);
     assert_int_equal(rx->count.many, many);
 }
 
 /* Nothing but headers: an empty datagram is nothing, and stops nothing. */
-static void mrd_udp_rx_burst__empty_datagram(void **state)
+TEST_F(movers, mrd_udp_rx_burst__empty_datagram)
 {
-    struct fixture *f = *state;
-    struct mrd_tx_packet empty = {.to = f->to_b};
+    struct mrd_tx_packet empty = {.to = self->to_b};
 
     for (unsigned how = 0; how < 3; how++) {
         if (how == 1)
-            make_it_peek(f);
+            make_it_peek(self);
         if (how == 2)
-            make_it_take_many(f);
-        f->num_sent = f->num_received = 0;
+            make_it_take_many(self);
+        self->num_sent = self->num_received = 0;
         for (unsigned i = 0; i < 3; i++) {
             empty.head = (uint8_t[1]){0};
-            assert_int_equal(f->a->ops->tx_burst(f->a, &empty, 1), 1);
-            fixture_send_equal(f, f->a, &f->to_b, 0, 100, 1);
+            assert_int_equal(self->a->ops->tx_burst(self->a, &empty, 1), 1);
+            fixture_send_equal(self, self->a, &self->to_b, 0, 100, 1);
         }
-        fixture_receive(f, f->b, 3, true);
-        fixture_check(f, 3);
+        fixture_receive(self, self->b, 3, true);
+        fixture_check(self, 3);
     }
 }
 
 /* -------------------------------------------------------------------- what is told */
 
-static void mrd_udp_rx_burst__from_and_to(void **state)
+TEST_F(movers, mrd_udp_rx_burst__from_and_to)
 {
     static const char *const ips[] = {"127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.3"};
-    struct fixture *f = *state;
 
     for (unsigned i = 0; i < 4; i++) {
-        struct mrd_addr to = fixture_addr(ips[i], f->b);
+        struct mrd_addr to = fixture_addr(ips[i], self->b);
 
         for (unsigned planned = 0; planned < 2; planned++) {
-            make_it_peek(f);
-            f->plan.segments_max = 64;
-            fixture_send_equal(f, f->a, &to, i, 4160, 3);
-            fixture_receive(f, f->b, 3, planned);
-            fixture_check(f, 3);
+            make_it_peek(self);
+            self->plan.segments_max = 64;
+            fixture_send_equal(self, self->a, &to, i, 4160, 3);
+            fixture_receive(self, self->b, 3, planned);
+            fixture_check(self, 3);
             for (unsigned p = 0; p < 3; p++) {
-                assert_int_equal(f->received[p].placed, planned);
-                assert_memory_equal(&f->received[p].to, &to, sizeof(to));
-                assert_int_equal(f->received[p].from.port, f->a->ops->path_port(f->a, i));
-                assert_int_equal(mrd_udp_addr_is_v4(&f->received[p].from), i != 2);
+                assert_int_equal(self->received[p].placed, planned);
+                assert_memory_equal(&self->received[p].to, &to, sizeof(to));
+                assert_int_equal(self->received[p].from.port, self->a->ops->path_port(self->a, i));
+                assert_int_equal(mrd_udp_addr_is_v4(&self->received[p].from), i != 2);
             }
         }
     }
 }
 
 /* The mark that a switch leaves, for both families, looked at or not. */
-static void mrd_udp_rx_burst__ecn(void **state)
+TEST_F(movers, mrd_udp_rx_burst__ecn)
 {
     static const char *const ips[] = {"127.0.0.1", "::1"};
-    struct fixture *f = *state;
 
     for (int ecn = MRD_ECN_NOT_ECT; ecn <= MRD_ECN_CE; ecn++) {
-        const struct mrd_udp_path *path = &mrd_udp_of(f->a)->tx.paths[1];
+        const struct mrd_udp_path *path = &mrd_udp_of(self->a)->tx.paths[1];
 
         assert_int_equal(setsockopt(path->fd, IPPROTO_IP, IP_TOS, &ecn, sizeof(ecn)), 0);
         assert_int_equal(setsockopt(path->fd, IPPROTO_IPV6, IPV6_TCLASS, &ecn, sizeof(ecn)), 0);
         for (unsigned i = 0; i < 4; i++) {
-            struct mrd_addr to = fixture_addr(ips[i % 2], f->b);
+            struct mrd_addr to = fixture_addr(ips[i % 2], self->b);
 
             if (i / 2)
-                make_it_peek(f);
-            f->num_sent = f->num_received = 0;
-            fixture_send_equal(f, f->a, &to, 1, 4160, 2);
-            fixture_receive(f, f->b, 2, true);
-            fixture_check(f, 2);
-            assert_int_equal(f->received[0].ecn, ecn);
-            assert_int_equal(f->received[1].ecn, ecn);
+                make_it_peek(self);
+            self->num_sent = self->num_received = 0;
+            fixture_send_equal(self, self->a, &to, 1, 4160, 2);
+            fixture_receive(self, self->b, 2, true);
+            fixture_check(self, 2);
+            assert_int_equal(self->received[0].ecn, ecn);
+            assert_int_equal(self->received[1].ecn, ecn);
         }
     }
 }
 
 /* What overflows the receive buffer is counted, once a datagram gets through again. */
-static void mrd_udp_rx_burst__overflow(void **state)
+TEST_F(movers, mrd_udp_rx_burst__overflow)
 {
-    struct fixture *f = *state;
-    struct mrd_udp_rx *rx = rx_of(f->b);
+    struct mrd_udp_rx *rx = rx_of(self->b);
     int small = 1;
     bool more;
 
     assert_int_equal(setsockopt(rx->fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
     for (unsigned i = 0; i < 20; i++)
-        fixture_send_equal(f, f->a, &f->to_b, 0, 1000, 1);
-    while (fixture_burst(f, f->b, 64, true, &more) || more)
+        fixture_send_equal(self, self->a, &self->to_b, 0, 1000, 1);
+    while (fixture_burst(self, self->b, 64, true, &more) || more)
         ;
-    assert_in_range(f->num_received, 1, 19);
-    fixture_send_equal(f, f->a, &f->to_b, 0, 1000, 1);
-    while (fixture_burst(f, f->b, 64, true, &more) || more)
+    assert_in_range(self->num_received, 1, 19);
+    fixture_send_equal(self, self->a, &self->to_b, 0, 1000, 1);
+    while (fixture_burst(self, self->b, 64, true, &more) || more)
         ;
-    assert_int_equal(f->num_received + rx->overflow, 21);
+    assert_int_equal(self->num_received + rx->overflow, 21);
 }
 
 /* -------------------------------------------------------------------- drops on purpose */
 
-static unsigned count_drops(struct fixture *f, uint64_t seed, uint32_t ppm, bool planned,
+static unsigned count_drops(struct movers *f, uint64_t seed, uint32_t ppm, bool planned,
                             uint64_t *mask)
 {
     struct mrd_context_attr attr = {.paths = 1, .rx_drop_ppm = ppm, .seed = seed};
@@ -445,35 +426,17 @@ static unsigned count_drops(struct fixture *f, uint64_t seed, uint32_t ppm, bool
 
 /* The share is met, each packet judged on its own: of 4,000 packets 10% +- 5 standard deviations.
  */
-static void mrd_udp_rx_burst__drop_share(void **state)
+TEST_F(movers, mrd_udp_rx_burst__drop_share)
 {
-    struct fixture *f = *state;
     uint64_t a, b, c;
 
     for (unsigned planned = 0; planned < 2; planned++) {
-        assert_in_range(count_drops(f, 1, 100000, planned, &a), 305, 495);
-        assert_in_range(count_drops(f, 1, 100000, planned, &b), 305, 495);
-        assert_in_range(count_drops(f, 2, 100000, planned, &c), 305, 495);
+        assert_in_range(count_drops(self, 1, 100000, planned, &a), 305, 495);
+        assert_in_range(count_drops(self, 1, 100000, planned, &b), 305, 495);
+        assert_in_range(count_drops(self, 2, 100000, planned, &c), 305, 495);
         assert_true(a == b); /* by seed */
         assert_true(a != c);
-        assert_int_equal(count_drops(f, 1, 0, planned, &a), 0);
-        assert_int_equal(count_drops(f, 1, 1000000, planned, &a), 4000);
+        assert_int_equal(count_drops(self, 1, 0, planned, &a), 0);
+        assert_int_equal(count_drops(self, 1, 1000000, planned, &a), 4000);
     }
-}
-
-#define RX_TEST(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        RX_TEST(mrd_udp_rx_burst__plan),           RX_TEST(mrd_udp_rx_burst__plan_of_a_part),
-        RX_TEST(mrd_udp_rx_burst__plan_waits),     RX_TEST(mrd_udp_rx_burst__remainder),
-        RX_TEST(mrd_udp_rx_burst__more),           RX_TEST(mrd_udp_rx_burst__latency),
-        RX_TEST(mrd_udp_rx_burst__adapts),         RX_TEST(mrd_udp_rx_burst__empty_datagram),
-        RX_TEST(mrd_udp_rx_burst__many_by_a_call), RX_TEST(mrd_udp_rx_burst__many_no_more),
-        RX_TEST(mrd_udp_rx_burst__from_and_to),    RX_TEST(mrd_udp_rx_burst__ecn),
-        RX_TEST(mrd_udp_rx_burst__overflow),       RX_TEST(mrd_udp_rx_burst__drop_share),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

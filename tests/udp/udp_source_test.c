@@ -5,6 +5,7 @@
  * The process moves into a network namespace of its own, where lo is the only interface: its
  * addresses come and go.
  */
+#include "tests/kit/kit.h"
 #include "tests/udp/udp_fixture.h"
 #include "transport/movers/udp/udp_addr.h"
 #include "transport/movers/udp/udp_source.h"
@@ -14,16 +15,12 @@
 #include <linux/if.h>
 #include <linux/ipv6.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
-enum { SKIPPED = 77, PATH = 1, STREAK = 300, LO_INDEX = 1 };
+enum { PATH = 1, STREAK = 300, LO_INDEX = 1 };
 
 /* Addresses of lo. */
 static const struct family {
@@ -104,7 +101,7 @@ static void change(const char *ip, bool add)
         change_v4(ip, add);
 }
 
-static int source_setup(void **state)
+void kit_before_each(void)
 {
     for (unsigned i = 0; i < 2; i++) {
         change(families[i].peer, true);
@@ -112,13 +109,12 @@ static int source_setup(void **state)
         change(families[i].second, true);
     }
     ports_are_gone = false;
-    return fixture_setup(state);
 }
 
 /* -------------------------------------------------------------------- packets */
 
 /* `n` packets to b's address `to`, from a's `from`; NULL: from any. All come from `expected`. */
-static void expect(struct fixture *f, const char *to, const char *from, unsigned n, uint32_t len,
+static void expect(struct movers *f, const char *to, const char *from, unsigned n, uint32_t len,
                    const char *expected)
 {
     struct mrd_addr there = fixture_addr(to, f->b), want = fixture_addr(expected, f->a);
@@ -145,17 +141,16 @@ static void expect(struct fixture *f, const char *to, const char *from, unsigned
 }
 
 /* Many destinations: the kernel is asked once for each. */
-static void mrd_udp_source_for__asks_once(void **state)
+TEST_F(movers, mrd_udp_source_for__asks_once)
 {
     enum { DESTINATIONS = 3000 };
-    struct fixture *f = *state;
-    struct mrd_udp *udp = mrd_udp_of(f->a);
+    struct mrd_udp *udp = mrd_udp_of(self->a);
     const struct mrd_addr none = {.scope = 0};
 
     for (int again = 0; again < 2; again++) {
         connects = 0;
         for (unsigned i = 0; i < DESTINATIONS; i++) {
-            struct mrd_addr to = fixture_addr("127.1.0.0", f->b), source;
+            struct mrd_addr to = fixture_addr("127.1.0.0", self->b), source;
 
             to.ip[14] = (uint8_t)(i >> 8);
             to.ip[15] = (uint8_t)i;
@@ -167,127 +162,118 @@ static void mrd_udp_source_for__asks_once(void **state)
 }
 
 /* Bound to an address there is nothing to choose. */
-static void mrd_udp_source_for__bound(void **state)
+TEST_F(movers, mrd_udp_source_for__bound)
 {
-    struct fixture *f = *state;
     struct mrd_context_attr attr = {.address = "127.0.0.2", .paths = 1};
     struct mrd_backend *b = fixture_open(&attr, 0);
-    const struct mrd_addr none = {.scope = 0}, other = fixture_addr("127.0.0.3", f->b);
+    const struct mrd_addr none = {.scope = 0}, other = fixture_addr("127.0.0.3", self->b);
     struct mrd_addr source;
 
-    assert_false(mrd_udp_source_for(mrd_udp_of(b), &f->to_b, &none, &source));
-    assert_false(mrd_udp_source_for(mrd_udp_of(b), &f->to_b, &other, &source));
-    b->ops->other_source(b, &f->to_b);
-    assert_false(mrd_udp_source_for(mrd_udp_of(b), &f->to_b, &none, &source));
+    assert_false(mrd_udp_source_for(mrd_udp_of(b), &self->to_b, &none, &source));
+    assert_false(mrd_udp_source_for(mrd_udp_of(b), &self->to_b, &other, &source));
+    b->ops->other_source(b, &self->to_b);
+    assert_false(mrd_udp_source_for(mrd_udp_of(b), &self->to_b, &none, &source));
     fixture_close(b);
 }
 
 /* A packet whose source is gone leaves from another, and so do those after it: none is lost. */
-static void mrd_udp_tx_burst__source_gone(void **state)
+TEST_F(movers, mrd_udp_tx_burst__source_gone)
 {
-    struct fixture *f = *state;
-    const struct mrd_udp_tx *tx = &mrd_udp_of(f->a)->tx;
+    const struct mrd_udp_tx *tx = &mrd_udp_of(self->a)->tx;
 
     for (unsigned i = 0; i < 2; i++) {
         const struct family *ip = &families[i];
 
-        expect(f, ip->peer, ip->first, 1, 64, ip->first);
+        expect(self, ip->peer, ip->first, 1, 64, ip->first);
         change(ip->first, false);
-        expect(f, ip->peer, ip->first, 1, 64, ip->peer);
+        expect(self, ip->peer, ip->first, 1, 64, ip->peer);
         connects = 0;
-        expect(f, ip->peer, ip->first, 5, 1000, ip->peer);
-        expect(f, ip->peer, NULL, 1, 64, ip->peer);
-        expect(f, ip->peer, ip->second, 1, 64, ip->second);
+        expect(self, ip->peer, ip->first, 5, 1000, ip->peer);
+        expect(self, ip->peer, NULL, 1, 64, ip->peer);
+        expect(self, ip->peer, ip->second, 1, 64, ip->second);
         assert_in_range(connects, 0, 3); /* again after a while: less than for each packet */
     }
     assert_int_equal(tx->lost, 0);
 }
 
 /* Also a superpacket's, which the kernel may have refused for another reason. */
-static void mrd_udp_tx_burst__source_of_superpacket_gone(void **state)
+TEST_F(movers, mrd_udp_tx_burst__source_of_superpacket_gone)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < 2; i++) {
         change(families[i].first, false);
-        expect(f, families[i].peer, families[i].first, 8, 4160, families[i].peer);
+        expect(self, families[i].peer, families[i].first, 8, 4160, families[i].peer);
     }
-    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 0);
-    assert_true(mrd_udp_of(f->a)->tx.gso);
-    assert_int_equal(mrd_udp_of(f->a)->tx.num_no_gso, 0);
+    assert_int_equal(mrd_udp_of(self->a)->tx.lost, 0);
+    assert_true(mrd_udp_of(self->a)->tx.gso);
+    assert_int_equal(mrd_udp_of(self->a)->tx.num_no_gso, 0);
 }
 
 /* A source that is back is used again, once its time is over. */
-static void mrd_udp_tx_burst__source_back(void **state)
+TEST_F(movers, mrd_udp_tx_burst__source_back)
 {
-    struct fixture *f = *state;
     const struct family *ip = &families[0];
 
     change(ip->first, false);
-    expect(f, ip->peer, ip->first, 1, 64, ip->peer);
+    expect(self, ip->peer, ip->first, 1, 64, ip->peer);
     change(ip->first, true);
-    mrd_udp_of(f->a)->tx.sources.dead_until_ns = 0;
-    expect(f, ip->peer, ip->first, 1, 64, ip->first);
+    mrd_udp_of(self->a)->tx.sources.dead_until_ns = 0;
+    expect(self, ip->peer, ip->first, 1, 64, ip->first);
 }
 
 /* Nowhere to send from: loss, and the kernel is not asked for each packet. */
-static void mrd_udp_tx_burst__no_source(void **state)
+TEST_F(movers, mrd_udp_tx_burst__no_source)
 {
-    struct fixture *f = *state;
-    struct mrd_addr to = fixture_addr("192.0.2.1", f->b);
+    struct mrd_addr to = fixture_addr("192.0.2.1", self->b);
     struct mrd_tx_packet packets[8];
 
     connects = 0;
     for (unsigned i = 0; i < 8; i++) {
         packets[i] = fixture_packet(i, 64 + i, &to); /* growing: each is a message */
-        packets[i].from = fixture_addr("10.9.0.1", f->a);
+        packets[i].from = fixture_addr("10.9.0.1", self->a);
     }
-    assert_int_equal(f->a->ops->tx_burst(f->a, packets, 8), 8);
-    assert_int_equal(mrd_udp_of(f->a)->tx.lost, 8);
+    assert_int_equal(self->a->ops->tx_burst(self->a, packets, 8), 8);
+    assert_int_equal(mrd_udp_of(self->a)->tx.lost, 8);
     assert_in_range(connects, 1, 20);
 }
 
 /* Of a destination that nothing was sent to for long, the kernel is asked anew. */
-static void mrd_udp_source_for__idle(void **state)
+TEST_F(movers, mrd_udp_source_for__idle)
 {
-    struct fixture *f = *state;
-    struct mrd_udp *udp = mrd_udp_of(f->a);
+    struct mrd_udp *udp = mrd_udp_of(self->a);
     const struct mrd_addr none = {.scope = 0};
     struct mrd_addr source;
 
     connects = 0;
-    assert_true(mrd_udp_source_for(udp, &f->to_b, &none, &source));
+    assert_true(mrd_udp_source_for(udp, &self->to_b, &none, &source));
     udp->tx.now_ns += 20000000000u;
-    assert_true(mrd_udp_source_for(udp, &f->to_b, &none, &source));
+    assert_true(mrd_udp_source_for(udp, &self->to_b, &none, &source));
     udp->tx.now_ns += 20000000000u;
-    assert_true(mrd_udp_source_for(udp, &f->to_b, &none, &source));
+    assert_true(mrd_udp_source_for(udp, &self->to_b, &none, &source));
     assert_int_equal(connects, 1);
     udp->tx.now_ns += 40000000000u;
-    assert_true(mrd_udp_source_for(udp, &f->to_b, &none, &source));
+    assert_true(mrd_udp_source_for(udp, &self->to_b, &none, &source));
     assert_int_equal(connects, 2);
 }
 
 /* -------------------------------------------------------------------- other sources */
 
 /* One after the other: what the kernel says, then this machine's other addresses. */
-static void mrd_udp_other_source__in_turn(void **state)
+TEST_F(movers, mrd_udp_other_source__in_turn)
 {
-    struct fixture *f = *state;
-
     for (unsigned i = 0; i < 2; i++) {
         const struct family *ip = &families[i];
-        struct mrd_addr to = fixture_addr(ip->peer, f->b);
+        struct mrd_addr to = fixture_addr(ip->peer, self->b);
         const struct mrd_addr none = {.scope = 0};
         bool seen[3] = {false};
 
-        expect(f, ip->peer, NULL, 1, 64, ip->peer);
+        expect(self, ip->peer, NULL, 1, 64, ip->peer);
         for (unsigned turn = 0; turn < 6; turn++) {
             struct mrd_addr source, before;
 
-            assert_true(mrd_udp_source_for(mrd_udp_of(f->a), &to, &none, &before));
-            mrd_udp_of(f->a)->tx.now_ns -= 10000000; /* the last burst is a while ago */
-            f->a->ops->other_source(f->a, &to);
-            assert_true(mrd_udp_source_for(mrd_udp_of(f->a), &to, &none, &source));
+            assert_true(mrd_udp_source_for(mrd_udp_of(self->a), &to, &none, &before));
+            mrd_udp_of(self->a)->tx.now_ns -= 10000000; /* the last burst is a while ago */
+            self->a->ops->other_source(self->a, &to);
+            assert_true(mrd_udp_source_for(mrd_udp_of(self->a), &to, &none, &source));
             assert_false(mrd_udp_addr_same_ip(&source, &before));
             seen[0] |= source.ip[15] == 9;
             seen[1] |= source.ip[15] == 1;
@@ -296,31 +282,29 @@ static void mrd_udp_other_source__in_turn(void **state)
         assert_true(seen[0] && seen[1] && seen[2]);
     }
     /* A packet that brings one is not concerned. */
-    expect(f, families[0].peer, families[0].second, 1, 64, families[0].second);
+    expect(self, families[0].peer, families[0].second, 1, 64, families[0].second);
 }
 
 /* Where there is only one it stays. */
-static void mrd_udp_other_source__only_one(void **state)
+TEST_F(movers, mrd_udp_other_source__only_one)
 {
-    struct fixture *f = *state;
-
     for (unsigned turn = 0; turn < 3; turn++) {
-        expect(f, "127.0.0.1", NULL, 1, 64, "127.0.0.1");
-        expect(f, "::1", NULL, 1, 64, "::1");
-        f->a->ops->other_source(f->a, &f->to_b);
+        expect(self, "127.0.0.1", NULL, 1, 64, "127.0.0.1");
+        expect(self, "::1", NULL, 1, 64, "::1");
+        self->a->ops->other_source(self->a, &self->to_b);
     }
 }
 
 /* -------------------------------------------------------------------- connected paths */
 
-static void stream(struct fixture *f, const char *to, const char *from, const char *expected)
+static void stream(struct movers *f, const char *to, const char *from, const char *expected)
 {
     for (unsigned i = 0; i < STREAK; i++)
         expect(f, to, from, 1, 64, expected);
 }
 
 /* A connection whose source is not that of the packets serves none, and costs no port. */
-static void check_other_source(struct fixture *f, const struct family *ip)
+static void check_other_source(struct movers *f, const struct family *ip)
 {
     uint32_t port = f->a->ops->path_port(f->a, PATH);
 
@@ -330,18 +314,18 @@ static void check_other_source(struct fixture *f, const struct family *ip)
     assert_int_equal(f->a->ops->path_port(f->a, PATH), port);
 }
 
-static void mrd_udp_tx_burst__connection_of_other_v4(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connection_of_other_v4)
 {
-    check_other_source(*state, &families[0]);
+    check_other_source(self, &families[0]);
 }
 
-static void mrd_udp_tx_burst__connection_of_other_v6(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connection_of_other_v6)
 {
-    check_other_source(*state, &families[1]);
+    check_other_source(self, &families[1]);
 }
 
 /* The connection's address is gone: the next packets leave from another, then it is made anew. */
-static void check_move(struct fixture *f, const struct family *ip)
+static void check_move(struct movers *f, const struct family *ip)
 {
     struct mrd_udp_path *path = &mrd_udp_of(f->a)->tx.paths[PATH];
     uint32_t port = f->a->ops->path_port(f->a, PATH);
@@ -361,55 +345,37 @@ static void check_move(struct fixture *f, const struct family *ip)
     assert_int_equal(mrd_udp_of(f->a)->tx.lost, 0);
 }
 
-static void mrd_udp_tx_burst__connection_moves_v4(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connection_moves_v4)
 {
-    check_move(*state, &families[0]);
+    check_move(self, &families[0]);
 }
 
-static void mrd_udp_tx_burst__connection_moves_v6(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connection_moves_v6)
 {
-    check_move(*state, &families[1]);
+    check_move(self, &families[1]);
 }
 
 /* The port was given to another process in between: the path has another one. */
-static void mrd_udp_tx_burst__connection_loses_port(void **state)
+TEST_F(movers, mrd_udp_tx_burst__connection_loses_port)
 {
-    struct fixture *f = *state;
     const struct family *ip = &families[0];
-    uint32_t port = f->a->ops->path_port(f->a, PATH);
+    uint32_t port = self->a->ops->path_port(self->a, PATH);
 
-    stream(f, ip->peer, ip->first, ip->first);
+    stream(self, ip->peer, ip->first, ip->first);
     ports_are_gone = true;
-    stream(f, ip->peer, ip->second, ip->second);
+    stream(self, ip->peer, ip->second, ip->second);
     ports_are_gone = false;
-    assert_int_not_equal(f->a->ops->path_port(f->a, PATH), port);
+    assert_int_not_equal(self->a->ops->path_port(self->a, PATH), port);
 }
 
-int main(void)
+int kit_before_all(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, source_setup, fixture_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(mrd_udp_source_for__asks_once),
-        TEST(mrd_udp_source_for__bound),
-        TEST(mrd_udp_source_for__idle),
-        TEST(mrd_udp_tx_burst__source_gone),
-        TEST(mrd_udp_tx_burst__source_of_superpacket_gone),
-        TEST(mrd_udp_tx_burst__source_back),
-        TEST(mrd_udp_tx_burst__no_source),
-        TEST(mrd_udp_other_source__in_turn),
-        TEST(mrd_udp_other_source__only_one),
-        TEST(mrd_udp_tx_burst__connection_of_other_v4),
-        TEST(mrd_udp_tx_burst__connection_of_other_v6),
-        TEST(mrd_udp_tx_burst__connection_moves_v4),
-        TEST(mrd_udp_tx_burst__connection_moves_v6),
-        TEST(mrd_udp_tx_burst__connection_loses_port),
-    };
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
     int fd;
 
     if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
         fprintf(stderr, "skipped: no network namespace to be had: %s\n", strerror(errno));
-        return SKIPPED;
+        return KIT_SKIPPED;
     }
     fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request)) {
@@ -417,5 +383,5 @@ int main(void)
         return 1;
     }
     close(fd);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return 0;
 }

@@ -3,14 +3,9 @@
  * A receiver whose process is stopped in the middle of a message, for longer than peers have
  * patience.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "udp_process.h"
+
+#include "tests/kit/kit.h"
 
 enum {
     MESSAGE_BYTES = 256 << 20, /* takes longer than it takes to stop its receiver */
@@ -58,7 +53,7 @@ static void begin(struct node *n, struct mrd_ah *to, uint32_t qpn, uint64_t unti
     }
 }
 
-static void udp_stop__receiver_in_mid_message(void **state)
+TEST(udp_stop__receiver_in_mid_message)
 {
     struct process receiver;
     enum mrd_wc_status status;
@@ -66,7 +61,6 @@ static void udp_stop__receiver_in_mid_message(void **state)
     struct mrd_wc wc;
     struct node n;
 
-    (void)state;
     process_start(&receiver, receive_one);
 
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
@@ -94,13 +88,4 @@ static void udp_stop__receiver_in_mid_message(void **state)
     process_join(&receiver);
     must(mrd_destroy_ah(to) == 0);
     node_close(&n);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(udp_stop__receiver_in_mid_message, process_teardown),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }
