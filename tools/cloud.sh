@@ -173,12 +173,14 @@ draw()
     jq -r '"1 \(.tcp.mbps) \(.tcp.least) \(.tcp.most)", "2 \(.tcp8.mbps) \(.tcp8.least) \(.tcp8.most)",
            "3 \(.mrd.mbps) \(.mrd.least) \(.mrd.most)", "4 \(.forwarded.mbps) \(.forwarded.least) \(.forwarded.most)"' \
         "$scratch/summary.json" >"$scratch/bars"
+    # The number in each bar is its median; the line with two caps is the spread.
     plot_draw "$1" 760 340 <<PLOT
+set bmargin 3.5
 set xrange [0.4:4.6]
 set yrange [0:$((cap * caps * 115 / 100))]
 set ylabel "goodput [Mb/s]"
 set boxwidth 0.55
-set xtics ("one TCP\nconnection" 1, "eight TCP\nconnections" 2, "one mrd\ntransfer" 3, "one TCP connection\nthrough mrd\\\\_forward" 4)
+set xtics ("one TCP\nconnection" 1, "eight TCP\nconnections" 2, "one mrd\ntransfer" 3, "one TCP connection\nthrough mrd_forward" 4)
 set label "the link" at 0.45,$((cap * caps)) offset 0,0.5 textcolor rgb ceiling_colour
 set label "the cap of a flow" at 0.45,$cap offset 0,0.5 textcolor rgb ceiling_colour
 set arrow from 0.4,$((cap * caps)) to 4.6,$((cap * caps)) nohead lw 1 dt 2 lc rgb ceiling_colour
@@ -186,7 +188,8 @@ set arrow from 0.4,$cap to 4.6,$cap nohead lw 1 dt 2 lc rgb ceiling_colour
 unset key
 plot "$scratch/bars" using (\$1 < 3 ? \$1 : NaN):2 with boxes lc rgb tcp_colour, \
      "" using (\$1 > 2 ? \$1 : NaN):2 with boxes lc rgb mrd_colour, \
-     "" using 1:2:3:4 with yerrorbars lw 1 pt 0 lc rgb "#222222"
+     "" using 1:(0):(sprintf("%.0f", \$2)) with labels center offset 0,0.6 textcolor rgb "#ffffff", \
+     "" using 1:3:(0):(\$4-\$3) with vectors heads size screen 0.006,90 lw 1 lc rgb "#222222"
 PLOT
 }
 

@@ -60,17 +60,18 @@ set style histogram cluster gap 1
 set boxwidth 0.9
 set xtics scale 0
 unset key
-# Above each bar with loss: its share of the bar without.
+# Above each bar with loss: its share of the bar without. The two labels of a group are moved apart.
 stats "$scratch/loss" using 3 every ::0::0 name "whole_mrd" nooutput
 stats "$scratch/loss" using 4 every ::0::0 name "whole_rc" nooutput
 kept(value, whole) = sprintf("%.0f%%", 100 * value / whole)
 plot "$scratch/loss" using 2:xtic(1) lc rgb ceiling_colour, \
      "" using 3 lc rgb mrd_colour, "" using 4 lc rgb rc_colour, \
-     "" every ::1 using (\$0 + 1):3:(kept(\$3, whole_mrd_max)) with labels center offset 0,0.5 font ",10" notitle, \
-     "" every ::1 using (\$0 + 1.25):4:(kept(\$4, whole_rc_max)) with labels center offset 0,0.5 font ",10" notitle
+     "" every ::1 using (\$0 + 1):3:(kept(\$3, whole_mrd_max)) with labels center offset -0.3,0.5 font ",10" notitle, \
+     "" every ::1 using (\$0 + 1.25):4:(kept(\$4, whole_rc_max)) with labels center offset 0.4,0.5 font ",10" notitle
 set style data lines
 set xtics scale 1
 set title "two paths, one of them cut"
+set xrange [-5:8]
 set xlabel "time after the cut [s]"
 set ylabel "on the wire [MiB/s]"
 set arrow from 0, graph 0 to 0, graph 1 @event

@@ -34,11 +34,12 @@ mrd_samples()
         | "\($s[.].t_ms / 1000) \([$s[. - 2:. + 3][].bw_gbps] | sort | .[2])"' "$1"
 }
 
-# The server's lines, such as "[  5]   0.10-0.20   sec  11.3 MBytes   948 Mbits/sec", without those of the whole run.
+# The server's lines, such as "[  5]   0.10-0.20   sec  11.3 MBytes   948 Mbits/sec": without those of the whole run, and
+# without the last one where it stands for a few milliseconds only.
 tcp_samples()
 {
     sed -nE 's@.* ([0-9.]+)-([0-9.]+) +sec .* ([0-9.]+) Mbits/sec.*@\1 \2 \3@p' "$1" |
-        awk '$2 - $1 < 0.2 { print $2, $3 / 1000 }'
+        awk '$2 - $1 > 0.05 && $2 - $1 < 0.2 { print $2, $3 / 1000 }'
 }
 
 for name in clean loss death; do

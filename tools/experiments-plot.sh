@@ -93,9 +93,9 @@ draw_run()
     done
     {
         cat <<'PLOT'
-set title "A permutation of all hosts: how many flows have ended"
+set title "A permutation of all hosts: share of completed flows over time"
 set xlabel "time over the ideal completion time"
-set ylabel "flows that have ended [%]"
+set ylabel "completed flows [%]"
 set logscale x
 set xtics (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8, 10)
 set xrange [0.95:*]
@@ -166,17 +166,17 @@ draw_incast()
     done
     {
         cat <<'PLOT'
-set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
+set multiplot layout 1,2 margins screen 0.085,0.98,0.25,0.9 spacing screen 0.1
 set xlabel "senders to one host"
 set logscale x 2
 set yrange [0:*]
 unset key
-set title "The slowest of the senders"
+set title "The slowest sender"
 set ylabel "completion time over the ideal"
 PLOT
         curves slowest mrd irn rc dcqcn
         echo "$key_below"
-        echo 'set title "A victim to the host beside it"; set ylabel "completion time over that of a lone flow"'
+        echo 'set title "A flow to the neighbouring host"; set ylabel "completion time over that of a lone flow"'
         curves victim mrd irn rc dcqcn
     } | plot_draw "$pictures/incast.svg" 960 420
 }
@@ -231,7 +231,7 @@ PLOT
                     echo 'set multiplot next'
                     continue
                     ;;
-                0-blackhole) echo 'set title "blackhole: the link swallows all, and nobody is told"' ;;
+                0-blackhole) echo 'set title "blackhole: the link drops everything silently"' ;;
                 0-degrade) echo 'set title "degrade: the link has a tenth of its rate"' ;;
                 1-blackhole | 2-*) echo 'set xlabel "time since the failure [us]"' ;;
                 esac
@@ -243,7 +243,7 @@ PLOT
         done <<'ROWS'
 2 [0:105] goodput [Gb/s]
 3 [0:105] sent to that link [%]
-4 [0:*<130] its queue [kB]
+4 [0:*<130] queue of that link [kB]
 ROWS
     } | plot_draw "$pictures/failure.svg" 960 760
 }
@@ -261,7 +261,7 @@ draw_skew()
 set title "Retransmissions of packets that were only late"
 set xlabel "delay of the slowest path above the fastest one's [base RTT]"
 set ylabel "spurious retransmissions [% of packets]"
-$key_right
+set key inside top left vertical Left reverse samplen 2
 set yrange [0:*]
 plot "$scratch/skew-spurious_share" with linespoints @mrd pt 7 ps 0.6 title "mrd, whole flow", \
      "" using 1:3:(0):(\$4-\$3) with vectors heads size screen 0.004,90 lw 1 lc rgb mrd_colour notitle, \
@@ -285,7 +285,7 @@ draw_scale()
 set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
 set xlabel "peers"
 set logscale x 2
-set title "Bytes that a peer holds at one end"
+set title "Memory of a peer at one end [bytes]"
 set logscale y
 set yrange [100:100000]
 $key_below
@@ -339,7 +339,7 @@ draw_allreduce()
 
 draw_alltoall()
 {
-    collective alltoall 2 0.07 960 <<'PANELS'
+    collective alltoall 2 0.085 960 <<'PANELS'
 alltoall All-to-all, one peer after the other
 alltoall_at_once All-to-all, all peers at once
 PANELS
@@ -370,7 +370,7 @@ draw_fairness()
 {
     {
         cat <<'PLOT'
-set multiplot layout 1,3 margins screen 0.055,0.98,0.14,0.91 spacing screen 0.035
+set multiplot layout 1,3 margins screen 0.065,0.98,0.14,0.9 spacing screen 0.035
 set xlabel "time [ms]"
 set ylabel "share of the link's rate"
 set yrange [0:1]
@@ -378,8 +378,8 @@ set key inside top right vertical Left reverse samplen 2
 PLOT
         sharers fairness_nscc 'Four flows of mrd' mrd reps single random
         echo 'unset ylabel'
-        sharers fairness_tcp 'Two, and two of TCP later' mrd reps tcp dcqcn
-        sharers fairness_tcp_first 'The same, TCP first' tcp dcqcn mrd reps
+        sharers fairness_tcp 'Two flows of mrd, then two of TCP' mrd reps tcp dcqcn
+        sharers fairness_tcp_first 'Two flows of TCP, then two of mrd' tcp dcqcn mrd reps
     } | plot_draw "$pictures/fairness.svg" 1200 400
 }
 
