@@ -36,7 +36,7 @@ def measurement_list:
 
 # A row's value in each turn is a figure of one measurement, `over`; with `under` it is divided by that of another. With
 # `part` and `whole` it is the quotient of two sums over measurements. Figures are paths in what bench.sh records. The
-# mark is the least or the most that the value may be. `also` is measured for the table of README.md only.
+# mark is the least or the most that the value may be. `also` is measured for the table of tools/README.md only.
 def row_list:
     def bandwidth($name; $over; $under; $least; $what):
         {name: $name, what: $what, over: $over, under: $under, figure: ["result", "bw_gbps"], least: $least};
@@ -187,7 +187,7 @@ def bench_table: [["row", "value", "mark", "", "spread", "what"], (.rows[] | cel
 def has_growth: [.growth.size[]["mrd-udp", "raw-udp", "tcp"], .growth.peers[].msg_rate_mps,
     .growth.window[].cpu_ns_per_packet] | any(. != null);
 
-# The table of README.md: a line for each measurement that all of its cells are there for.
+# The table of tools/README.md: a line for each measurement that all of its cells are there for.
 def readme_table:
     def cell($name; path; $digits): if $name == null then "" else middle($name; path) | number($digits) end;
     def line($text; $names; path; $digits): if $names | map(values) | has_all

@@ -21,8 +21,8 @@ usage: bench.sh [--quick] [--rows LIST] [--turns N] [-D SECONDS] [-o DIRECTORY] 
   -D SECONDS        of each measurement (2)
   -o DIRECTORY      write bench.json, bench.md and bench.svg there; without it nothing but the table is written
   --json FILE       write the JSON there
-  --readme FILE     replace the table in FILE, README.md, that stands between the comments <!-- bench ... --> and
-                    <!-- /bench -->; needs all rows, and not --quick
+  --readme FILE     replace the table in FILE, tools/README.md, that stands between the comments <!-- bench ... -->
+                    and <!-- /bench -->; needs all rows, and not --quick
   -p MRD_PERF       the binary to run, with mrd_sim beside it; without it, both are built in build/
   -k DIRECTORY      keep the results there
   --from DIRECTORY  do not measure: judge results that were kept

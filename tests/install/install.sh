@@ -33,10 +33,12 @@ readme_example()
     awk '/^```c$/ { inside = 1; next } /^```$/ && inside { exit } inside' "$here/../../README.md"
 }
 
-# The README points at files that are there.
-while read -r link; do
-    [[ -e $here/../../$link ]] || fail "the README points at $link, which is not there"
-done < <(grep -oE '\]\([A-Za-z0-9_./-]+\)' "$here/../../README.md" | tr -d '()]')
+# The README and the index of the tools point at files that are there.
+for folder in "$here/../.." "$here/../../tools"; do
+    while read -r link; do
+        [[ -e $folder/$link ]] || fail "$folder/README.md points at $link, which is not there"
+    done < <(grep -oE '\]\([A-Za-z0-9_./-]+\)' "$folder/README.md" | tr -d '()]')
+done
 
 # Installed in one place, moved to another: nothing may remember where it was.
 "$cmake" --install "$build" --prefix "$scratch/first" >/dev/null

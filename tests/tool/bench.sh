@@ -183,9 +183,9 @@ if command -v gnuplot >/dev/null; then
 else
     echo 'tool_bench: the picture is not tested: no gnuplot'
 fi
-cp "$tools/../README.md" README.md
+cp "$tools/README.md" README.md
 run 0 --from kept --readme README.md
-diff <(sed '/^<!-- bench/,/^<!-- \/bench/d' README.md) <(sed '/^<!-- bench/,/^<!-- \/bench/d' "$tools/../README.md") ||
+diff <(sed '/^<!-- bench/,/^<!-- \/bench/d' README.md) <(sed '/^<!-- bench/,/^<!-- \/bench/d' "$tools/README.md") ||
     fail 'other lines of the README have changed'
 # shellcheck disable=SC2016 # not expanded
 grep -qxF '| `write_bw -s 1M`, Gb/s | 65.0 | 100.0 | 56.0 |' README.md || fail 'the README has no figures'
