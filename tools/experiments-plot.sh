@@ -176,7 +176,7 @@ set ylabel "completion time over the ideal"
 PLOT
         curves slowest mrd irn rc dcqcn
         echo "$key_below"
-        echo 'set title "A flow to the neighbouring host"; set ylabel "completion time over that of a lone flow"'
+        echo 'set title "The victim: a flow to the neighbouring host"; set ylabel "completion time over that of a lone flow"'
         curves victim mrd irn rc dcqcn
     } | plot_draw "$pictures/incast.svg" 960 420
 }
