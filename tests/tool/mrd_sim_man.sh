@@ -75,7 +75,7 @@ cat -- *.json | jq -r 'del(.config.constants[]?, .mean[]?, .ci95[]?) | paths | m
 {
     tags <keys
     grep '^\.RB {' keys
-    sed -n '/^What was in force:/,/^\.PP/p' keys
+    sed -n '/^Parameters in force:/,/^\.PP/p' keys
 } | grep '^\.' | grep -v '^\.[A-Z]* *--' | sed 's/^\.[A-Z]* *//; s/""/ /g' | grep -oE '[a-z][a-z_0-9]+' >of_page
 same keys of_page of_binary
 
