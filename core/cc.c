@@ -314,9 +314,8 @@ uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns)
     return most_ns > rtt_min_ns ? most_ns - rtt_min_ns : 0;
 }
 
-void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
+void mrd_cc_calibrated(struct mrd_cc *cc, uint64_t length_ns)
 {
-    uint32_t again = mrd_tune_count(cc->tune->nscc.watch_again_rtts);
     double ns = (double)length_ns;
 
     /* A window found for a much shorter path says little: begin slow start anew. */
@@ -325,11 +324,8 @@ void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns)
     if (ns > cc->length_ns)
         cc->length_ns = ns;
     cc->delay_ns = 0;
-    /* Some of the delay is still unexplained: ask again soon. */
-    if (cc->watch.after_ns >= cc->watch.before_ns / 2)
-        cc->watch.rest = 0;
-    else if (cc->watch.rest > again)
-        cc->watch.rest = again;
+    if (cc->ops->calibrated)
+        cc->ops->calibrated(cc);
 }
 
 void mrd_cc_lost(struct mrd_cc *cc, bool in_queue)
@@ -353,7 +349,8 @@ void mrd_cc_forget_marks(struct mrd_cc *cc)
         return;
     cc->ce_seen = false;
     cc->ce_rtt = cc->ce_ewma = 0;
-    cc->watch.rounds = 0;
+    if (cc->ops->marks_forgotten)
+        cc->ops->marks_forgotten(cc);
 }
 
 void mrd_cc_found(struct mrd_cc *cc)

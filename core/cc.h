@@ -65,27 +65,33 @@ struct mrd_cc_swift_state {
     uint32_t timeouts;      /* in a row */
 };
 
-/* What the policy asks of path.c: the engine does it after each ack. */
-enum mrd_cc_wish {
-    MRD_CC_WISH_NONE = 0,
+/* What a policy requests of the paths (path.h). The engine does it after each ack. */
+enum mrd_cc_request_type {
+    MRD_CC_REQUEST_NONE = 0,
     /* mrd_path_watch(): note the least delay of each path from now on. */
-    MRD_CC_WISH_WATCH,
+    MRD_CC_REQUEST_WATCH,
     /* mrd_path_drain(): note the last delay of each path: our queue is being drained. */
-    MRD_CC_WISH_DRAIN,
-    /* mrd_path_learn(): delay that did not fall with the window is a path's length. */
-    MRD_CC_WISH_LEARN,
-    MRD_CC_WISH_LEARN_UNMARKED, /* likewise, only for paths where no packet was marked */
+    MRD_CC_REQUEST_DRAIN,
+    /* mrd_path_calibrate(): delay that did not fall with the window is a path's length. */
+    MRD_CC_REQUEST_CALIBRATE,
+    /* Likewise, only for paths where no packet was marked. */
+    MRD_CC_REQUEST_CALIBRATE_UNMARKED,
+};
+
+struct mrd_cc_request {
+    uint8_t type;    /* enum mrd_cc_request_type */
+    double fall_ns;  /* fall of the delay expected if all of it is our queue */
+    double least_ns; /* least growth of a path's length to be taken over */
 };
 
 /* Is the delay our queue or the paths' length? nscc's state for that question. */
 struct mrd_cc_watch {
-    uint8_t state, wish;
+    uint8_t state;
     uint32_t rounds;            /* in this state */
     uint32_t rest;              /* rounds until the same delay may be asked about again */
     uint32_t pause;             /* rounds until the window may be drained again */
     double lately;              /* decaying number of recent drains */
-    double fall_ns;             /* fall of the delay expected if all of it is our queue */
-    double least_ns;            /* least growth of a path's length to be learnt */
+    double fall_ns;             /* what the drain takes off the delay if all of it is our queue */
     double ours_ns;             /* until `rest` is over only more delay than this is asked about */
     double before_ns, after_ns; /* delay before the drain; least delay since */
     double cwnd_bytes;          /* window to be restored after the drain */
@@ -108,6 +114,12 @@ struct mrd_cc_jitter {
     struct mrd_cc_least least;
     double sent, lost; /* decaying numbers of packets */
     bool hosts;        /* the hosts are late */
+};
+
+/* State of the policy nscc. */
+struct mrd_cc_nscc_state {
+    struct mrd_cc_watch watch;
+    struct mrd_cc_queue_losses queue_losses;
 };
 
 /* What nscc learns of losses, from the first one on; `elastic` only where the rate is unknown. */
@@ -156,9 +168,9 @@ struct mrd_cc {
     double length_ns; /* mean RTT less queue delay; 0: no sample yet */
     struct mrd_cc_undo undo;
     struct mrd_cc_losses *losses; /* NULL: nothing was lost yet, or there is no memory */
-    struct mrd_cc_watch watch;
+    struct mrd_cc_request request;
     union { /* by policy */
-        struct mrd_cc_queue_losses queue_losses;
+        struct mrd_cc_nscc_state nscc;
         struct mrd_cc_swift_state swift;
     };
 };
@@ -190,6 +202,10 @@ struct mrd_cc_ops {
      * A window below one packet leaves at one an SRTT whatever this says.
      */
     double (*pace)(const struct mrd_cc *cc);
+    /* The paths were calibrated, and turned out longer. NULL: nothing depends on it. */
+    void (*calibrated)(struct mrd_cc *cc);
+    /* ce_seen was true, and is not any more. NULL: nothing depends on it. */
+    void (*marks_forgotten)(struct mrd_cc *cc);
 };
 
 /* Returns the policy of that name; NULL: there is none. name NULL: the default. */
@@ -199,8 +215,8 @@ const struct mrd_cc_ops *mrd_cc_find(const char *name);
 uint64_t mrd_cc_longest_ns(const struct mrd_cc *cc, uint64_t rtt_min_ns);
 /* ops->lost() is about to be told of a packet: did its path have the queue that the delay is of? */
 void mrd_cc_lost(struct mrd_cc *cc, bool in_queue);
-/* Paths turned out longer: `length_ns` is the new mean RTT without queues. */
-void mrd_cc_learnt(struct mrd_cc *cc, uint64_t length_ns);
+/* A calibration found longer paths: `length_ns` is the new mean RTT without queues. */
+void mrd_cc_calibrated(struct mrd_cc *cc, uint64_t length_ns);
 /*
  * Tail loss probes repaired these losses. They are losses (RFC 8985, section 7.4.2), but count only
  * where losses follow the window. Otherwise a sender with one packet in a queue that others keep

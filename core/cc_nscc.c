@@ -103,7 +103,7 @@ static bool is_far(const struct mrd_cc *cc)
  */
 static bool is_gentle(const struct mrd_cc *cc)
 {
-    return cc->queue_losses.gentle != 0 && !cc->ce_seen;
+    return cc->nscc.queue_losses.gentle != 0 && !cc->ce_seen;
 }
 
 static uint16_t gentle_rounds(const struct mrd_cc *cc)
@@ -117,7 +117,7 @@ static uint16_t gentle_rounds(const struct mrd_cc *cc)
 static bool is_calm(const struct mrd_cc *cc)
 {
     return !is_gentle(cc) ||
-           cc->queue_losses.gentle + constants(cc)->gentle_calm <= gentle_rounds(cc);
+           cc->nscc.queue_losses.gentle + constants(cc)->gentle_calm <= gentle_rounds(cc);
 }
 
 static double bdp_bytes(const struct mrd_cc *cc, uint64_t rtt_min_ns)
@@ -170,8 +170,8 @@ static void sample_delay(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     if (cc->losses)
         sample_jitter(cc, (double)ack->rtt_ns);
     double sample_ns = mrd_cc_measure_queue_ns(cc, ack);
-    if (cc->watch.state != 0 && sample_ns < cc->watch.after_ns)
-        cc->watch.after_ns = sample_ns;
+    if (cc->nscc.watch.state != 0 && sample_ns < cc->nscc.watch.after_ns)
+        cc->nscc.watch.after_ns = sample_ns;
     if (!rate_known(cc))
         mrd_cc_set_least_delay(cc, sample_ns, constants(cc)->delay_samples);
     else
@@ -206,16 +206,17 @@ enum { WATCH_DOUBT = 0, WATCH_DRAIN, WATCH_LEAST };
 
 static void enter_state(struct mrd_cc *cc, uint8_t state)
 {
-    cc->watch.state = state;
-    cc->watch.rounds = 0;
+    cc->nscc.watch.state = state;
+    cc->nscc.watch.rounds = 0;
 }
 
-/* Asks the paths to take the watched delay for their length; ends a drain. */
-static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns, uint64_t rtt_min_ns)
+/* Requests that the paths take the watched delay for their length; ends a drain. */
+static void calibrate(struct mrd_cc *cc, enum mrd_cc_request_type type, double fall_ns,
+                      uint64_t rtt_min_ns)
 {
-    cc->watch.wish = (uint8_t)wish;
-    cc->watch.fall_ns = fall_ns;
-    cc->watch.least_ns = constants(cc)->lesson_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+    double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
+
+    cc->request = (struct mrd_cc_request){type, fall_ns, constants(cc)->calibrate_share * base_ns};
     enter_state(cc, WATCH_DOUBT);
 }
 
@@ -225,7 +226,7 @@ static void learn(struct mrd_cc *cc, enum mrd_cc_wish wish, double fall_ns, uint
  */
 static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    struct mrd_cc_watch *w = &cc->watch;
+    struct mrd_cc_watch *w = &cc->nscc.watch;
     double least_bytes = constants(cc)->watch_packets * cc->packet_bytes;
     double floor_bytes = cc->round_bps * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns) / 8e9;
 
@@ -238,7 +239,7 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     w->cwnd_bytes = cc->cwnd_bytes;
     w->fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
     cc->cwnd_bytes = floor_bytes;
-    w->wish = MRD_CC_WISH_DRAIN;
+    cc->request.type = MRD_CC_REQUEST_DRAIN;
     enter_state(cc, WATCH_DRAIN);
 }
 
@@ -249,7 +250,7 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 static void refill(struct mrd_cc *cc)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
-    struct mrd_cc_watch *w = &cc->watch;
+    struct mrd_cc_watch *w = &cc->nscc.watch;
 
     cc->cwnd_bytes = greater(cc->cwnd_bytes, w->cwnd_bytes);
     w->lately++;
@@ -260,7 +261,7 @@ static void refill(struct mrd_cc *cc)
 /* Advances a drain by a round. A loss or a mark ends it: there is a queue. */
 static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
 {
-    struct mrd_cc_watch *w = &cc->watch;
+    struct mrd_cc_watch *w = &cc->nscc.watch;
 
     if (cc->loss_rtt > 0 || cc->ce_rtt > 0) {
         refill(cc);
@@ -269,16 +270,16 @@ static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     if (++w->rounds < constants(cc)->watch_drain_rtts)
         return;
     if (w->state == WATCH_DRAIN) {
-        w->wish = MRD_CC_WISH_WATCH;
+        cc->request.type = MRD_CC_REQUEST_WATCH;
         w->after_ns = w->before_ns;
         enter_state(cc, WATCH_LEAST);
         return;
     }
-    /* mrd_cc_learnt() shortens it if the paths learn something. */
+    /* nscc_calibrated() shortens it. */
     w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
     w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
     refill(cc);
-    learn(cc, MRD_CC_WISH_LEARN, w->fall_ns, rtt_min_ns);
+    calibrate(cc, MRD_CC_REQUEST_CALIBRATE, w->fall_ns, rtt_min_ns);
 }
 
 /*
@@ -296,7 +297,7 @@ static bool held_by_cap(const struct mrd_cc *cc)
 static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
-    struct mrd_cc_watch *w = &cc->watch;
+    struct mrd_cc_watch *w = &cc->nscc.watch;
     double worth_ns = tune->watch_share * (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
     double floor_bytes = delay_floor_bytes(cc, rtt_min_ns);
 
@@ -309,7 +310,7 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
     }
     if (cc->ce_seen) {
         if (++w->rounds >= tune->unmarked_rtts)
-            learn(cc, MRD_CC_WISH_LEARN_UNMARKED, 0, rtt_min_ns);
+            calibrate(cc, MRD_CC_REQUEST_CALIBRATE_UNMARKED, 0, rtt_min_ns);
         return;
     }
     if (cc->delay_ns < worth_ns || cc->loss_rtt > 0) {
@@ -317,7 +318,7 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
         return;
     }
     if (w->rounds++ == 0)
-        w->wish = MRD_CC_WISH_WATCH;
+        cc->request.type = MRD_CC_REQUEST_WATCH;
     if (cc->delay_ns >= target_ns && cc->cwnd_bytes * (1 - tune->watch_slack) <= floor_bytes) {
         if (w->rounds > tune->watch_floor_rtts)
             drain(cc, rtt_min_ns);
@@ -328,7 +329,7 @@ static void watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
 
 static bool drained(const struct mrd_cc *cc)
 {
-    return cc->watch.state != WATCH_DOUBT;
+    return cc->nscc.watch.state != WATCH_DOUBT;
 }
 
 /*
@@ -399,7 +400,7 @@ static double gentle_growth(const struct mrd_cc *cc, uint64_t srtt_ns, double ba
         share = tune->gentle_share;
     share *= within(tune->gentle_rtt_least, (double)srtt_ns / tune->gentle_rtt_ns,
                     tune->gentle_rtt_most);
-    for (uint32_t left = cc->queue_losses.gentle; left < ramp; left++)
+    for (uint32_t left = cc->nscc.queue_losses.gentle; left < ramp; left++)
         share *= tune->gentle_ramp;
     empty_ns = noise_ns(cc, base_ns);
     if (cc->loss_rtt > 0) /* or a short queue that drops much */
@@ -444,7 +445,7 @@ static void grow(struct mrd_cc *cc, double packets, double gain_bytes, double ta
 static double update_dropping_queue(struct mrd_cc *cc, const struct mrd_cc_ack *ack, double base_ns)
 {
     const struct mrd_tune_nscc *tune = constants(cc);
-    struct mrd_cc_queue_losses *q = &cc->queue_losses;
+    struct mrd_cc_queue_losses *q = &cc->nscc.queue_losses;
     double delay_ns = greater(cc->delay_ns, q->delay_ns), least_ns, varies_ns;
 
     q->delay_ns = (float)cc->delay_ns;
@@ -546,7 +547,7 @@ static void leave_slow_start(struct mrd_cc *cc, uint64_t rtt_min_ns)
 
     if (cc->slow_start && is_far(cc) && cc->cwnd_bytes > bytes) {
         cc->cwnd_bytes = bytes;
-        cc->queue_losses.settles = SETTLE_ROUNDS;
+        cc->nscc.queue_losses.settles = SETTLE_ROUNDS;
     }
     cc->slow_start = false;
 }
@@ -554,13 +555,13 @@ static void leave_slow_start(struct mrd_cc *cc, uint64_t rtt_min_ns)
 /* What was on its way as slow start ended tells now what gets through. */
 static void settle(struct mrd_cc *cc, uint64_t rtt_min_ns, double queue_ns)
 {
-    if (!cc->queue_losses.settles)
+    if (!cc->nscc.queue_losses.settles)
         return;
-    cc->queue_losses.settles--;
+    cc->nscc.queue_losses.settles--;
     /* A few of a small window are no burst. */
     if ((queue_ns > 0 || cc->losses_rtt >= SETTLE_LOSSES) &&
         cc->loss_rtt > constants(cc)->far_start_loss)
-        cc->queue_losses.gentle = gentle_rounds(cc);
+        cc->nscc.queue_losses.gentle = gentle_rounds(cc);
     cc->cwnd_bytes = greater(cc->cwnd_bytes, mrd_cc_measured_bdp_bytes(cc, rtt_min_ns));
 }
 
@@ -597,13 +598,13 @@ static void cut_for_queue_losses(struct mrd_cc *cc, const struct mrd_cc_ack *ack
     double share, recent;
 
     if (is_gentle(cc))
-        cc->queue_losses.gentle--;
+        cc->nscc.queue_losses.gentle--;
     /* Hosts that are late now made what was taken for a queue's, too. */
     if (cc->losses_rtt && queue_ns == 0 && late)
-        cc->queue_losses.gentle = 0;
+        cc->nscc.queue_losses.gentle = 0;
     if (cc->ce_seen || lost == 0 || ack->now_ns < cc->loss_ok_ns || queue_ns == 0)
         return;
-    cc->queue_losses.gentle = gentle_rounds(cc);
+    cc->nscc.queue_losses.gentle = gentle_rounds(cc);
     if (late)
         queue_ns = 0; /* how much of it is a queue is not known */
     share = within(is_far(cc) && !rate_known(cc) ? tune->far_cut : tune->queue_loss_least,
@@ -802,7 +803,7 @@ static void nscc_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint
         /* The end of a test or drain must not undo the cut. */
         if (cc->losses)
             cc->losses->elastic.cwnd_bytes = cc->cwnd_bytes;
-        cc->watch.cwnd_bytes *= constants(cc)->loss_factor;
+        cc->nscc.watch.cwnd_bytes *= constants(cc)->loss_factor;
         leave_slow_start(cc, rtt_min_ns);
         mrd_cc_clamp(cc, MRD_CC_UNBOUNDED);
         if (!cc->ce_seen)
@@ -818,7 +819,7 @@ static void nscc_timeout(struct mrd_cc *cc, uint64_t now_ns)
     (void)now_ns;
     cc->slow_start = false;
     mrd_cc_halve(cc);
-    cc->watch.cwnd_bytes *= cc->tune->cc.timeout_factor;
+    cc->nscc.watch.cwnd_bytes *= cc->tune->cc.timeout_factor;
     if (cc->losses) /* probably an outage: a policer lets some packets through */
         mrd_elastic_reset(&cc->losses->elastic);
 }
@@ -842,6 +843,23 @@ static double nscc_pace(const struct mrd_cc *cc)
     return rate_known(cc) ? 1 : constants(cc)->gentle_pace;
 }
 
+static void nscc_calibrated(struct mrd_cc *cc)
+{
+    uint32_t again = mrd_tune_count(constants(cc)->watch_again_rtts);
+    struct mrd_cc_watch *w = &cc->nscc.watch;
+
+    /* Some of the delay is still unexplained: ask again soon. */
+    if (w->after_ns >= w->before_ns / 2)
+        w->rest = 0;
+    else if (w->rest > again)
+        w->rest = again;
+}
+
+static void nscc_marks_forgotten(struct mrd_cc *cc)
+{
+    cc->nscc.watch.rounds = 0;
+}
+
 const struct mrd_cc_ops mrd_cc_nscc = {
     .name = "nscc",
     .init = nscc_init,
@@ -849,4 +867,6 @@ const struct mrd_cc_ops mrd_cc_nscc = {
     .lost = nscc_lost,
     .timeout = nscc_timeout,
     .pace = nscc_pace,
+    .calibrated = nscc_calibrated,
+    .marks_forgotten = nscc_marks_forgotten,
 };

@@ -200,8 +200,8 @@ uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int6
 void mrd_path_watch(struct mrd_paths *paths, const struct mrd_allocator *allocator);
 /* Our queue is being drained from now on: notes the last delay of each path. */
 void mrd_path_drain(struct mrd_paths *paths, const struct mrd_allocator *allocator);
-/* What mrd_path_learn() takes for a path's length. */
-struct mrd_path_lesson {
+/* What mrd_path_calibrate() takes for a path's length. */
+struct mrd_path_calibration {
     uint64_t rtt_min_ns;
     uint64_t most_ns; /* upper bound of a path's length */
     /*
@@ -213,13 +213,12 @@ struct mrd_path_lesson {
     bool unmarked;     /* learn only from paths that carried packets, none of them marked */
 };
 /*
- * Takes the least delay of each path since mrd_path_watch() for its length beyond the least RTT, if most
- * paths are longer, or that one has been for long. A
- * smaller later sample corrects it at once. Paths not sampled since get the least length of the
- * others. Returns whether a length changed.
+ * Takes the least delay of each path since mrd_path_watch() for its length beyond the least RTT, if
+ * most paths are longer, or that one has been for long. A smaller later sample corrects it at once.
+ * Paths not sampled since get the least length of the others. Returns whether a length changed.
  */
-bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocator,
-                    const struct mrd_path_lesson *lesson, uint64_t now_ns);
+bool mrd_path_calibrate(struct mrd_paths *paths, const struct mrd_allocator *allocator,
+                        const struct mrd_path_calibration *calibration, uint64_t now_ns);
 /* A packet on the path was acked `age_ns` after it was sent. */
 static inline void mrd_path_age(struct mrd_path *path, uint64_t age_ns)
 {

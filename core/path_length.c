@@ -91,14 +91,14 @@ void mrd_path_drain(struct mrd_paths *paths, const struct mrd_allocator *allocat
 
 /*
  * Did the path's delay fall from `ns` to its least while watched by more than fall_share of the
- * lesson's fall_ns?
+ * calibration's fall_ns?
  */
 static bool fell(const struct mrd_paths *paths, const struct mrd_path *path, int64_t ns,
-                 const struct mrd_path_lesson *lesson)
+                 const struct mrd_path_calibration *calibration)
 {
     int64_t fell_ns = (int64_t)((uint64_t)ns - (uint64_t)path->least_ns);
 
-    return fell_ns > (int64_t)(paths->tune->fall_share * (double)lesson->fall_ns);
+    return fell_ns > (int64_t)(paths->tune->fall_share * (double)calibration->fall_ns);
 }
 
 /*
@@ -132,11 +132,11 @@ static bool is_watched(const struct mrd_paths *paths, uint32_t index)
  * that was may have another way now, or a queue that some of our paths keep: that takes longer.
  */
 static bool stays_longer(const struct mrd_paths *paths, uint32_t index, float far_ns,
-                         const struct mrd_path_lesson *lesson, uint64_t now_ns)
+                         const struct mrd_path_calibration *calibration, uint64_t now_ns)
 {
     const struct mrd_tune_path *tune = paths->tune;
     uint32_t ns = (uint32_t)now_ns - paths->load[index].level_at_ns;
-    double rtt_ns = (double)lesson->rtt_min_ns + far_ns, times = tune->level_times;
+    double rtt_ns = (double)calibration->rtt_min_ns + far_ns, times = tune->level_times;
 
     if (paths->path[index].rtt_min_ns >= tune->level_once * rtt_ns)
         times = tune->level_new_times;
@@ -144,7 +144,7 @@ static bool stays_longer(const struct mrd_paths *paths, uint32_t index, float fa
 }
 
 static bool is_length(const struct mrd_paths *paths, uint32_t index,
-                      const struct mrd_path_lesson *lesson, uint64_t now_ns)
+                      const struct mrd_path_calibration *calibration, uint64_t now_ns)
 {
     const struct mrd_path *path = &paths->path[index];
     const struct mrd_path_watch *w = &paths->watched[index];
@@ -153,10 +153,10 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
     if (path->rx_ce != w->ce)
         return false;
     if (is_watched(paths, index))
-        return !fell(paths, path, w->before_ns, lesson);
+        return !fell(paths, path, w->before_ns, calibration);
     /* Its last delay made the spray avoid it. If that is too much, the next sample corrects it. */
-    return !lesson->unmarked && at_ns &&
-           now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)lesson->rtt_min_ns);
+    return !calibration->unmarked && at_ns &&
+           now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)calibration->rtt_min_ns);
 }
 
 static void set_length(struct mrd_paths *paths, uint32_t index, float far_ns)
@@ -168,20 +168,21 @@ static void set_length(struct mrd_paths *paths, uint32_t index, float far_ns)
 
 /* Returns the path's new length; 0: it hardly grew, or the delay is not a length. */
 static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
-                       const struct mrd_path_lesson *lesson, uint64_t ours_ns, uint64_t now_ns)
+                       const struct mrd_path_calibration *calibration, uint64_t ours_ns,
+                       uint64_t now_ns)
 {
     const struct mrd_path *path = &paths->path[index];
     int64_t least_ns = is_watched(paths, index) ? path->least_ns : path->last_ns;
-    int64_t far = excess_ns(paths, least_ns, lesson->rtt_min_ns);
+    int64_t far = excess_ns(paths, least_ns, calibration->rtt_min_ns);
 
     if (!is_watched(paths, index))
         far -= (int64_t)ours_ns;
     uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
 
-    if (far_ns > lesson->most_ns)
-        far_ns = lesson->most_ns;
-    if ((float)far_ns < path->far_ns + (float)lesson->least_ns ||
-        !is_length(paths, index, lesson, now_ns))
+    if (far_ns > calibration->most_ns)
+        far_ns = calibration->most_ns;
+    if ((float)far_ns < path->far_ns + (float)calibration->least_ns ||
+        !is_length(paths, index, calibration, now_ns))
         return 0;
     return (float)far_ns;
 }
@@ -190,13 +191,14 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
  * Are most paths longer, of those that are or that are watched? Then it is the way that is, and not the
  * queue of a slow link.
  */
-static bool most_are_longer(const struct mrd_paths *paths, const struct mrd_path_lesson *lesson,
-                            uint64_t ours_ns, uint64_t now_ns)
+static bool most_are_longer(const struct mrd_paths *paths,
+                            const struct mrd_path_calibration *calibration, uint64_t ours_ns,
+                            uint64_t now_ns)
 {
     uint32_t longer = 0, known = 0;
 
     for (uint32_t i = 0; i < paths->num; i++) {
-        bool is_longer = learnt_ns(paths, i, lesson, ours_ns, now_ns) > 0;
+        bool is_longer = learnt_ns(paths, i, calibration, ours_ns, now_ns) > 0;
 
         longer += is_longer;
         known += is_longer || is_watched(paths, i);
@@ -204,8 +206,8 @@ static bool most_are_longer(const struct mrd_paths *paths, const struct mrd_path
     return 2 * longer >= known;
 }
 
-bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocator,
-                    const struct mrd_path_lesson *lesson, uint64_t now_ns)
+bool mrd_path_calibrate(struct mrd_paths *paths, const struct mrd_allocator *allocator,
+                        const struct mrd_path_calibration *calibration, uint64_t now_ns)
 {
     float least_ns = FLT_MAX; /* least length of the watched paths */
     bool learnt = false, most;
@@ -214,11 +216,11 @@ bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocat
     if (!may_watch(paths, allocator) || !paths->back_valid)
         return false;
     ours_ns = mean_fall_ns(paths);
-    most = most_are_longer(paths, lesson, ours_ns, now_ns);
+    most = most_are_longer(paths, calibration, ours_ns, now_ns);
     for (uint32_t i = 0; i < paths->num; i++) {
-        float far_ns = learnt_ns(paths, i, lesson, ours_ns, now_ns);
+        float far_ns = learnt_ns(paths, i, calibration, ours_ns, now_ns);
 
-        if (far_ns > 0 && (most || stays_longer(paths, i, far_ns, lesson, now_ns))) {
+        if (far_ns > 0 && (most || stays_longer(paths, i, far_ns, calibration, now_ns))) {
             set_length(paths, i, far_ns);
             learnt = true;
         }
@@ -232,6 +234,6 @@ bool mrd_path_learn(struct mrd_paths *paths, const struct mrd_allocator *allocat
             set_length(paths, i, least_ns);
     }
     paths->delay_min_valid = false;
-    weigh(paths, lesson->rtt_min_ns);
+    weigh(paths, calibration->rtt_min_ns);
     return true;
 }

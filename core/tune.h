@@ -93,7 +93,7 @@
     X(nscc, watch_slack,        0.2,      "share of the window: so near to the floor or the cap")  \
     X(nscc, watch_share,        0.25,     "base RTTs: delay that is worth asking")                 \
     /* More than the queue from which a switch marks, and than a short queue of ours leaves. */    \
-    X(nscc, lesson_share,       0.5,      "base RTTs: no less is taken for a path's length")       \
+    X(nscc, calibrate_share,    0.5,      "base RTTs: no less is taken for a path's length")       \
     X(nscc, unmarked_rtts,      16,       "RTTs without a mark until then")                        \
     /* Single packets and bursts of ours delay each other by less. */                              \
     X(nscc, queue_loss_share,   0.2,      "base RTTs: delay that makes losses those of a queue")   \

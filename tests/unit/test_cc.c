@@ -282,15 +282,15 @@ TEST_F(cc_fixture, mrd_cc_learnt__asks_again_soon)
         begin(self, "nscc", &far_fabric);
         leave_slow_start(self, 40);
         acks(self, 1, 1);
-        self->cc.watch =
+        self->cc.nscc.watch =
             (struct mrd_cc_watch){.rest = 256, .before_ns = 1000, .after_ns = table[i].after_ns};
-        mrd_cc_learnt(&self->cc, 10000);
-        assert_int_equal(self->cc.watch.rest, table[i].rest);
+        mrd_cc_calibrated(&self->cc, 10000);
+        assert_int_equal(self->cc.nscc.watch.rest, table[i].rest);
         assert_near(self->cc.length_ns, 10000, 1e-9);
         assert_near(self->cc.delay_ns, 0, 1e-9);
         assert_false(self->cc.slow_start);
     }
-    mrd_cc_learnt(&self->cc, 100000);
+    mrd_cc_calibrated(&self->cc, 100000);
     assert_true(self->cc.slow_start);
 }
 

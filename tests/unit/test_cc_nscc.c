@@ -316,7 +316,7 @@ TEST_F(cc_fixture, nscc_ack__delay_does_not_hold_below_the_start_window)
     leave_slow_start(self, 20);
     acks(self, 1, 1);
     self->ack.rtt_ns = self->ack.srtt_ns = MSEC_NS;
-    self->cc.watch.pause = 1000;
+    self->cc.nscc.watch.pause = 1000;
     acks(self, 40, 10);
     leave_slow_start(self, START / PACKET / 2.0);
     acks(self, 160, 40);

@@ -160,7 +160,7 @@ TEST_F(cc_fixture, nscc_ack__queues_that_sockets_see)
                 lose(self, 2);
             }
         }
-        assert_int_equal(self->cc.queue_losses.gentle != 0, table[i].cut);
+        assert_int_equal(self->cc.nscc.queue_losses.gentle != 0, table[i].cut);
         end(self);
     }
 }
@@ -214,7 +214,7 @@ TEST_F(cc_fixture, nscc_ack__pace_beside_tcp)
         begin(self, "nscc", &config);
         leave_slow_start(self, 60);
         assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
-        self->cc.queue_losses.gentle = 1;
+        self->cc.nscc.queue_losses.gentle = 1;
         assert_near(self->cc.ops->pace(&self->cc), known ? 1 : 1.25, 1e-9);
         end(self);
     }
@@ -311,7 +311,7 @@ TEST_F(cc_fixture, nscc_ack__jumps_of_a_short_queue)
             if (k % 2 == 0)
                 lose(self, 1);
         }
-        assert_int_equal(self->cc.queue_losses.gentle != 0, slow);
+        assert_int_equal(self->cc.nscc.queue_losses.gentle != 0, slow);
     }
     end(self);
 }
@@ -338,7 +338,7 @@ TEST_F(cc_fixture, nscc_ack__much_loss_at_a_trickle)
             self->cc.round_lost += table[i].acked;
             acks(self, 1, 1.01);
         }
-        assert_int_equal(self->cc.queue_losses.gentle != 0, table[i].cut);
+        assert_int_equal(self->cc.nscc.queue_losses.gentle != 0, table[i].cut);
     }
 }
 

@@ -9,20 +9,20 @@
  */
 TEST_F(cc_fixture, nscc_ack__asks_whether_it_is_our_queue)
 {
-    unsigned watches = 0, lessons = 0;
+    unsigned watches = 0, calibrations = 0;
     double least = 1e9;
 
     begin(self, "nscc", &far_fabric);
     leave_slow_start(self, 60);
     self->ack.rtt_ns = self->ack.srtt_ns = 8 * BASE_NS;
-    for (int i = 0; i < 40 && !lessons; i++) {
-        self->cc.watch.wish = MRD_CC_WISH_NONE;
+    for (int i = 0; i < 40 && !calibrations; i++) {
+        self->cc.request.type = MRD_CC_REQUEST_NONE;
         acks(self, 1, 1);
-        watches += self->cc.watch.wish == MRD_CC_WISH_WATCH;
-        lessons += self->cc.watch.wish == MRD_CC_WISH_LEARN;
+        watches += self->cc.request.type == MRD_CC_REQUEST_WATCH;
+        calibrations += self->cc.request.type == MRD_CC_REQUEST_CALIBRATE;
         least = packets(self) < least ? packets(self) : least;
     }
-    assert_int_equal(lessons, 1);
+    assert_int_equal(calibrations, 1);
     assert_true(watches >= 2);
     assert_true(least < 5);
     assert_true(self->cc.cwnd_bytes >= 0.9 * BDP_BYTES);
@@ -35,10 +35,10 @@ static unsigned drained_rounds(struct cc_fixture *f, uint64_t rtt_ns)
 
     f->ack.rtt_ns = f->ack.srtt_ns = rtt_ns;
     for (int i = 0; i < 1000; i++) {
-        f->cc.watch.wish = MRD_CC_WISH_NONE;
-        f->cc.watch.rest = 0; /* as if there were more delay each time */
+        f->cc.request.type = MRD_CC_REQUEST_NONE;
+        f->cc.nscc.watch.rest = 0; /* as if there were more delay each time */
         acks(f, 1, 1.1);
-        drained += f->cc.watch.state != 0;
+        drained += f->cc.nscc.watch.state != 0;
     }
     return drained;
 }
@@ -79,14 +79,14 @@ TEST_F(cc_fixture, nscc_ack__a_loss_ends_the_drain)
         leave_slow_start(self, 20);
         acks(self, 1, 1);
         self->ack.rtt_ns = self->ack.srtt_ns = MSEC_NS;
-        for (int i = 0; i < 100 && self->cc.watch.state == 0; i++)
+        for (int i = 0; i < 100 && self->cc.nscc.watch.state == 0; i++)
             acks(self, 1, 1.1);
-        assert_true(self->cc.watch.state != 0 && packets(self) < 5);
+        assert_true(self->cc.nscc.watch.state != 0 && packets(self) < 5);
         if (timeout)
             self->cc.ops->timeout(&self->cc, self->ack.now_ns);
         lose(self, 1);
         acks(self, 2, 2.2);
-        assert_int_equal(self->cc.watch.state, 0);
+        assert_int_equal(self->cc.nscc.watch.state, 0);
         assert_true(timeout ? self->cc.cwnd_bytes < 0.6 * START
                             : self->cc.cwnd_bytes >= 0.7 * START);
     }

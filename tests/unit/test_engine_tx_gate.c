@@ -76,7 +76,7 @@ TEST(mrd_tx_window_open__paced)
     now_ns = t.e->clock.now_ns = p->now;
     t.tx->cc.cwnd_bytes = 16 * t.packet;
     t.tx->loss.srtt_ns = SRTT_NS;
-    t.tx->cc.queue_losses.gentle = 1;
+    t.tx->cc.nscc.queue_losses.gentle = 1;
     t.tx->sent_ns = now_ns - GAP_NS; /* just in time */
     assert_true(mrd_tx_window_open(t.e, t.tx));
     mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
@@ -98,7 +98,7 @@ TEST(mrd_tx_window_open__paced)
         assert_int_equal(n, late == 2 ? 3 : 17);
     }
     /* Not paced: the window alone counts. */
-    t.tx->cc.queue_losses.gentle = 0;
+    t.tx->cc.nscc.queue_losses.gentle = 0;
     mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
     assert_true(t.tx->sent_ns == t.e->clock.now_ns && mrd_tx_window_open(t.e, t.tx));
     /* Where the network marks: at 1.25 windows an SRTT, but below a packet at one. */
@@ -124,7 +124,7 @@ TEST(mrd_tx_left__after_a_full_window)
         t.e->clock.now_ns = p->now;
         t.tx->cc.cwnd_bytes = 16 * t.packet;
         t.tx->loss.srtt_ns = SRTT_NS;
-        t.tx->cc.queue_losses.gentle = 1;
+        t.tx->cc.nscc.queue_losses.gentle = 1;
         t.tx->sent_ns = p->now - 10 * SRTT_NS;
         t.tx->run.full = full;
         for (; n < 100 && mrd_tx_window_open(t.e, t.tx); n++)

@@ -86,7 +86,8 @@ TEST_F(path_fixture, mrd_path_queue_ns__late_ack_is_no_queue)
     assert_int_equal(sample(self, 1, 3000, 0, 40), 3000);
 }
 
-static const struct mrd_path_lesson lesson = {.rtt_min_ns = BASE_NS, .most_ns = UINT64_MAX};
+static const struct mrd_path_calibration calibration = {.rtt_min_ns = BASE_NS,
+                                                        .most_ns = UINT64_MAX};
 
 /*
  * Our queue is drained: by so much as the paths fall that are used then, the others would have
@@ -94,7 +95,7 @@ static const struct mrd_path_lesson lesson = {.rtt_min_ns = BASE_NS, .most_ns = 
  */
 TEST_F(path_fixture, mrd_path_drain__others_fell_as_well)
 {
-    struct mrd_path_lesson fell = lesson;
+    struct mrd_path_calibration fell = calibration;
 
     fell.fall_ns = 100000; /* so little of that is no queue of ours */
     for (unsigned drained = 0; drained < 2; drained++) {
@@ -107,7 +108,7 @@ TEST_F(path_fixture, mrd_path_drain__others_fell_as_well)
         mrd_path_watch(&self->paths, &self->alloc.ops);
         for (uint32_t i = 0; i < 2; i++)
             sample(self, i, 10000, 0, 20);
-        assert_true(mrd_path_learn(&self->paths, &self->alloc.ops, &fell, 30));
+        assert_true(mrd_path_calibrate(&self->paths, &self->alloc.ops, &fell, 30));
         assert_int_equal((int)self->path[0].far_ns, 10000);
         assert_int_equal((int)self->path[2].far_ns, drained ? 15000 : 35000);
     }
@@ -123,7 +124,7 @@ TEST_F(path_fixture, mrd_path_learn__longer_path)
     sample(self, 0, 0, 0, 30);
     sample(self, 1, 31000, 0, 40);
     sample(self, 1, 30000, 0, 50);
-    mrd_path_learn(&self->paths, &self->alloc.ops, &lesson, 60);
+    mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration, 60);
     assert_int_equal((int)self->path[0].far_ns, 0);
     assert_int_equal((int)self->path[1].far_ns, 30000);
     assert_int_equal(sample(self, 1, 32000, 0, 70), 2000);
@@ -134,7 +135,7 @@ TEST_F(path_fixture, mrd_path_learn__longer_path)
 
 TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
 {
-    struct mrd_path_lesson fell = lesson;
+    struct mrd_path_calibration fell = calibration;
 
     fell.fall_ns = 20000;
     begin(self, 3);
@@ -145,13 +146,13 @@ TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
     sample(self, 0, 20000, 0, 20); /* fell by half of what our queue would fall */
     sample(self, 1, 29000, 0, 20);
     sample(self, 2, 0, 0, 20);
-    mrd_path_learn(&self->paths, &self->alloc.ops, &fell, SEC_NS / 1000);
+    mrd_path_calibrate(&self->paths, &self->alloc.ops, &fell, SEC_NS / 1000);
     assert_int_equal((int)self->path[0].far_ns, 0);
     assert_int_equal((int)self->path[1].far_ns, 29000);
     mrd_path_watch(&self->paths, &self->alloc.ops);
     sample(self, 0, 20000, 0, SEC_NS / 1000 + 10);
     self->path[0].rx_ce++;
-    mrd_path_learn(&self->paths, &self->alloc.ops, &lesson, SEC_NS / 1000 + 20);
+    mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration, SEC_NS / 1000 + 20);
     assert_int_equal((int)self->path[0].far_ns, 0);
 }
 
@@ -175,8 +176,8 @@ TEST_F(path_fixture, mrd_path_learn__one_longer_path_takes_time)
             mrd_path_watch(&self->paths, &self->alloc.ops);
             for (uint32_t i = 0; i < 4; i++)
                 sample(self, i, i ? 0 : (int64_t)far_ns, 0, begin_ns + 10);
-            assert_int_equal(mrd_path_learn(&self->paths, &self->alloc.ops, &lesson,
-                                            begin_ns + wait_ns - 2000 + late * 4000),
+            assert_int_equal(mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration,
+                                                begin_ns + wait_ns - 2000 + late * 4000),
                              late);
             assert_int_equal((int)self->path[0].far_ns, late * far_ns);
         }
@@ -189,7 +190,7 @@ TEST_F(path_fixture, mrd_path_learn__shorter_again)
     sample(self, 0, 0, 0, 10);
     mrd_path_watch(&self->paths, &self->alloc.ops);
     sample(self, 1, 30000, 0, 20);
-    mrd_path_learn(&self->paths, &self->alloc.ops, &lesson, 30);
+    mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration, 30);
     assert_int_equal(sample(self, 1, 5000, 0, 40), 0);
     assert_int_equal((int)self->path[1].far_ns, 5000);
     assert_int_equal(sample(self, 1, 8000, 0, 50), 3000);
