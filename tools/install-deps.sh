@@ -56,7 +56,7 @@ test  file            command -v file
 test  man-db          command -v man
 test  groff           command -v groff
 test  gnuplot-nox     command -v gnuplot
-test  dwarves         command -v pahole
+test  abigail-tools   command -v abidiff abidw
 test  jq              command -v jq
 test  valgrind        command -v valgrind
 test  iproute2        command -v ip ss

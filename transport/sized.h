@@ -14,9 +14,9 @@
  *     this is what callers and libraries that do not know the field have there. If zero is a value
  *     too, add a bit of comp_mask. Where an older caller is to go on with another value than the
  *     default, the call looks at the caller's size: mrd_sim_create_sized() does.
- *  3. Leave the list of sized.c and tests/install/old_caller/0.1 as they are: they describe the
- *     first version.
+ *  3. Leave the list of sized.c as it is: it describes the first version.
  *  4. Describe the field in the man page of the call.
+ *  5. Run tests/install/abi.sh --update.
  *
  * To add a field to a fixed struct, take it from `reserved` if it has one. The library clears
  * `reserved` in what it fills; callers need not, so in a work request a flag or an opcode must say

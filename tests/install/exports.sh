@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # exports.sh LIBRARY HEADER...: the shared library exports what the public headers declare with MRD_EXPORT, each in a
-# node of a release, and nothing else. include/abi.txt tells in which.
+# node of a release, and nothing else. include/mrd.abi tells in which.
 
 set -euo pipefail
 

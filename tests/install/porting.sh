@@ -37,14 +37,14 @@ while IFS=$'\t' read -r row shown; do
 done <<<"$rows"
 
 # A call of verbs stands for the one of the same name.
-calls=$(sed -nE 's/^symbol (mrd_[a-z0-9_]+)@.*/\1/p' include/abi.txt | grep -vE '^mrd_sim_|_sized$')
+calls=$(sed -nE "s/^ *<elf-symbol name='(mrd_[a-z0-9_]+)' .*/\1/p" include/mrd.abi | grep -vE '^mrd_sim_|_sized$')
 for call in $calls; do
     grep -qE "\b(mrd|ibv)_${call#mrd_}\b" $page || fail "$page does not name $call"
 done
-((${#calls} > 800)) || fail 'only these calls are found in include/abi.txt:' "$calls"
+((${#calls} > 800)) || fail 'only these calls are found in include/mrd.abi:' "$calls"
 enums='access_flags|send_flags|wr_opcode|wc_opcode|wc_status|wc_flags|event_type|qp_attr_mask|qp_state'
-values=$(sed -nE "s/^enum mrd_($enums): (MRD_[A-Z0-9_]+) = .*/\2/p" include/abi.txt)
-(($(wc -l <<<"$values") >= 40)) || fail 'only these flags are found in include/abi.txt:' "$values"
+values=$(sed -nE "/<enum-decl name='mrd_($enums)'/,/<\/enum-decl>/ s/^ *<enumerator name='(MRD_[A-Z0-9_]+)' .*/\1/p" include/mrd.abi)
+(($(wc -l <<<"$values") >= 40)) || fail 'only these flags are found in include/mrd.abi:' "$values"
 for name in $values; do
     grep -q "\b$name\b" $page || fail "$page does not name $name"
 done
