@@ -40,63 +40,49 @@ die()
 
 # --------------------------------------------------------------------------------------- the list
 
-# parse FILE...: writes each mutation to $scratch/list/NUMBER/{name,rule,file,tests,old1,new1,...}.
+# parse FILE...: writes each mutation to $scratch/list/NUMBER/{name,rule,file,tests,edits}.
 parse()
 {
-    local line at='head' dir='' n=0 change=0 where
+    local line dir='' file='' n=0 where twice
 
+    seq -f "$scratch/list/%04g" "$(cat "$@" | grep -c '^name ')" | xargs mkdir -p
     for where; do
         while IFS= read -r line || [[ -n $line ]]; do
-            case $at:$line in
-            old:'--- new') at=new ;;
-            new:'--- end') at='head' ;;
-            new:'--- old')
-                at=old
-                ((++change))
-                : >"$dir/new$change"
-                ;;
-            old:* | new:*) printf '%s\n' "$line" >>"$dir/$at$change" ;;
-            head: | head:'#'*) ;;
-            head:'name '*)
+            [[ $line == '' || $line == '#'* || $line == 'name '* || $dir ]] ||
+                die "$where: no name before '$line'"
+            case $line in
+            '#'*) ;;
+            'name '*)
                 printf -v dir '%s/list/%04d' "$scratch" $((++n))
-                mkdir -p "$dir"
+                file=''
                 : >"$dir/tests"
-                : >"$dir/new1"
-                change=1
                 printf '%s\n' "${line#name }" >"$dir/name"
                 ;;
-            head:'rule '* | head:'file '* | head:'tests '*)
-                printf '%s\n' "${line#* }" >"$dir/${line%% *}"
+            'rule '* | 'tests '*) printf '%s\n' "${line#* }" >"$dir/${line%% *}" ;;
+            'in '*)
+                printf '%s\n' "$line" >>"$dir/edits"
+                line=${line#in }
+                [[ ${file:=${line%%:*}} == "${line%%:*}" ]] ||
+                    die "$where: $(<"$dir/name") is in two files"
+                printf '%s\n' "$file" >"$dir/file"
                 ;;
-            head:'--- old') at=old ;;
+            '' | '-'* | '+'*) [[ ! $dir ]] || printf '%s\n' "$line" >>"$dir/edits" ;;
             *) die "$where: what is '$line'?" ;;
             esac
         done <"$where"
-        [[ $at == head ]] || die "$where: the last one has no end"
     done
-    local twice
+    for dir in "$scratch"/list/*; do
+        [[ -e $dir/rule && -e $dir/file ]] ||
+            die "$(<"$dir/name") has no rule, or is in no file"
+    done
     twice=$(cat "$scratch"/list/*/name | sort | uniq -d)
     [[ -z $twice ]] || die "two are named $twice"
 }
 
-# apply DIRECTORY: prints the changed file. Status 1: an old text is not there exactly once.
+# apply DIRECTORY: prints the changed file. Status 1, and why on stderr: it does not apply.
 apply()
 {
-    awk -v dir="$1" 'BEGIN { RS = "\001"; ORS = "" }
-        NR == 1 { text = "\n" $0 }
-        { whole[FILENAME] = $0 }
-        END {
-            for (i = 1; dir "/old" i in whole; i++) {
-                old = "\n" whole[dir "/old" i]
-                at = index(text, old)
-                if (!at || index(substr(text, at + 1), old))
-                    exit 1
-                text = substr(text, 1, at) whole[dir "/new" i] substr(text, at + length(old))
-            }
-            if (i == 1)
-                exit 1
-            print substr(text, 2)
-        }' "$root/$(<"$1/file")" "$1"/old* "$1"/new*
+    (cd "$root" && awk -v edits="$1/edits" -v source="$(<"$1/file")" -f tests/mutations/apply.awk)
 }
 
 # --------------------------------------------------------------------------- building and running
@@ -211,8 +197,8 @@ one()
     command=$(ninja -C "$build" -t commands "core/CMakeFiles/mrd_core.dir/${file#core/}.o" |
         tail -n 1)
     command="${command%% -MD *} -w -Werror=implicit-function-declaration"
-    if ! apply "$dir" >"$trial/$(basename "$file")"; then
-        printf 'error %s: its old text is not in %s exactly once\n' "$name" "$file"
+    if ! apply "$dir" >"$trial/$(basename "$file")" 2>"$trial/log"; then
+        printf 'error %s: %s\n' "$name" "$(<"$trial/log")"
         return
     fi
     if ! (cd "$trial" && eval "$command -o changed.o -c '$(basename "$file")'") \
@@ -337,10 +323,7 @@ if ((list)); then
     status=0
     for dir in "${chosen[@]}"; do
         printf '%s: %s\n' "$(<"$dir/name")" "$(<"$dir/rule")"
-        apply "$dir" >/dev/null && continue
-        printf 'mutate.sh: the old text of %s is not in %s exactly once\n' \
-            "$(<"$dir/name")" "$(<"$dir/file")" >&2
-        status=2
+        apply "$dir" 2>&1 >/dev/null | sed "s,^,mutate.sh: $(<"$dir/name"): ," >&2 || status=2
     done
     exit $status
 fi
