@@ -20,7 +20,7 @@ fail()
     failed=1
 }
 
-running=$(grep -rhoE '^ +[A-Za-z_]+\([a-z0-9_]+__[a-z0-9_]+[,)]' tests --include='*.c' | sed -E 's/.*\(//; s/.$//' | sort -u)
+running=$(grep -rhoE '^TEST[A-Z_]*\(([a-z_]+, )?[a-z0-9_]+__[a-z0-9_]+[,)]' tests --include='*.c' | sed -E 's/.*[( ]//; s/.$//' | sort -u)
 for name in $(comm -23 <(echo "$names") <(echo "$running")); do
     fail "$page names the test $name, which does not run"
 done
