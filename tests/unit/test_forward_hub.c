@@ -67,7 +67,7 @@ static struct link_peer *add_peer(struct link *link, uint32_t id, uint32_t sessi
                                .own = 100 + (uint32_t)link->num_peers++,
                                .uses = 1,
                                .next = link->list};
-    peer->waiting_last = &peer->waiting;
+    mrd_list_init(&peer->waiting);
     link->list = peer;
     return peer;
 }

@@ -8,126 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/forward/clock.h"
+#include "tools/forward/hub_loss.h"
+#include "tools/forward/hub_sweep.h"
 #include "tools/forward/say.h"
 
-#define SEC_NS        UINT64_C(1000000000)
-#define OPEN_PATIENCE (60 * SEC_NS) /* the far end has a shorter one, and answers */
+#define SEC_NS UINT64_C(1000000000)
 
-/* --------------------------------------------------------------------------------- what waits */
-
-void hub_wait_for_peer(struct hub *hub)
-{
-    struct timeval second = {.tv_sec = 1};
-
-    if (!evtimer_pending(hub->sweep, NULL))
-        (void)evtimer_add(hub->sweep, &second);
-}
-
-/* Windows grow while a quarter is free. */
-static bool is_scarce(const struct hub *hub)
-{
-    return link_buffers_free(hub->link) < link_buffers(hub->link) / 2;
-}
-
-void hub_wait_for_idle(struct hub *hub)
-{
-    if (is_scarce(hub))
-        hub_wait_for_peer(hub);
-}
-
-static void on_sweep(evutil_socket_t fd, short what, void *arg)
-{
-    struct hub *hub = arg;
-    uint64_t now = hub_now_ns();
-    bool again = false, scarce = is_scarce(hub);
-    (void)fd, (void)what;
-
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
-
-        if (!s)
-            continue;
-        if (s->state == STREAM_OPENING && now - s->since_ns > OPEN_PATIENCE) {
-            stream_reset(s, ETIMEDOUT, "no answer to the request", false);
-            continue;
-        }
-        if (s->state == STREAM_OPENING && !s->is_known && now - s->asked_ns >= SEC_NS)
-            hub_tell_silent(hub, s->peer);
-        if (s->broken || s->cut) {
-            stream_hurry(s, now, hub->options->link.peer_timeout_ns);
-            again = true;
-            continue;
-        }
-        if (stream_is_deaf(s) && stream_has_died(s)) {
-            stream_break(s, ECONNRESET, "the connection was reset while it waited");
-            again = true;
-            continue;
-        }
-        again |= s->state == STREAM_OPENING || stream_is_deaf(s);
-        if (scarce)
-            again |= stream_shrink(s, hub_first_window(hub));
-    }
-    if (again)
-        hub_wait_for_peer(hub);
-}
-
-/* ------------------------------------------------------------------------------------- frames out */
-
-/* Asks each peer whether it knows the sessions of the streams to it. */
-static void on_ping(evutil_socket_t fd, short what, void *arg)
-{
-    struct hub *hub = arg;
-    (void)fd, (void)what;
-
-    hub->pings++;
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
-
-        if (!s || s->state != STREAM_OPEN ||
-            (s->peer->pinged == hub->pings && s->peer->pinged_session == s->session))
-            continue;
-        s->peer->pinged = hub->pings;
-        s->peer->pinged_session = s->session;
-        (void)link_send(hub->link, s->peer, s->id,
-                        &(struct frame){.type = FRAME_PING, .session = s->session}, NULL, 0);
-    }
-}
-
-void hub_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len)
-{
-    struct frame full = *frame;
-    int rc;
-
-    full.session = s->session;
-    full.stream = s->remote;
-    rc = link_send(s->hub->link, s->peer, s->id, &full, bytes, len);
-    if (rc == 0)
-        return;
-    say_detail("%s: %s", s->peer->address, mrd_last_error());
-    s->failed = -rc;
-    hub_make_dirty(s);
-}
-
-void hub_ask(struct stream *s)
-{
-    s->own = s->peer->own;
-
-    struct frame frame = {.type = FRAME_OPEN, .seq = s->own, .arg = s->id, .credit = s->rx.window};
-    int rc =
-        link_send(s->hub->link, s->peer, s->id, &frame, s->target, (uint32_t)strlen(s->target));
-
-    s->tries++;
-    if (rc == 0)
-        return;
-    s->failed = -rc;
-    hub_make_dirty(s);
-}
-
-void hub_tell_silent(struct hub *hub, const struct link_peer *peer)
-{
-    if (hub->ops && hub->ops->silent)
-        hub->ops->silent(hub->arg, peer);
-}
+/* -------------------------------------------------------------------------------------- streams */
 
 static void move(struct stream *s, struct link_peer *to)
 {
@@ -136,27 +24,24 @@ static void move(struct stream *s, struct link_peer *to)
     to->uses++;
     s->peer = to;
     s->tries = 0;
-    s->asked_ns = hub_now_ns();
+    s->asked_ns = forward_now_ns();
     link_peer_watch(to);
-    hub_ask(s);
-    link_peer_release(s->hub->link, from);
+    stream_ask(s);
+    link_peer_release(s->shared->link, from);
 }
 
 /* Who opens one of them still is told to give it up: came_unknown(). */
 void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to)
 {
-    uint64_t now = hub_now_ns();
+    uint64_t now = forward_now_ns();
+    struct stream *s;
 
-    from->uses++;
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
-
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
         /* Where nobody answers anywhere it ends some time. */
-        if (s && s->state == STREAM_OPENING && s->peer == from && !s->is_known &&
+        if (s->state == STREAM_OPENING && s->peer == from && !s->is_known &&
             now - s->since_ns < hub->options->link.peer_timeout_ns)
             move(s, to);
     }
-    link_peer_release(hub->link, from);
 }
 
 struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *target,
@@ -168,7 +53,7 @@ struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *tar
         snprintf(why, why_bytes, "a target has at most %d characters", FRAME_TEXT_MAX);
         return NULL;
     }
-    s = hub_add(hub, peer, why, why_bytes);
+    s = stream_create(&hub->streams, peer, why, why_bytes);
     if (!s)
         return NULL;
     s->target = strdup(target);
@@ -181,16 +66,16 @@ struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *tar
     }
     s->ops = ops;
     s->owner = owner;
-    hub_ask(s);
-    hub_wait_for_peer(hub);
+    stream_ask(s);
+    schedule_sweep(&hub->streams.schedule);
     return s;
 }
 
 int hub_accept(struct stream *s, int in, int out)
 {
     s->state = STREAM_OPEN;
-    s->hub->totals.opened++;
-    hub_send(
+    s->shared->totals.opened++;
+    stream_send(
         s,
         &(struct frame){.type = FRAME_OPENED, .seq = s->own, .arg = s->id, .credit = s->rx.window},
         NULL, 0);
@@ -199,9 +84,9 @@ int hub_accept(struct stream *s, int in, int out)
 
 void hub_refuse(struct stream *s, int error, const char *why)
 {
-    s->hub->totals.refused++;
-    hub_send(s, &(struct frame){.type = FRAME_REFUSED, .arg = (uint32_t)error}, why,
-             (uint32_t)strnlen(why, FRAME_TEXT_MAX));
+    s->shared->totals.refused++;
+    stream_send(s, &(struct frame){.type = FRAME_REFUSED, .arg = (uint32_t)error}, why,
+                (uint32_t)strnlen(why, FRAME_TEXT_MAX));
     stream_reset(s, error, why, false);
 }
 
@@ -216,8 +101,8 @@ static void refuse_unknown(struct hub *hub, const struct mrd_wc *wc, const struc
                           .arg = (uint32_t)error,
                           .version = open->version};
 
-    hub->totals.refused++;
-    link_answer(hub->link, wc, &frame, why);
+    hub->streams.totals.refused++;
+    link_answer(hub->streams.link, wc, &frame, why);
 }
 
 /* What others write goes to terminals and logs. */
@@ -240,7 +125,7 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
         refuse_unknown(hub, wc, frame, EACCES, "this end does not serve");
         return;
     }
-    peer = link_peer_of(hub->link, wc, frame->seq);
+    peer = link_peer_of(hub->streams.link, wc, frame->seq);
     if (!peer) {
         if (errno != ENOENT) /* else forgotten already: it went */
             say("a stream that is asked for: %s", mrd_last_error());
@@ -251,15 +136,15 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
                  frame->version, FRAME_VERSION);
         s = NULL;
     } else {
-        s = hub_add(hub, peer, why, sizeof(why));
+        s = stream_create(&hub->streams, peer, why, sizeof(why));
     }
     if (!s) {
         say("%s: refused: %s", peer->address, why);
         refuse_unknown(hub, wc, frame, frame->version ? EPROTONOSUPPORT : ENOBUFS, why);
-        link_peer_release(hub->link, peer);
+        link_peer_release(hub->streams.link, peer);
         return;
     }
-    link_peer_release(hub->link, peer); /* the stream uses it */
+    link_peer_release(hub->streams.link, peer); /* the stream uses it */
     s->state = STREAM_ASKED;
     s->remote = frame->arg;
     s->session = frame->seq;
@@ -284,13 +169,13 @@ static void came_opened(struct hub *hub, const struct frame *frame, struct strea
     s->remote = frame->arg;
     s->session = frame->seq;
     (void)flow_credited(&s->tx, 0, frame->credit);
-    hub->totals.opened++;
+    hub->streams.totals.opened++;
     tell_answered(hub, s->peer);
     s->ops->opened(s);
 }
 
-static void came_refused(struct stream *s, const struct frame *frame, const uint8_t *text,
-                         uint32_t len)
+static void came_refused(struct hub *hub, const struct frame *frame, struct stream *s,
+                         const uint8_t *text, uint32_t len)
 {
     char why[FRAME_TEXT_MAX + 1];
 
@@ -299,8 +184,8 @@ static void came_refused(struct stream *s, const struct frame *frame, const uint
     memcpy(why, text, len);
     why[len] = '\0';
     make_printable(why);
-    s->hub->totals.refused++;
-    tell_answered(s->hub, s->peer);
+    s->shared->totals.refused++;
+    tell_answered(hub, s->peer);
     stream_reset(s, frame->arg ? (int)frame->arg : ECONNREFUSED, why, false);
 }
 
@@ -310,17 +195,17 @@ static void came_refused(struct stream *s, const struct frame *frame, const uint
  */
 static void end_session(struct hub *hub, const struct mrd_wc *wc, const struct frame *gone)
 {
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
+    struct stream *s;
 
-        if (!s || s->state == STREAM_OPENING || s->session != gone->seq || s->cut ||
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        if (s->state == STREAM_OPENING || s->session != gone->seq || s->cut ||
             (gone->stream && gone->stream != s->id) || !link_is_from(s->peer, wc))
             continue;
         if (s->in_ended && s->out_over && !s->was_gone) {
             s->was_gone = true;
             continue;
         }
-        hub->totals.reset++;
+        hub->streams.totals.reset++;
         stream_reset(s, ECONNRESET, "the other end had given it up", false);
     }
 }
@@ -331,12 +216,12 @@ static void end_session(struct hub *hub, const struct mrd_wc *wc, const struct f
  */
 static bool knows(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
 {
-    if (link_knows(hub->link, wc, own))
-        return true;
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        const struct stream *s = hub->slot[i];
+    const struct stream *s;
 
-        if (s && s->own == own && link_is_from(s->peer, wc))
+    if (link_knows(hub->streams.link, wc, own))
+        return true;
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        if (s->own == own && link_is_from(s->peer, wc))
             return true;
     }
     return false;
@@ -350,7 +235,7 @@ static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct 
 {
     bool asks = frame->type == FRAME_DATA || frame->type == FRAME_FIN || frame->type == FRAME_PING;
     bool opened = frame->type == FRAME_OPENED, is_known;
-    uint64_t *at_ns = &hub->answer_ns[wc->peer_id % HUB_ANSWER_ROWS], now = hub_now_ns();
+    uint64_t *at_ns = &hub->answer_ns[wc->peer_id % HUB_ANSWER_ROWS], now = forward_now_ns();
     struct frame reset = {
         .type = FRAME_RESET, .session = frame->seq, .stream = frame->arg, .arg = ECONNABORTED};
 
@@ -358,12 +243,13 @@ static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct 
         return;
     is_known = knows(hub, wc, frame->session);
     if (is_known && opened)
-        link_answer(hub->link, wc, &reset, "");
+        link_answer(hub->streams.link, wc, &reset, "");
     if (is_known || now < *at_ns)
         return;
     /* Few are answered of those that ask for what they do not have; PING asks again. */
     *at_ns = now + HUB_ANSWER_PAUSE_NS;
-    link_answer(hub->link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session}, "");
+    link_answer(hub->streams.link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session},
+                "");
 }
 
 static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
@@ -380,7 +266,7 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         end_session(hub, wc, frame);
         return false;
     }
-    s = hub_find(hub, frame->stream);
+    s = stream_table_find(&hub->streams.table, frame->stream);
     if (s && (s->own != frame->session || !link_is_from(s->peer, wc)))
         s = NULL;
     if (s && frame->type == FRAME_OPENED && s->state == STREAM_OPENING) {
@@ -397,7 +283,7 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         return false; /* it cannot know this stream yet */
     switch (frame->type) {
     case FRAME_REFUSED:
-        came_refused(s, frame, bytes, len);
+        came_refused(hub, frame, s, bytes, len);
         return false;
     case FRAME_DATA:
         return stream_data(s, frame, bytes, len);
@@ -420,60 +306,89 @@ static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *fram
         stream_asked(s);
         return false;
     default:
-        hub->totals.reset++;
+        hub->streams.totals.reset++;
         stream_cut(s, frame);
         return false;
     }
 }
 
-/* --------------------------------------------------------------------------------------- opening */
+/* --------------------------------------------------------------------------------------- settling */
 
+/* Each at most once: who could not be served, or has more, waits at the end again. */
+static void serve_waiting(struct hub *hub, struct link_peer *peer)
+{
+    struct mrd_node served, later;
+    struct schedule_entry *e;
+
+    mrd_list_init(&served);
+    mrd_list_init(&later);
+    mrd_list_splice(&served, &peer->waiting);
+    while ((e = schedule_next_waiting(&hub->streams.schedule, peer, &served)))
+        stream_read(stream_of(e));
+    mrd_list_splice(&later, &peer->waiting);
+    mrd_list_splice(&peer->waiting, &served);
+    mrd_list_splice(&peer->waiting, &later);
+}
+
+static void serve_due(struct hub *hub)
+{
+    for (struct schedule_entry *e; (e = schedule_next_due(&hub->streams.schedule));) {
+        struct stream *s = stream_of(e);
+
+        if (s->failed)
+            stream_reset(s, s->failed, strerror(s->failed), true);
+        else
+            stream_write(s);
+    }
+}
+
+/* Writes what came, and sends for those who waited for a buffer. */
 static void on_settled(void *arg)
 {
-    hub_settle(arg);
+    struct hub *hub = arg;
+
+    serve_due(hub);
+    for (const struct link_peer *peer = link_peers(hub->streams.link); peer; peer = peer->next)
+        serve_waiting(hub, (struct link_peer *)peer);
+    stream_destroy_ended(&hub->streams);
 }
+
+/* --------------------------------------------------------------------------------------- opening */
 
 int hub_open(struct hub *hub, struct event_base *base, const struct hub_options *options,
              const struct hub_ops *ops, void *arg)
 {
-    static const struct link_ops link_ops = {on_came, hub_sent, hub_lost, on_settled};
+    static const struct link_ops link_ops = {on_came, hub_on_sent, hub_on_lost, on_settled};
     struct timeval patience = {.tv_sec = (time_t)(options->link.peer_timeout_ns / SEC_NS)};
-    uint32_t max = options->max_streams;
 
-    *hub = (struct hub){.base = base, .options = options, .ops = ops, .arg = arg};
-    hub->dirty_last = &hub->dirty;
-    hub->slot = calloc(max, sizeof(struct stream *));
-    hub->generation = malloc(max * sizeof(hub->generation[0]));
-    hub->unused = malloc(max * sizeof(hub->unused[0]));
-    hub->sweep = evtimer_new(base, on_sweep, hub);
-    hub->ping = event_new(base, -1, EV_PERSIST, on_ping, hub);
-    if (!hub->slot || !hub->generation || !hub->unused || !hub->sweep || !hub->ping ||
+    *hub = (struct hub){.options = options, .ops = ops, .arg = arg};
+    hub->streams.base = base;
+    hub->streams.window_max = options->window;
+    hub->ping = event_new(base, -1, EV_PERSIST, hub_on_ping, hub);
+    if (schedule_init(&hub->streams.schedule, base, hub_on_sweep, hub) != 0 ||
+        stream_table_init(&hub->streams.table, options->max_streams) != 0 || !hub->ping ||
         event_add(hub->ping, &patience) != 0) {
         say("no memory");
         return -1;
     }
-    for (uint32_t i = 0; i < max; i++) {
-        hub->generation[i] = 1;
-        hub->unused[i] = i;
-    }
-    hub->link = link_open(&options->link, base, &link_ops, hub);
-    return hub->link ? 0 : -1;
+    hub->streams.link = link_open(&options->link, base, &link_ops, hub);
+    hub->streams.schedule.link = hub->streams.link;
+    return hub->streams.link ? 0 : -1;
 }
 
 void hub_close(struct hub *hub, int ms)
 {
+    struct stream *s;
+
     hub->ops = NULL; /* who asks now is refused */
-    for (uint32_t i = 0; hub->link && i < hub->options->max_streams; i++) {
-        if (hub->slot[i])
-            stream_reset(hub->slot[i], ECONNRESET, "mrd_forward ends", true);
+    if (hub->streams.link) {
+        for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));)
+            stream_reset(s, ECONNRESET, "mrd_forward ends", true);
+        stream_destroy_ended(&hub->streams);
+        link_close(hub->streams.link, ms);
     }
-    if (hub->link)
-        link_close(hub->link, ms);
-    if (hub->sweep)
-        event_free(hub->sweep);
+    schedule_fini(&hub->streams.schedule);
     if (hub->ping)
         event_free(hub->ping);
-    free(hub->slot);
-    free(hub->generation);
-    free(hub->unused);
+    stream_table_fini(&hub->streams.table);
 }

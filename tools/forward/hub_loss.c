@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What becomes of streams when frames, or the peers themselves, are lost. */
+#include "tools/forward/hub_loss.h"
+
 #include <errno.h>
 
-#include "tools/forward/hub.h"
+#include "tools/forward/clock.h"
 #include "tools/forward/say.h"
 
 enum { TRIES_MAX = 16 /* of an OPEN */ };
 
 /* Of an OPEN that is not answered yet. */
-static void open_ended(struct stream *s, enum mrd_wc_status status)
+static void open_ended(struct hub *hub, struct stream *s, enum mrd_wc_status status)
 {
-    struct hub *hub = s->hub;
-
     if (status == MRD_WC_SUCCESS)
         return;
     /* A process that was restarted is found so; one that does not answer has had its time. */
     if (status == MRD_WC_RETRY_EXC_ERR && s->tries < TRIES_MAX &&
-        hub_now_ns() - s->asked_ns < hub->options->link.peer_timeout_ns / 2) {
+        forward_now_ns() - s->asked_ns < hub->options->link.peer_timeout_ns / 2) {
         s->is_known = false;
-        hub_ask(s);
+        stream_ask(s);
         return;
     }
     stream_reset(s, status == MRD_WC_RETRY_EXC_ERR ? EHOSTUNREACH : ECONNREFUSED,
@@ -27,11 +26,11 @@ static void open_ended(struct stream *s, enum mrd_wc_status status)
                  false);
 }
 
-void hub_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
-              enum mrd_wc_status status)
+void hub_on_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
+                 enum mrd_wc_status status)
 {
     struct hub *hub = arg;
-    struct stream *s = hub_find(hub, stream);
+    struct stream *s = stream_table_find(&hub->streams.table, stream);
 
     if (type == FRAME_OPENED && status == MRD_WC_SUCCESS)
         peer->is_known = true;
@@ -40,11 +39,17 @@ void hub_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_typ
     if (type == FRAME_OPEN || status == MRD_WC_SUCCESS)
         s->is_known = true; /* an OPEN that failed, and is answered, was not lost */
     if (type == FRAME_OPEN && s->state == STREAM_OPENING)
-        open_ended(s, status);
+        open_ended(hub, s, status);
     if (type == FRAME_OPEN || status == MRD_WC_SUCCESS || s->cut)
         return;
-    hub->totals.reset++;
+    hub->streams.totals.reset++;
     stream_reset(s, ECONNRESET, mrd_wc_status_str(status), true);
+}
+
+void hub_tell_silent(struct hub *hub, const struct link_peer *peer)
+{
+    if (hub->ops && hub->ops->silent)
+        hub->ops->silent(hub->arg, peer);
 }
 
 /*
@@ -67,39 +72,36 @@ static void tell_gone(const struct stream *s)
     struct frame gone = {.type = FRAME_GONE, .stream = s->remote, .seq = s->own};
 
     if (s->state != STREAM_OPENING)
-        (void)link_send(s->hub->link, s->peer, 0, &gone, NULL, 0);
+        (void)link_send(s->shared->link, s->peer, 0, &gone, NULL, 0);
 }
 
-void hub_lost(void *arg, uint32_t id, const char *address, bool is_silent)
+void hub_on_lost(void *arg, uint32_t id, const char *address, bool is_silent)
 {
     struct hub *hub = arg;
     const char *why = is_silent ? "does not answer" : "was restarted";
+    struct stream *s;
     uint32_t num = 0;
 
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
-
-        if (!s || !is_lost(s, is_silent) || !link_peer_is(s->peer, id))
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        if (!is_lost(s, is_silent) || !link_peer_is(s->peer, id))
             continue;
         num++;
         if (!is_silent)
             tell_gone(s);
         stream_reset(s, ECONNRESET, why, false);
     }
-    hub->totals.reset += num;
+    hub->streams.totals.reset += num;
     if (num)
         say("%s %s: %u streams reset", address, why, num);
     /* Those that ask a new process are watched, and its answers are of a new session. */
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        struct stream *s = hub->slot[i];
-
-        if (!s || !link_peer_is(s->peer, id))
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        if (!link_peer_is(s->peer, id))
             continue;
         s->is_left = s->cut != 0;
         link_peer_watch(s->peer);
     }
-    link_renew(hub->link, id);
-    for (const struct link_peer *peer = link_peers(hub->link); is_silent && peer;
+    link_renew(hub->streams.link, id);
+    for (const struct link_peer *peer = link_peers(hub->streams.link); is_silent && peer;
          peer = peer->next) {
         if (link_peer_is((struct link_peer *)peer, id))
             hub_tell_silent(hub, peer);

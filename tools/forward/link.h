@@ -17,6 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/list.h"
 #include "mrd/mrd.h"
 #include "tools/forward/frame.h"
 
@@ -42,10 +43,10 @@ struct link_peer {
     uint32_t num_held;
     struct held *held, **held_last; /* those that are not, as there are too many */
     bool watched;
-    bool is_known;                          /* the user's: an OPENED of this session arrived */
-    uint32_t pinged_session;                /* likewise: the last one that was asked about */
-    uint32_t pinged;                        /* the user's: the last round of pings */
-    struct stream *waiting, **waiting_last; /* the user's: those who wait for a buffer */
+    bool is_known;           /* the user's: an OPENED of this session arrived */
+    uint32_t pinged_session; /* likewise: the last one that was asked about */
+    uint32_t pinged;         /* the user's: the last round of pings */
+    struct mrd_node waiting; /* the user's: list of those who wait for a buffer */
     char address[MRD_ADDRESS_MAX];
     struct link_peer *next;
 };

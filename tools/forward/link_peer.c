@@ -53,7 +53,7 @@ static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t
     }
     *peer = (struct link_peer){
         .ah = ah, .qpn = qpn, .session = session, .uses = 1, .next = link->peers};
-    peer->waiting_last = &peer->waiting;
+    mrd_list_init(&peer->waiting);
     peer->held_last = &peer->held;
     draw_session(peer);
     (void)mrd_query_ah(ah, peer->address, sizeof(peer->address));

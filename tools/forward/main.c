@@ -151,7 +151,7 @@ static void announce(struct program *p)
     const struct options *o = &p->options;
     char address[MRD_ADDRESS_MAX] = "";
 
-    (void)mrd_query_address(link_context(p->hub.link), address, sizeof(address));
+    (void)mrd_query_address(link_context(p->hub.streams.link), address, sizeof(address));
     if (o->mode != FORWARD_PIPE || (o->listen && o->verbose))
         say("%s at %s; no encryption: for trusted networks, or streams that protect themselves",
             what[o->mode], address);

@@ -207,7 +207,7 @@ static void begin_socks(struct conn *c)
     struct near *near = c->near;
     struct timeval patience = {.tv_sec = SOCKS_PATIENCE_S};
 
-    c->readable = event_new(near->hub->base, c->fd, EV_READ | EV_PERSIST, on_socks, c);
+    c->readable = event_new(near->hub->streams.base, c->fd, EV_READ | EV_PERSIST, on_socks, c);
     if (c->readable) {
         c->next = near->talking;
         near->talking = c;
@@ -253,7 +253,7 @@ struct near *near_open(struct hub *hub, const struct options *o, const struct se
         struct door *door = &near->door[near->num];
 
         *door = (struct door){.near = near, .forward = &o->forwards[near->num]};
-        door->listener = listen_open(hub->base, &door->forward->from, on_connection, door);
+        door->listener = listen_open(hub->streams.base, &door->forward->from, on_connection, door);
         if (!door->listener) {
             near_close(near);
             return NULL;

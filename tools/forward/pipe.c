@@ -71,7 +71,7 @@ static void on_ended(struct stream *s, int error, const char *why)
     p->exit_code = error ? FORWARD_FAILED : FORWARD_OK;
     if (error)
         say("%s: %s", s->peer->address, why);
-    (void)event_base_loopbreak(p->hub->base);
+    (void)event_base_loopbreak(p->hub->streams.base);
 }
 
 static const struct stream_ops stream_ops = {on_opened, on_ended};

@@ -21,7 +21,7 @@ struct report {
     struct hub *hub;
     struct event *timer;
     struct timespec last;
-    struct hub_totals last_totals;
+    struct stream_totals last_totals;
     uint64_t last_retransmitted, last_packets;
     struct seen seen[PEERS_MAX];
     unsigned oldest; /* of these, to be forgotten next */
@@ -35,22 +35,21 @@ static double seconds_since(const struct timespec *then, struct timespec *now)
 }
 
 /* Of the streams that are over, and of those there are. */
-static struct hub_totals totals_of(const struct hub *hub)
+static struct stream_totals totals_of(const struct hub *hub)
 {
-    struct hub_totals t = hub->totals;
+    struct stream_totals t = hub->streams.totals;
+    const struct stream *s;
 
-    for (uint32_t i = 0; i < hub->options->max_streams; i++) {
-        const struct stream *s = hub->slot[i];
-
-        t.bytes_in += s ? s->bytes_in : 0;
-        t.bytes_out += s ? s->bytes_out : 0;
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        t.bytes_in += s->bytes_in;
+        t.bytes_out += s->bytes_out;
     }
     return t;
 }
 
 static int read_counters(struct report *r)
 {
-    int num = mrd_query_counters(link_context(r->hub->link), r->counters, COUNTERS_MAX);
+    int num = mrd_query_counters(link_context(r->hub->streams.link), r->counters, COUNTERS_MAX);
 
     return num < COUNTERS_MAX ? num : COUNTERS_MAX;
 }
@@ -86,7 +85,7 @@ static unsigned paths_in_use(struct report *r)
 {
     unsigned most = 0;
 
-    for (const struct link_peer *p = link_peers(r->hub->link); p; p = p->next) {
+    for (const struct link_peer *p = link_peers(r->hub->streams.link); p; p = p->next) {
         struct seen *seen = seen_of(r, p->address);
         struct mrd_path_attr path;
         unsigned used = 0;
@@ -105,7 +104,7 @@ static unsigned paths_in_use(struct report *r)
 static void on_second(evutil_socket_t fd, short what, void *arg)
 {
     struct report *r = arg;
-    struct hub_totals now = totals_of(r->hub);
+    struct stream_totals now = totals_of(r->hub);
     struct timespec at;
     double s = seconds_since(&r->last, &at);
     int num = read_counters(r);
@@ -117,7 +116,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
         stderr,
         "mrd_forward: %u streams, %.2f Gb/s there, %.2f Gb/s back, %u paths, %llu of %llu packets "
         "retransmitted\n",
-        r->hub->num_streams, 8e-9 * (double)(now.bytes_in - r->last_totals.bytes_in) / s,
+        r->hub->streams.table.num, 8e-9 * (double)(now.bytes_in - r->last_totals.bytes_in) / s,
         8e-9 * (double)(now.bytes_out - r->last_totals.bytes_out) / s, paths_in_use(r),
         (unsigned long long)(retransmitted - r->last_retransmitted),
         (unsigned long long)(packets - r->last_packets));
@@ -129,7 +128,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 
 static void report_stream(const struct stream *s)
 {
-    static const char *const states[] = {"opening", "asked", "open"};
+    static const char *const states[] = {"opening", "asked", "open", "ended"};
 
     fprintf(
         stderr,
@@ -161,20 +160,19 @@ static void report_peer(const struct link_peer *p)
 
 void report_all(struct report *r)
 {
-    struct hub_totals t = totals_of(r->hub);
-    const struct link *link = r->hub->link;
+    struct stream_totals t = totals_of(r->hub);
+    const struct link *link = r->hub->streams.link;
+    const struct stream *s;
     int num = read_counters(r);
 
     fprintf(stderr,
             "mrd_forward: %u streams now; %llu opened, %llu refused, %llu reset; %llu bytes there, "
             "%llu back; %u of %u receive buffers free\n",
-            r->hub->num_streams, (unsigned long long)t.opened, (unsigned long long)t.refused,
+            r->hub->streams.table.num, (unsigned long long)t.opened, (unsigned long long)t.refused,
             (unsigned long long)t.reset, (unsigned long long)t.bytes_in,
             (unsigned long long)t.bytes_out, link_buffers_free(link), link_buffers(link));
-    for (uint32_t i = 0; i < r->hub->options->max_streams; i++) {
-        if (r->hub->slot[i])
-            report_stream(r->hub->slot[i]);
-    }
+    for (uint32_t i = 0; (s = stream_table_next(&r->hub->streams.table, &i));)
+        report_stream(s);
     for (const struct link_peer *p = link_peers(link); p; p = p->next)
         report_peer(p);
     for (int i = 0; i < num; i++) {
@@ -197,7 +195,7 @@ struct report *report_open(struct hub *hub, bool stats)
     clock_gettime(CLOCK_MONOTONIC, &r->last);
     if (!stats)
         return r;
-    r->timer = event_new(hub->base, -1, EV_PERSIST, on_second, r);
+    r->timer = event_new(hub->streams.base, -1, EV_PERSIST, on_second, r);
     if (r->timer && event_add(r->timer, &second) == 0)
         return r;
     say("no memory");

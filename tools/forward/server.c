@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/forward/clock.h"
 #include "tools/forward/say.h"
 
 enum { PAUSE_MS = 2000 /* between two lookups, at least */ };
@@ -78,7 +79,7 @@ static void become(struct server *s, struct link_peer *peer, bool is_news)
     if (!old)
         return;
     hub_move(s->hub, old, peer);
-    link_peer_release(s->hub->link, old);
+    link_peer_release(s->hub->streams.link, old);
 }
 
 /* The one that was never tried, or whose turn is longest ago. NULL: there is none but where it is. */
@@ -116,7 +117,7 @@ static void take_addresses(struct server *s, const struct lookup_answer *answer)
         if (!address)
             return;
         note_turn(s, address);
-        peer = link_peer_open(s->hub->link, address);
+        peer = link_peer_open(s->hub->streams.link, address);
         if (peer) {
             become(s, peer, is_news);
             return;
@@ -151,8 +152,8 @@ static void look_up_now(struct server *s)
 {
     if (!s->host[0] || s->lookup)
         return;
-    s->looked_ns = hub_now_ns();
-    s->lookup = lookup_start(s->hub->base, s->host, s->port, on_answer, s);
+    s->looked_ns = forward_now_ns();
+    s->lookup = lookup_start(s->hub->streams.base, s->host, s->port, on_answer, s);
     if (s->lookup)
         return;
     tell_failure(s, -errno, strerror(errno));
@@ -161,7 +162,7 @@ static void look_up_now(struct server *s)
 
 static void look_up(struct server *s)
 {
-    if (!s->looked_ns || hub_now_ns() - s->looked_ns >= PAUSE_MS * MS_NS)
+    if (!s->looked_ns || forward_now_ns() - s->looked_ns >= PAUSE_MS * MS_NS)
         look_up_now(s);
 }
 
@@ -224,17 +225,18 @@ bool server_find(struct server *s, struct hub *hub, const char *name, bool waits
     char address[MRD_ADDRESS_MAX];
     int rc;
 
-    *s = (struct server){.hub = hub, .name = name, .again = evtimer_new(hub->base, on_again, s)};
+    *s = (struct server){
+        .hub = hub, .name = name, .again = evtimer_new(hub->streams.base, on_again, s)};
     if (!s->again) {
         say("no memory");
         return false;
     }
-    s->peer = link_peer_open(hub->link, name);
+    s->peer = link_peer_open(hub->streams.link, name);
     if (s->peer)
         return true;
-    rc = mrd_resolve(link_context(hub->link), name, address, sizeof(address));
+    rc = mrd_resolve(link_context(hub->streams.link), name, address, sizeof(address));
     if (rc == 0)
-        s->peer = link_peer_open(hub->link, address);
+        s->peer = link_peer_open(hub->streams.link, address);
     if (!s->peer)
         say("%s: %s", name, mrd_last_error());
     if (!s->peer && (!waits || rc != -EAGAIN))

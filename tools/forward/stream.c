@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/forward/stream.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -8,6 +9,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
@@ -15,15 +18,114 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "tools/forward/hub.h"
+#include "tools/forward/clock.h"
+#include "tools/forward/say.h"
 
 enum {
     READS_MAX = 4, /* messages of a stream before the others have their turn */
     IOVECS_MAX = 16,
+    WINDOW_FIRST = 4,
 };
 
 /* For what the other end has sent, while it is there. */
 #define NETWORK_PATIENCE_NS UINT64_C(60000000000)
+
+/* ---------------------------------------------------------------------------------- the beginning */
+
+uint32_t stream_window_first(const struct stream_shared *shared)
+{
+    return shared->window_max < WINDOW_FIRST ? shared->window_max : WINDOW_FIRST;
+}
+
+/* Few messages where many streams share the buffers; 0: there are none. */
+static uint32_t first_window(const struct stream_shared *shared)
+{
+    uint32_t free = link_buffers_free(shared->link);
+    uint32_t window = stream_window_first(shared);
+
+    if (free < link_buffers(shared->link) / 8 * 7)
+        window = 1;
+    return free < window ? free : window;
+}
+
+struct stream *stream_create(struct stream_shared *shared, struct link_peer *peer, char *why,
+                             size_t why_bytes)
+{
+    uint32_t window = first_window(shared);
+    struct stream *s;
+
+    if (shared->table.num == shared->table.max || !window) {
+        snprintf(why, why_bytes, "there are %u streams, as many as %s allows", shared->table.num,
+                 window ? "--streams" : "--memory");
+        return NULL;
+    }
+    s = calloc(1, sizeof(*s));
+    if (!s) {
+        snprintf(why, why_bytes, "no memory");
+        return NULL;
+    }
+    schedule_entry_init(&s->entry);
+    s->shared = shared;
+    s->id = stream_table_add(&shared->table, s);
+    s->peer = peer;
+    s->own = peer->own;
+    s->in = s->out = -1;
+    s->since_ns = s->asked_ns = forward_now_ns();
+    peer->uses++;
+    link_grant(shared->link, window);
+    schedule_sweep_if_scarce(&shared->schedule);
+    flow_rx_init(&s->rx, window);
+    link_peer_watch(peer);
+    return s;
+}
+
+void stream_destroy_ended(struct stream_shared *shared)
+{
+    for (struct schedule_entry *e; (e = schedule_next_ended(&shared->schedule));) {
+        struct stream *s = stream_of(e);
+
+        link_peer_release(shared->link, s->peer);
+        free(s->target);
+        free(s);
+    }
+}
+
+/* -------------------------------------------------------------------------------------- frames out */
+
+static void make_due(struct stream *s)
+{
+    schedule_make_due(&s->shared->schedule, &s->entry);
+}
+
+void stream_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len)
+{
+    struct frame full = *frame;
+    int rc;
+
+    full.session = s->session;
+    full.stream = s->remote;
+    rc = link_send(s->shared->link, s->peer, s->id, &full, bytes, len);
+    if (rc == 0)
+        return;
+    say_detail("%s: %s", s->peer->address, mrd_last_error());
+    s->failed = -rc;
+    make_due(s);
+}
+
+void stream_ask(struct stream *s)
+{
+    s->own = s->peer->own;
+
+    struct frame frame = {.type = FRAME_OPEN, .seq = s->own, .arg = s->id, .credit = s->rx.window};
+    int rc =
+        link_send(s->shared->link, s->peer, s->id, &frame, s->target, (uint32_t)strlen(s->target));
+
+    s->tries++;
+    if (rc == 0)
+        return;
+    s->failed = -rc;
+    make_due(s);
+}
 
 /* ---------------------------------------------------------------------------------------- the end */
 
@@ -63,16 +165,21 @@ static void close_both(struct stream *s, bool reset)
 
 static void end(struct stream *s, int error, const char *why)
 {
-    struct link *link = s->hub->link;
+    struct link *link = s->shared->link;
 
+    assert(s->state != STREAM_ENDED);
     close_both(s, error != 0);
     for (uint8_t *buffer; (buffer = flow_take(&s->rx));)
         link_return(link, buffer);
     flow_rx_fini(&s->rx);
     link_take_back(link, s->rx.window);
+    s->state = STREAM_ENDED;
     if (s->ops)
         s->ops->ended(s, error, why);
-    hub_release(s);
+    s->shared->totals.bytes_in += s->bytes_in;
+    s->shared->totals.bytes_out += s->bytes_out;
+    stream_table_remove(&s->shared->table, s->id);
+    schedule_end(&s->shared->schedule, &s->entry);
 }
 
 static void end_if_over(struct stream *s)
@@ -84,19 +191,19 @@ static void end_if_over(struct stream *s)
 void stream_reset(struct stream *s, int error, const char *why, bool tell)
 {
     if (tell && s->state == STREAM_OPEN)
-        hub_send(s,
-                 &(struct frame){.type = FRAME_RESET,
-                                 .seq = s->tx.sent,
-                                 .arg = (uint32_t)error,
-                                 .credit = s->in_ended},
-                 NULL, 0);
+        stream_send(s,
+                    &(struct frame){.type = FRAME_RESET,
+                                    .seq = s->tx.sent,
+                                    .arg = (uint32_t)error,
+                                    .credit = s->in_ended},
+                    NULL, 0);
     end(s, error, why);
 }
 
 static void be_patient(struct stream *s)
 {
-    s->moved_ns = hub_now_ns();
-    hub_wait_for_peer(s->hub);
+    s->moved_ns = forward_now_ns();
+    schedule_sweep(&s->shared->schedule);
 }
 
 /* Only of a socket can there be something to read when nothing can be written. */
@@ -109,18 +216,25 @@ void stream_break(struct stream *s, int error, const char *why)
     s->broken = error;
     be_patient(s);
     (void)event_del(s->writable);
-    hub_make_dirty(s);
+    make_due(s);
 }
 
 /* ---------------------------------------------------------------------------- from here to there */
+
+static void wait_for_buffer(struct stream *s)
+{
+    schedule_wait_for_buffer(&s->entry, s->peer);
+    if (s->readable)
+        (void)event_del(s->readable);
+}
 
 static void on_readable(evutil_socket_t fd, short what, void *arg)
 {
     struct stream *s = arg;
     (void)fd, (void)what;
 
-    if (s->peer->waiting && !s->cut)
-        hub_wait_for_buffer(s); /* behind the others */
+    if (!mrd_list_empty(&s->peer->waiting) && !s->cut)
+        wait_for_buffer(s); /* behind the others */
     else
         stream_read(s);
 }
@@ -140,8 +254,8 @@ static void end_of_input(struct stream *s)
     (void)event_del(s->readable);
     if (s->in != s->out)
         close_pipe(s, &s->in);
-    hub_send(s, &(struct frame){.type = FRAME_FIN, .seq = s->tx.sent}, NULL, 0);
-    hub_wait_for_peer(s->hub);
+    stream_send(s, &(struct frame){.type = FRAME_FIN, .seq = s->tx.sent}, NULL, 0);
+    schedule_sweep(&s->shared->schedule);
 }
 
 static ssize_t read_input(struct stream *s, uint8_t *buffer)
@@ -184,15 +298,14 @@ void stream_read(struct stream *s)
     for (int i = 0; i < READS_MAX; i++) {
         if (!flow_may_send(&s->tx)) {
             (void)event_del(s->readable);
-            hub_wait_for_peer(s->hub);
+            schedule_sweep(&s->shared->schedule);
             return;
         }
 
-        uint8_t *buffer = link_tx(s->hub->link, s->peer);
+        uint8_t *buffer = link_tx(s->shared->link, s->peer);
 
         if (!buffer) {
-            (void)event_del(s->readable);
-            hub_wait_for_buffer(s);
+            wait_for_buffer(s);
             return;
         }
 
@@ -200,7 +313,7 @@ void stream_read(struct stream *s)
         int error = errno;
 
         if (n <= 0)
-            link_tx_unused(s->hub->link, buffer);
+            link_tx_unused(s->shared->link, buffer);
         if (n == 0 && s->broken) {
             stream_reset(s, s->broken, strerror(s->broken), true);
             return;
@@ -219,7 +332,7 @@ void stream_read(struct stream *s)
         struct frame data = {.type = FRAME_DATA, .seq = flow_sent(&s->tx), .arg = (uint32_t)n};
 
         data.credit = !flow_may_send(&s->tx);
-        hub_send(s, &data, buffer, (uint32_t)n);
+        stream_send(s, &data, buffer, (uint32_t)n);
         if (n < LINK_DATA_BYTES)
             break; /* there is probably no more */
     }
@@ -229,7 +342,7 @@ void stream_read(struct stream *s)
 /* It reads again, if it waited for credit. */
 static void go_on(struct stream *s, bool was_out)
 {
-    if (was_out && flow_may_send(&s->tx) && !s->is_waiting && s->readable)
+    if (was_out && flow_may_send(&s->tx) && !schedule_is_waiting(&s->entry) && s->readable)
         on_readable(-1, EV_READ, s);
 }
 
@@ -250,8 +363,9 @@ void stream_recall(struct stream *s, const struct frame *frame)
 
     if (s->state != STREAM_OPEN || s->cut || !flow_recalled(&s->tx, frame->seq, frame->credit))
         return;
-    hub_send(s, &(struct frame){.type = FRAME_YIELD, .seq = s->tx.round, .credit = s->tx.allowed},
-             NULL, 0);
+    stream_send(s,
+                &(struct frame){.type = FRAME_YIELD, .seq = s->tx.round, .credit = s->tx.allowed},
+                NULL, 0);
     go_on(s, was_out);
 }
 
@@ -301,7 +415,7 @@ static void wrote(struct stream *s, size_t n)
         if (!slot || n < slot->len)
             break;
         n -= slot->len;
-        link_return(s->hub->link, slot->buffer);
+        link_return(s->shared->link, slot->buffer);
         flow_drained(&s->rx);
     }
     s->written = (uint32_t)n;
@@ -310,19 +424,19 @@ static void wrote(struct stream *s, size_t n)
 /* A window grows while a quarter of all buffers is left for others. */
 static void give_credit(struct stream *s)
 {
-    struct link *link = s->hub->link;
-    uint32_t more = flow_wants(&s->rx, s->hub->options->window), credit;
+    struct link *link = s->shared->link;
+    uint32_t more = flow_wants(&s->rx, s->shared->window_max), credit;
 
     if (more && link_buffers_free(link) >= more + link_buffers(link) / 4 &&
         flow_grow(&s->rx, more)) {
         link_grant(link, more);
-        hub_wait_for_idle(s->hub);
+        schedule_sweep_if_scarce(&s->shared->schedule);
     }
     if (!flow_tell(&s->rx, &credit) && !(s->owes_credit && flow_answer(&s->rx, &credit)))
         return;
     s->owes_credit = false;
-    hub_send(s, &(struct frame){.type = FRAME_CREDIT, .seq = s->rx.round, .credit = credit}, NULL,
-             0);
+    stream_send(s, &(struct frame){.type = FRAME_CREDIT, .seq = s->rx.round, .credit = credit},
+                NULL, 0);
 }
 
 void stream_asked(struct stream *s)
@@ -342,14 +456,14 @@ bool stream_shrink(struct stream *s, uint32_t keep)
     if (s->state != STREAM_OPEN || s->cut || s->rx.has_end || s->rx.window <= keep)
         return false;
     if (is_idle && flow_recall(&s->rx, keep, &credit))
-        hub_send(s, &(struct frame){.type = FRAME_RECALL, .seq = s->rx.round, .credit = credit},
-                 NULL, 0);
+        stream_send(s, &(struct frame){.type = FRAME_RECALL, .seq = s->rx.round, .credit = credit},
+                    NULL, 0);
     return true;
 }
 
 void stream_yield(struct stream *s, const struct frame *frame)
 {
-    link_take_back(s->hub->link, flow_yielded(&s->rx, frame->seq, frame->credit));
+    link_take_back(s->shared->link, flow_yielded(&s->rx, frame->seq, frame->credit));
     if (s->state == STREAM_OPEN && !s->cut)
         give_credit(s);
 }
@@ -361,7 +475,7 @@ static void end_of_output(struct stream *s)
     (void)shutdown(s->out, SHUT_WR); /* also if standard input is the same socket; else it fails */
     if (s->in != s->out)
         close_pipe(s, &s->out);
-    hub_send(s, &(struct frame){.type = FRAME_DONE}, NULL, 0);
+    stream_send(s, &(struct frame){.type = FRAME_DONE}, NULL, 0);
     if (s->in_follows_out && !s->in_ended)
         end_of_input(s);
     end_if_over(s);
@@ -403,7 +517,7 @@ static void discard_output(struct stream *s)
     struct flow_slot *slot;
 
     while ((slot = flow_next(&s->rx, 0))) {
-        link_return(s->hub->link, slot->buffer);
+        link_return(s->shared->link, slot->buffer);
         flow_drained(&s->rx);
     }
     s->written = 0;
@@ -461,7 +575,7 @@ bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, ui
         stream_reset(s, EPROTO, "the other end sent more than its credit", true);
         return false;
     }
-    hub_make_dirty(s);
+    make_due(s);
     return true;
 }
 
@@ -470,7 +584,7 @@ void stream_fin(struct stream *s, uint32_t at)
     if (s->cut)
         return;
     if (flow_end(&s->rx, at))
-        hub_make_dirty(s);
+        make_due(s);
     else
         stream_reset(s, EPROTO, "the other end ended twice, or before its data", true);
 }
@@ -489,7 +603,7 @@ void stream_cut(struct stream *s, const struct frame *frame)
     s->cut = error;
     s->cut_at_fin = frame->credit != 0;
     be_patient(s);
-    hub_make_dirty(s);
+    make_due(s);
     if (s->in < 0 || s->in_ended)
         return;
     if (s->in == s->out) {
@@ -520,13 +634,13 @@ int stream_join(struct stream *s, int in, int out)
     s->out = out;
     s->in_is_file = !can_poll(in);
     s->readable =
-        event_new(s->hub->base, s->in_is_file ? -1 : in, EV_READ | EV_PERSIST, on_readable, s);
-    s->writable = event_new(s->hub->base, out, EV_WRITE | EV_PERSIST, on_writable, s);
+        event_new(s->shared->base, s->in_is_file ? -1 : in, EV_READ | EV_PERSIST, on_readable, s);
+    s->writable = event_new(s->shared->base, out, EV_WRITE | EV_PERSIST, on_writable, s);
     if (!s->readable || !s->writable) {
         stream_reset(s, ENOMEM, "no memory", true);
         return -ENOMEM;
     }
-    hub_make_dirty(s); /* data may have come before */
+    make_due(s); /* data may have come before */
     want_read(s);
     if (s->early_len)
         event_active(s->readable, EV_READ, 0);
@@ -558,7 +672,7 @@ static bool waits_for_network(struct stream *s, uint64_t now_ns)
     if (!s->has_asked) {
         s->has_asked = true;
         s->is_answered = false;
-        hub_send(s, &(struct frame){.type = FRAME_ASK}, NULL, 0);
+        stream_send(s, &(struct frame){.type = FRAME_ASK}, NULL, 0);
     }
     return !s->is_answered;
 }

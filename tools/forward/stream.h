@@ -21,10 +21,28 @@
 
 #include "tools/forward/flow.h"
 #include "tools/forward/frame.h"
+#include "tools/forward/link.h"
+#include "tools/forward/schedule.h"
+#include "tools/forward/stream_table.h"
 
-struct hub;
-struct link_peer;
+struct event;
+struct event_base;
 struct stream;
+
+struct stream_totals {
+    uint64_t opened, refused, reset;
+    uint64_t bytes_in, bytes_out; /* of streams that ended */
+};
+
+/* What the streams of a hub share. The hub's. */
+struct stream_shared {
+    struct event_base *base;
+    struct link *link;
+    struct schedule schedule;
+    struct stream_table table;
+    struct stream_totals totals;
+    uint32_t window_max; /* messages; up to FLOW_WINDOW_MAX */
+};
 
 struct stream_ops {
     /* The other end accepted: time to stream_join(). Near end only. */
@@ -37,10 +55,11 @@ enum stream_state {
     STREAM_OPENING, /* OPEN is sent, no answer yet */
     STREAM_ASKED,   /* OPEN came, we have not answered */
     STREAM_OPEN,
+    STREAM_ENDED, /* out of the table, and freed by stream_destroy_ended() */
 };
 
 struct stream {
-    struct hub *hub;
+    struct stream_shared *shared;
     const struct stream_ops *ops;
     void *owner;      /* the user's */
     uint32_t id;      /* by which the peer names it */
@@ -79,14 +98,28 @@ struct stream {
     bool in_ended;        /* FIN is sent */
     bool in_over;         /* and DONE came */
     bool out_over;        /* all is handed on, and DONE sent */
-    bool is_dirty;        /* in the hub's list of those that may write */
-    bool is_waiting;      /* in the peer's list of those that wait for a buffer */
-    struct stream *dirty_next, *waiting_next;
+    struct schedule_entry entry;
     const uint8_t *early; /* the user's: bytes that were read before the stream was joined */
     uint32_t early_len;
     uint64_t bytes_in, bytes_out; /* read and sent; came and written */
 };
 
+static inline struct stream *stream_of(struct schedule_entry *e)
+{
+    return mrd_container_of(e, struct stream, entry);
+}
+
+/* Most messages of the first window. */
+uint32_t stream_window_first(const struct stream_shared *shared);
+/* A new stream to the peer, which is used once more. NULL after it wrote why. */
+struct stream *stream_create(struct stream_shared *shared, struct link_peer *peer, char *why,
+                             size_t why_bytes);
+/* Frees those that ended. Nobody walks streams or peers. */
+void stream_destroy_ended(struct stream_shared *shared);
+/* Sends a frame of an open stream. DATA: as link_send() takes it. */
+void stream_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len);
+/* Sends its OPEN, perhaps once more. */
+void stream_ask(struct stream *s);
 /* `in` and `out` are the stream's now; non-blocking. 0, or -ENOMEM: it was reset. */
 int stream_join(struct stream *s, int in, int out);
 /* Reads and sends while there is credit, and buffers. */

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/forward/hub_sweep.h"
+
+#include <errno.h>
+
+#include "tools/forward/clock.h"
+#include "tools/forward/hub.h"
+#include "tools/forward/hub_loss.h"
+
+#define SEC_NS        UINT64_C(1000000000)
+#define OPEN_PATIENCE (60 * SEC_NS) /* the far end has a shorter one, and answers */
+
+void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
+{
+    struct hub *hub = arg;
+    struct stream *s;
+    uint64_t now = forward_now_ns();
+    bool again = false;
+    bool scarce = schedule_is_scarce(&hub->streams.schedule);
+    (void)fd, (void)what;
+
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        if (s->state == STREAM_OPENING && now - s->since_ns > OPEN_PATIENCE) {
+            stream_reset(s, ETIMEDOUT, "no answer to the request", false);
+            continue;
+        }
+        if (s->state == STREAM_OPENING && !s->is_known && now - s->asked_ns >= SEC_NS)
+            hub_tell_silent(hub, s->peer);
+        if (s->broken || s->cut) {
+            stream_hurry(s, now, hub->options->link.peer_timeout_ns);
+            again = true;
+            continue;
+        }
+        if (stream_is_deaf(s) && stream_has_died(s)) {
+            stream_break(s, ECONNRESET, "the connection was reset while it waited");
+            again = true;
+            continue;
+        }
+        again |= s->state == STREAM_OPENING || stream_is_deaf(s);
+        if (scarce)
+            again |= stream_shrink(s, stream_window_first(&hub->streams));
+    }
+    if (again)
+        schedule_sweep(&hub->streams.schedule);
+}
+
+void hub_on_ping(evutil_socket_t fd, short what, void *arg)
+{
+    struct hub *hub = arg;
+    struct stream *s;
+    (void)fd, (void)what;
+
+    hub->pings++;
+    for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
+        if (s->state != STREAM_OPEN ||
+            (s->peer->pinged == hub->pings && s->peer->pinged_session == s->session))
+            continue;
+        s->peer->pinged = hub->pings;
+        s->peer->pinged_session = s->session;
+        (void)link_send(hub->streams.link, s->peer, s->id,
+                        &(struct frame){.type = FRAME_PING, .session = s->session}, NULL, 0);
+    }
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the hub looks at from time to time, as no event tells of it. Of the hub alone. */
+#ifndef FORWARD_HUB_SWEEP_H
+#define FORWARD_HUB_SWEEP_H
+
+#include <event2/util.h>
+
+/* For struct schedule: sockets that died, streams that are due to end, and windows that lie idle. */
+void hub_on_sweep(evutil_socket_t fd, short what, void *hub);
+/* Once a peer timeout: asks each peer whether it knows the sessions of the streams to it. */
+void hub_on_ping(evutil_socket_t fd, short what, void *hub);
+
+#endif
