@@ -228,7 +228,7 @@ static bool knows(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
 }
 
 /*
- * A frame for no stream: of one that is over, or of a session that we have given up. The far end of
+ * A frame for no stream: of one that is over, or of a session that we have given up. The server of
  * one that was opened too late is told, by OPENED's `seq` and `arg`.
  */
 static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame)

@@ -2,7 +2,7 @@
 /*
  * All streams of a process: their numbers, and which frame is for which of them.
  *
- * hub_open(). The near end: hub_dial() for each connection. The far end: hub_ops.asked() for each,
+ * hub_open(). The client: hub_dial() for each connection. The server: hub_ops.asked() for each request,
  * which calls hub_accept() or hub_refuse(), at once or later. hub_close().
  */
 #ifndef FORWARD_HUB_H

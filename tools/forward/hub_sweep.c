@@ -8,7 +8,7 @@
 #include "tools/forward/hub_loss.h"
 
 #define SEC_NS        UINT64_C(1000000000)
-#define OPEN_PATIENCE (60 * SEC_NS) /* the far end has a shorter one, and answers */
+#define OPEN_PATIENCE (60 * SEC_NS) /* the server has a shorter one, and answers */
 
 void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
 {

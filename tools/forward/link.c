@@ -297,7 +297,7 @@ void link_close(struct link *link, int ms)
         struct link_peer *peer = link->peers;
 
         peer->uses = peer->num_held + 1;
-        while (peer->held)
+        while (!mrd_list_empty(&peer->held))
             link_drop_held(link, peer);
         link_peer_release(link, peer);
     }

@@ -27,7 +27,6 @@ enum {
 };
 
 struct event_base;
-struct held;
 struct link;
 
 /* A process at the other end. */
@@ -41,7 +40,7 @@ struct link_peer {
     uint32_t sending;  /* buffers */
     uint32_t controls; /* frames without a buffer that are being sent */
     uint32_t num_held;
-    struct held *held, **held_last; /* those that are not, as there are too many */
+    struct mrd_node held; /* list of those that are not, as there are too many */
     bool watched;
     bool is_known;           /* the user's: an OPENED of this session arrived */
     uint32_t pinged_session; /* likewise: the last one that was asked about */

@@ -54,7 +54,7 @@ static struct link_peer *peer_add(struct link *link, struct mrd_ah *ah, uint32_t
     *peer = (struct link_peer){
         .ah = ah, .qpn = qpn, .session = session, .uses = 1, .next = link->peers};
     mrd_list_init(&peer->waiting);
-    peer->held_last = &peer->held;
+    mrd_list_init(&peer->held);
     draw_session(peer);
     (void)mrd_query_ah(ah, peer->address, sizeof(peer->address));
     link->peers = peer;

@@ -101,12 +101,10 @@ static int post_control(struct link *link, struct link_peer *peer, uint64_t wr_i
 
 static void append_held(struct link *link, struct link_peer *peer, struct held *h)
 {
-    h->next = NULL;
     peer->uses++;
     peer->num_held++;
     link->num_held++;
-    *peer->held_last = h;
-    peer->held_last = &h->next;
+    mrd_list_append(&peer->held, &h->node);
 }
 
 /* Later, in order, when there is a place. */
@@ -123,14 +121,16 @@ static int hold(struct link *link, struct link_peer *peer, uint64_t wr_id, const
     return 0;
 }
 
+static struct held *held_of(struct mrd_node *node)
+{
+    return mrd_container_of(node, struct held, node);
+}
+
 /* The peer may be gone then. */
 static struct held *take_held(struct link *link, struct link_peer *peer)
 {
-    struct held *h = peer->held;
+    struct held *h = held_of(mrd_list_pop(&peer->held));
 
-    peer->held = h->next;
-    if (!peer->held)
-        peer->held_last = &peer->held;
     peer->num_held--;
     link->num_held--;
     link_peer_release(link, peer);
@@ -153,7 +153,7 @@ static bool is_answer(uint64_t wr_id)
 /* The oldest one; the peer is used. False: there is no place. */
 static bool send_one(struct link *link, struct link_peer *peer)
 {
-    struct held *h = peer->held;
+    struct held *h = held_of(mrd_list_first(&peer->held));
     unsigned place = link->place[link->controls % CONTROL_SENDS];
     int rc = post_control(link, peer, h->wr_id, h->bytes, h->len);
 
@@ -175,7 +175,7 @@ void link_send_held(struct link *link)
 
     for (struct link_peer *peer = link->num_held ? link->peers : NULL; peer; peer = next) {
         peer->uses++;
-        while (peer->held && send_one(link, peer))
+        while (!mrd_list_empty(&peer->held) && send_one(link, peer))
             ;
         next = peer->next;
         link_peer_release(link, peer);
@@ -223,8 +223,9 @@ int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const 
         memcpy(message + FRAME_HEAD_BYTES, bytes, len);
     len += FRAME_HEAD_BYTES;
 
-    int rc =
-        peer->held || is_answer(wr_id) ? -ENOMEM : post_control(link, peer, wr_id, message, len);
+    int rc = !mrd_list_empty(&peer->held) || is_answer(wr_id)
+                 ? -ENOMEM
+                 : post_control(link, peer, wr_id, message, len);
 
     if (rc == -ENOMEM)
         rc = hold(link, peer, wr_id, message, len);

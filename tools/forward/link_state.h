@@ -21,7 +21,7 @@ enum {
  * is repeated if it fails.
  */
 struct held {
-    struct held *next;
+    struct mrd_node node; /* in link_peer.held */
     uint64_t wr_id;
     uint32_t len;
     unsigned repeats;

@@ -13,14 +13,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "tools/forward/far.h"
-#include "tools/forward/near.h"
+#include "tools/forward/client.h"
 #include "tools/forward/notify.h"
 #include "tools/forward/options.h"
 #include "tools/forward/pipe.h"
 #include "tools/forward/report.h"
 #include "tools/forward/say.h"
 #include "tools/forward/server.h"
+#include "tools/forward/targets.h"
 
 enum { CLOSE_MS = 2000 }; /* of a service */
 
@@ -28,9 +28,9 @@ struct program {
     struct options options;
     struct event_base *base;
     struct hub hub;
-    struct far *far;
+    struct targets *targets;
     struct server server;
-    struct near *near;
+    struct client *client;
     struct pipe_end pipe;
     struct report *report;
     struct event *signals[3];
@@ -94,7 +94,7 @@ static bool become(const char *name)
     return true;
 }
 
-static bool open_near(struct program *p)
+static bool open_client(struct program *p)
 {
     bool is_pipe = p->options.mode == FORWARD_PIPE;
 
@@ -102,8 +102,8 @@ static bool open_near(struct program *p)
         return false;
     if (is_pipe)
         return pipe_dial(&p->pipe, p->server.peer) == 0;
-    p->near = near_open(&p->hub, &p->options, &p->server);
-    return p->near != NULL;
+    p->client = client_open(&p->hub, &p->options, &p->server);
+    return p->client != NULL;
 }
 
 static bool open_hub(struct program *p)
@@ -114,11 +114,11 @@ static bool open_hub(struct program *p)
 
     p->pipe = (struct pipe_end){.hub = &p->hub, .options = o, .exit_code = FORWARD_FAILED};
     if (o->mode == FORWARD_SERVE) {
-        p->far = far_open(p->base, o);
-        if (!p->far)
+        p->targets = targets_open(p->base, o);
+        if (!p->targets)
             return false;
-        ops = &far_ops;
-        arg = p->far;
+        ops = &targets_ops;
+        arg = p->targets;
     } else if (o->mode == FORWARD_PIPE && o->listen) {
         ops = &pipe_ops;
         arg = &p->pipe;
@@ -165,11 +165,11 @@ static void close_all(struct program *p)
     hub_close(&p->hub, p->options.mode == FORWARD_PIPE
                            ? (int)(p->options.hub.link.peer_timeout_ns / 1000000)
                            : CLOSE_MS);
-    if (p->near)
-        near_close(p->near);
+    if (p->client)
+        client_close(p->client);
     server_close(&p->server);
-    if (p->far)
-        far_close(p->far);
+    if (p->targets)
+        targets_close(p->targets);
     for (int i = 0; i < 3; i++) {
         if (p->signals[i])
             event_free(p->signals[i]);
@@ -181,12 +181,12 @@ static void close_all(struct program *p)
 static int run(struct program *p)
 {
     const struct options *o = &p->options;
-    bool near = o->mode == FORWARD_CONNECT || (o->mode == FORWARD_PIPE && !o->listen);
+    bool is_client = o->mode == FORWARD_CONNECT || (o->mode == FORWARD_PIPE && !o->listen);
     int code = FORWARD_FAILED;
 
     if (open_base(p) && open_hub(p)) {
         p->report = report_open(&p->hub, o->stats);
-        if (p->report && (!near || open_near(p)) && (!o->user || become(o->user))) {
+        if (p->report && (!is_client || open_client(p)) && (!o->user || become(o->user))) {
             announce(p);
             if (event_base_dispatch(p->base) < 0)
                 say("the event loop failed: %s", strerror(errno));

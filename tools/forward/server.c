@@ -38,7 +38,7 @@ static void note_turn(struct server *s, const char *address)
                 row = &s->tried[i];
         }
     }
-    snprintf(row->address, sizeof(row->address), "%s", address);
+    snprintf(row->address, sizeof(row->address), "%.*s", MRD_ADDRESS_MAX - 1, address);
     row->turn = ++s->turns;
 }
 

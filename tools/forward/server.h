@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The near end's server: a name, and the process at one of its addresses, which is asked for streams.
+ * The server that a client asks for streams: a name, and the process at one of its addresses.
  *
  * server_find(), after hub_open() with server_ops. Whenever the server does not answer, its name is looked up
  * again. An address that it did not have, or the next one of several, is its address from then on, and streams

@@ -45,7 +45,7 @@ struct stream_shared {
 };
 
 struct stream_ops {
-    /* The other end accepted: time to stream_join(). Near end only. */
+    /* The other end accepted: time to stream_join(). Of a client only. */
     void (*opened)(struct stream *s);
     /* `error`: 0 after both directions were over, else an errno, and `why` is a sentence. */
     void (*ended)(struct stream *s, int error, const char *why);
@@ -68,7 +68,7 @@ struct stream {
     uint32_t session; /* the peer's, likewise */
     enum stream_state state;
     struct link_peer *peer; /* used */
-    char *target;           /* owned; at the far end */
+    char *target;           /* owned; what the server connects the stream to */
     uint64_t since_ns;
     uint64_t asked_ns; /* when the peer it has now was first asked */
     unsigned tries;    /* of OPEN */

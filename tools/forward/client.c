@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/forward/near.h"
+#include "tools/forward/client.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -11,25 +11,25 @@
 #include "tools/forward/say.h"
 #include "tools/forward/socks.h"
 
-enum { SOCKS_PATIENCE_S = 30 };
+enum { SOCKS_TIMEOUT_S = 30 };
 
-struct door {
-    struct near *near;
+struct client_listener {
+    struct client *client;
     const struct forward *forward;
     struct listener *listener;
 };
 
-struct near {
+struct client {
     struct hub *hub;
     const struct server *server;
-    struct conn *talking; /* list of connections that speak SOCKS with us still */
+    struct mrd_node negotiating; /* list of connections that speak SOCKS with us still */
     uint32_t num;
-    struct door door[OPTIONS_ROWS_MAX];
+    struct client_listener listeners[OPTIONS_ROWS_MAX];
 };
 
 /* A connection from when it came until its stream is over. */
 struct conn {
-    struct near *near;
+    struct client *client;
     const struct forward *forward;
     int fd; /* owned; -1: it is the stream's */
     char target[ADDRESS_TEXT_BYTES];
@@ -38,33 +38,29 @@ struct conn {
     bool greeted;
     size_t len;
     uint8_t bytes[SOCKS_BYTES_MAX];
-    struct conn *next; /* in near.talking */
+    struct mrd_node node; /* in client.negotiating */
 };
 
 /* It speaks SOCKS with us no longer. */
-static void end_talk(struct conn *c)
+static void end_socks(struct conn *c)
 {
-    struct conn **at = &c->near->talking;
-
     if (!c->readable)
         return;
     event_free(c->readable);
     c->readable = NULL;
-    while (*at != c)
-        at = &(*at)->next;
-    *at = c->next;
+    mrd_list_remove(&c->node);
 }
 
-static void let_go(struct conn *c)
+static void conn_free(struct conn *c)
 {
-    end_talk(c);
+    end_socks(c);
     if (c->fd >= 0)
         listen_reset(c->fd);
     free(c);
 }
 
 /* A few bytes into an empty socket buffer. What fails shows when the stream writes. */
-static void tell(const struct conn *c, const uint8_t *bytes, size_t len)
+static void write_reply(const struct conn *c, const uint8_t *bytes, size_t len)
 {
     ssize_t n = write(c->fd, bytes, len);
 
@@ -72,18 +68,18 @@ static void tell(const struct conn *c, const uint8_t *bytes, size_t len)
 }
 
 /* Before there was a stream. A SOCKS client is told, any other sees a reset. */
-static void fail(struct conn *c, int error, const char *why)
+static void conn_fail(struct conn *c, int error, const char *why)
 {
     uint8_t reply[SOCKS_REPLY_BYTES];
 
-    say("%s through %s: %s", c->target, server_text(c->near->server), why);
+    say("%s through %s: %s", c->target, server_text(c->client->server), why);
     if (c->forward->is_socks) {
         socks_reply(reply, error);
-        tell(c, reply, sizeof(reply));
+        write_reply(c, reply, sizeof(reply));
         close(c->fd);
         c->fd = -1;
     }
-    let_go(c);
+    conn_free(c);
 }
 
 static void on_opened(struct stream *s)
@@ -95,7 +91,7 @@ static void on_opened(struct stream *s)
     say_detail("%s through %s: open", c->target, s->peer->address);
     if (c->forward->is_socks) {
         socks_reply(reply, 0);
-        tell(c, reply, sizeof(reply));
+        write_reply(c, reply, sizeof(reply));
     }
     c->fd = -1;
     s->early = c->bytes;
@@ -108,7 +104,7 @@ static void on_ended(struct stream *s, int error, const char *why)
     struct conn *c = s->owner;
 
     if (c->fd >= 0) {
-        fail(c, error, why);
+        conn_fail(c, error, why);
         return;
     }
     if (error)
@@ -116,30 +112,30 @@ static void on_ended(struct stream *s, int error, const char *why)
     else
         say_detail("%s through %s: over, %llu bytes there, %llu back", c->target, s->peer->address,
                    (unsigned long long)s->bytes_in, (unsigned long long)s->bytes_out);
-    let_go(c);
+    conn_free(c);
 }
 
-static void dial(struct conn *c)
+static void conn_dial(struct conn *c)
 {
     static const struct stream_ops ops = {on_opened, on_ended};
-    struct link_peer *server = c->near->server->peer;
+    struct link_peer *server = c->client->server->peer;
     char why[256];
 
     if (!server)
-        fail(c, EHOSTUNREACH, "its address is not known yet");
-    else if (!hub_dial(c->near->hub, server, c->target, &ops, c, why, sizeof(why)))
-        fail(c, ENOBUFS, why);
+        conn_fail(c, EHOSTUNREACH, "its address is not known yet");
+    else if (!hub_dial(c->client->hub, server, c->target, &ops, c, why, sizeof(why)))
+        conn_fail(c, ENOBUFS, why);
 }
 
 /* ------------------------------------------------------------------------------------------ SOCKS */
 
-static void used(struct conn *c, size_t bytes)
+static void drop_bytes(struct conn *c, size_t bytes)
 {
     c->len -= bytes;
     memmove(c->bytes, c->bytes + bytes, c->len);
 }
 
-static enum socks_result greet(struct conn *c)
+static enum socks_result socks_greet(struct conn *c)
 {
     uint8_t answer[2];
     size_t bytes;
@@ -147,19 +143,19 @@ static enum socks_result greet(struct conn *c)
 
     if (result != SOCKS_DONE)
         return result;
-    used(c, bytes);
-    tell(c, answer, sizeof(answer));
+    drop_bytes(c, bytes);
+    write_reply(c, answer, sizeof(answer));
     c->greeted = true;
     return answer[1] == 0 ? SOCKS_DONE : SOCKS_BAD;
 }
 
-static void bad_request(struct conn *c, int error)
+static void socks_refuse(struct conn *c, int error)
 {
     uint8_t reply[SOCKS_REPLY_BYTES];
 
     if (error) {
         socks_reply(reply, error);
-        tell(c, reply, sizeof(reply));
+        write_reply(c, reply, sizeof(reply));
     }
     say("a SOCKS client was refused: %s",
         error == EOPNOTSUPP ? "only CONNECT is offered, UDP is not forwarded"
@@ -167,7 +163,7 @@ static void bad_request(struct conn *c, int error)
                             : "it does not speak SOCKS 5 without authentication");
     close(c->fd);
     c->fd = -1;
-    let_go(c);
+    conn_free(c);
 }
 
 static void on_socks(evutil_socket_t fd, short what, void *arg)
@@ -182,45 +178,43 @@ static void on_socks(evutil_socket_t fd, short what, void *arg)
     if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(what & EV_TIMEOUT))
         return;
     if (n <= 0) {
-        let_go(c);
+        conn_free(c);
         return;
     }
     c->len += (size_t)n;
     if (!c->greeted)
-        result = greet(c);
+        result = socks_greet(c);
     if (result == SOCKS_DONE)
         result = socks_request(c->bytes, c->len, &bytes, &target, &error);
     if (result == SOCKS_BAD) {
-        bad_request(c, error);
+        socks_refuse(c, error);
         return;
     }
     if (result == SOCKS_MORE)
         return;
-    used(c, bytes); /* what is left is for the target */
-    end_talk(c);
+    drop_bytes(c, bytes); /* what is left is for the target */
+    end_socks(c);
     address_print(&target, c->target);
-    dial(c);
+    conn_dial(c);
 }
 
 static void begin_socks(struct conn *c)
 {
-    struct near *near = c->near;
-    struct timeval patience = {.tv_sec = SOCKS_PATIENCE_S};
+    struct client *client = c->client;
+    struct timeval timeout = {.tv_sec = SOCKS_TIMEOUT_S};
 
-    c->readable = event_new(near->hub->streams.base, c->fd, EV_READ | EV_PERSIST, on_socks, c);
-    if (c->readable) {
-        c->next = near->talking;
-        near->talking = c;
-    }
-    if (!c->readable || event_add(c->readable, &patience) != 0)
-        let_go(c);
+    c->readable = event_new(client->hub->streams.base, c->fd, EV_READ | EV_PERSIST, on_socks, c);
+    if (c->readable)
+        mrd_list_append(&client->negotiating, &c->node);
+    if (!c->readable || event_add(c->readable, &timeout) != 0)
+        conn_free(c);
 }
 
 /* ---------------------------------------------------------------------------------------- opening */
 
 static void on_connection(void *arg, int fd)
 {
-    const struct door *door = arg;
+    const struct client_listener *l = arg;
     struct conn *c = calloc(1, sizeof(*c));
 
     if (!c) {
@@ -228,47 +222,46 @@ static void on_connection(void *arg, int fd)
         listen_reset(fd);
         return;
     }
-    c->near = door->near;
-    c->forward = door->forward;
+    c->client = l->client;
+    c->forward = l->forward;
     c->fd = fd;
     if (c->forward->is_socks) {
         begin_socks(c);
         return;
     }
     address_print(&c->forward->to, c->target);
-    dial(c);
+    conn_dial(c);
 }
 
-struct near *near_open(struct hub *hub, const struct options *o, const struct server *server)
+struct client *client_open(struct hub *hub, const struct options *o, const struct server *server)
 {
-    struct near *near = calloc(1, sizeof(*near));
+    struct client *client = calloc(1, sizeof(*client));
 
-    if (!near) {
+    if (!client) {
         say("no memory");
         return NULL;
     }
-    near->hub = hub;
-    near->server = server;
-    for (; near->num < o->num_forwards; near->num++) {
-        struct door *door = &near->door[near->num];
+    mrd_list_init(&client->negotiating);
+    client->hub = hub;
+    client->server = server;
+    for (; client->num < o->num_forwards; client->num++) {
+        struct client_listener *l = &client->listeners[client->num];
 
-        *door = (struct door){.near = near, .forward = &o->forwards[near->num]};
-        door->listener = listen_open(hub->streams.base, &door->forward->from, on_connection, door);
-        if (!door->listener) {
-            near_close(near);
+        *l = (struct client_listener){.client = client, .forward = &o->forwards[client->num]};
+        l->listener = listen_open(hub->streams.base, &l->forward->from, on_connection, l);
+        if (!l->listener) {
+            client_close(client);
             return NULL;
         }
     }
-    return near;
+    return client;
 }
 
-void near_close(struct near *near)
+void client_close(struct client *client)
 {
-    for (uint32_t i = 0; i < near->num; i++)
-        listen_close(near->door[i].listener);
-    for (struct conn *c = near->talking, *next; c; c = next) {
-        next = c->next;
-        let_go(c);
-    }
-    free(near);
+    for (uint32_t i = 0; i < client->num; i++)
+        listen_close(client->listeners[i].listener);
+    for (struct mrd_node *n; (n = mrd_list_first(&client->negotiating));)
+        conn_free(mrd_container_of(n, struct conn, node));
+    free(client);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tools/forward/far.h"
+#include "tools/forward/targets.h"
 
 #include <errno.h>
 #include <event2/event.h>
@@ -17,7 +17,7 @@
 
 enum { BACKLOG_PAUSE_US = 20000 };
 
-struct far {
+struct targets {
     struct event_base *base;
     struct names *names;
     const struct options *options;
@@ -25,21 +25,21 @@ struct far {
 
 /* A connection to a target, from when it was asked for until its stream is over. */
 struct call {
-    struct far *far;
+    struct targets *targets;
     struct stream *stream;
     struct address target;
     struct evutil_addrinfo *addresses, *next; /* owned; the one to be tried next */
     struct question *lookup;
     int fd; /* owned; -1: none, or the stream's */
     struct event *connected, *timer;
-    struct event *again;       /* a unix target whose backlog is full */
-    struct timeval an_address; /* the patience with each address */
-    int error;                 /* of the last attempt */
+    struct event *again;            /* a unix target whose backlog is full */
+    struct timeval address_timeout; /* with each address */
+    int error;                      /* of the last attempt */
     bool was_accepted;
-    bool looked_again; /* at what came, as the timer ran out */
+    bool looked_again; /* for an answer, when the timer ran out */
 };
 
-static void let_go(struct call *c)
+static void call_free(struct call *c)
 {
     if (c->connected)
         event_free(c->connected);
@@ -65,11 +65,11 @@ static void on_ended(struct stream *s, int error, const char *why)
     else if (c->was_accepted)
         say_detail("%s to %s: over, %llu bytes there, %llu back", s->peer->address, s->target,
                    (unsigned long long)s->bytes_out, (unsigned long long)s->bytes_in);
-    let_go(c);
+    call_free(c);
 }
 
 /* Ends in on_ended(). */
-static void refuse(struct call *c, int error, const char *why)
+static void call_refuse(struct call *c, int error, const char *why)
 {
     char text[FRAME_TEXT_MAX];
 
@@ -119,9 +119,9 @@ static void on_connected(evutil_socket_t fd, short what, void *arg)
 static void await_connection(struct call *c, int fd)
 {
     c->fd = fd;
-    c->connected = event_new(c->far->base, fd, EV_WRITE, on_connected, c);
-    if (!c->connected || event_add(c->connected, &c->an_address) != 0)
-        refuse(c, ENOMEM, "no memory");
+    c->connected = event_new(c->targets->base, fd, EV_WRITE, on_connected, c);
+    if (!c->connected || event_add(c->connected, &c->address_timeout) != 0)
+        call_refuse(c, ENOMEM, "no memory");
 }
 
 /* Each address of the name in turn, until one answers. */
@@ -138,19 +138,19 @@ static void try_next(struct call *c)
         }
         c->error = -fd;
     }
-    refuse(c, c->error, strerror(c->error));
+    call_refuse(c, c->error, strerror(c->error));
 }
 
 /* A name's silent address leaves time for the next one. */
-static void share_patience(struct call *c)
+static void share_timeout(struct call *c)
 {
     uint32_t num = 1;
 
     for (const struct evutil_addrinfo *a = c->addresses; a && a->ai_next; a = a->ai_next)
         num++;
-    uint64_t us = (uint64_t)c->far->options->connect_timeout_s * 1000000 / num;
+    uint64_t us = (uint64_t)c->targets->options->connect_timeout_s * 1000000 / num;
 
-    c->an_address =
+    c->address_timeout =
         (struct timeval){.tv_sec = (time_t)(us / 1000000), .tv_usec = (suseconds_t)(us % 1000000)};
 }
 
@@ -160,9 +160,9 @@ static void on_addresses(int error, struct evutil_addrinfo *addresses, void *arg
 
     c->lookup = NULL;
     c->addresses = c->next = addresses;
-    share_patience(c);
+    share_timeout(c);
     if (error)
-        refuse(c, ENOENT, evutil_gai_strerror(error));
+        call_refuse(c, ENOENT, evutil_gai_strerror(error));
     else
         try_next(c);
 }
@@ -177,7 +177,7 @@ static void on_timeout(evutil_socket_t fd, short what, void *arg)
         c->looked_again = true;
         return;
     }
-    refuse(c, ETIMEDOUT, c->lookup ? "the name servers do not answer" : strerror(ETIMEDOUT));
+    call_refuse(c, ETIMEDOUT, c->lookup ? "the name servers do not answer" : strerror(ETIMEDOUT));
 }
 
 static bool is_allowed(const struct options *o, const struct address *target)
@@ -210,11 +210,11 @@ static void connect_unix(struct call *c)
         return;
     }
     if (fd == -EAGAIN) {
-        c->again = evtimer_new(c->far->base, on_again, c);
+        c->again = evtimer_new(c->targets->base, on_again, c);
         if (c->again && evtimer_add(c->again, &pause) == 0)
             return;
     }
-    refuse(c, -fd, strerror(-fd));
+    call_refuse(c, -fd, strerror(-fd));
 }
 
 /* The connection is under way, or was refused, which freed the call. */
@@ -227,7 +227,7 @@ static void connect_to(struct call *c)
         return;
     }
     /* Calls back at once if it need not ask, and the call may be gone then: it returns NULL. */
-    lookup = names_ask(c->far->names, c->target.host, c->target.port, on_addresses, c);
+    lookup = names_ask(c->targets->names, c->target.host, c->target.port, on_addresses, c);
     if (lookup)
         c->lookup = lookup;
 }
@@ -235,52 +235,52 @@ static void connect_to(struct call *c)
 static void on_asked(void *arg, struct stream *s)
 {
     static const struct stream_ops ops = {.ended = on_ended};
-    struct far *far = arg;
-    struct timeval patience = {.tv_sec = far->options->connect_timeout_s};
+    struct targets *targets = arg;
+    struct timeval timeout = {.tv_sec = targets->options->connect_timeout_s};
     struct call *c = calloc(1, sizeof(*c));
 
     if (!c) {
         hub_refuse(s, ENOMEM, "no memory");
         return;
     }
-    c->far = far;
+    c->targets = targets;
     c->stream = s;
     c->fd = -1;
     c->error = EHOSTUNREACH;
     s->owner = c;
     s->ops = &ops;
-    share_patience(c);
-    c->timer = evtimer_new(far->base, on_timeout, c);
-    if (!c->timer || evtimer_add(c->timer, &patience) != 0)
-        refuse(c, ENOMEM, "no memory");
+    share_timeout(c);
+    c->timer = evtimer_new(targets->base, on_timeout, c);
+    if (!c->timer || evtimer_add(c->timer, &timeout) != 0)
+        call_refuse(c, ENOMEM, "no memory");
     else if (!address_parse(&c->target, s->target, false))
-        refuse(c, EINVAL, "not a target: HOST:PORT or unix:/PATH");
-    else if (!is_allowed(far->options, &c->target))
-        refuse(c, EACCES, "not among the targets that --allow names");
+        call_refuse(c, EINVAL, "not a target: HOST:PORT or unix:/PATH");
+    else if (!is_allowed(targets->options, &c->target))
+        call_refuse(c, EACCES, "not among the targets that --allow names");
     else
         connect_to(c);
 }
 
-const struct hub_ops far_ops = {.asked = on_asked};
+const struct hub_ops targets_ops = {.asked = on_asked};
 
-struct far *far_open(struct event_base *base, const struct options *o)
+struct targets *targets_open(struct event_base *base, const struct options *o)
 {
-    struct far *far = calloc(1, sizeof(*far));
+    struct targets *targets = calloc(1, sizeof(*targets));
 
-    if (far) {
-        far->base = base;
-        far->options = o;
-        far->names = names_open(base);
+    if (targets) {
+        targets->base = base;
+        targets->options = o;
+        targets->names = names_open(base);
     }
-    if (far && far->names)
-        return far;
-    free(far);
+    if (targets && targets->names)
+        return targets;
+    free(targets);
     say("no memory");
     return NULL;
 }
 
-void far_close(struct far *far)
+void targets_close(struct targets *targets)
 {
-    names_close(far->names);
-    free(far);
+    names_close(targets->names);
+    free(targets);
 }
