@@ -10,6 +10,10 @@
 
 #include "tests/kit/kit.h"
 #include "tools/forward/hub.h"
+#include "tools/forward/stream_drain.h"
+#include "tools/forward/stream_in.h"
+#include "tools/forward/stream_join.h"
+#include "tools/forward/stream_out.h"
 
 enum { FRAMES_MAX = 64, PEERS_MAX = 8, PEER = 5, OTHER = 6, QPN = 16, BUFFERS = 1000 };
 
@@ -243,7 +247,7 @@ static void comes(uint32_t from, const struct frame *frame, const char *text)
     uint8_t bytes[FRAME_TEXT_MAX];
 
     memcpy(bytes, text, strlen(text));
-    (void)the_link.ops->came(the_link.arg, &wc, frame, bytes, (uint32_t)strlen(text));
+    (void)the_link.ops->received(the_link.arg, &wc, frame, bytes, (uint32_t)strlen(text));
 }
 
 /* The other end's `session` asks for a stream; it is not accepted yet. */
@@ -316,8 +320,8 @@ TEST_F(hub_fixture, hub_came__of_somebody_else)
               &(struct frame){.type = types[i], .session = s->own, .stream = s->id, .seq = 1}, "");
     comes(OTHER, &(struct frame){.type = FRAME_GONE, .seq = 1}, "");
     assert_int_equal(ended, 0);
-    assert_int_equal(s->cut, 0);
-    assert_false(s->rx.has_end);
+    assert_int_equal(s->out.state, STREAM_OUT_WRITING);
+    assert_false(s->out.flow.has_end);
     comes(PEER, &(struct frame){.type = FRAME_GONE, .seq = 1}, "");
     assert_int_equal(ended, 1);
 }
@@ -378,15 +382,15 @@ TEST_F(hub_fixture, hub_came__recall_before_credit)
 
     s = is_asked(1);
     accept_it(s);
-    s->tx.sent = s->tx.allowed;
-    stream_read(s);
-    assert_true(stream_is_deaf(s));
+    s->in.flow.sent = s->in.flow.allowed;
+    stream_in_read(s);
+    assert_true(stream_is_unpolled(s));
     comes(PEER,
           &(struct frame){.type = FRAME_RECALL,
                           .session = s->own,
                           .stream = s->id,
                           .seq = 1,
-                          .credit = s->tx.allowed + 2},
+                          .credit = s->in.flow.allowed + 2},
           "");
     assert_int_equal(sent(FRAME_YIELD), 1);
     assert_int_equal(sent(FRAME_FIN), 1); /* all that there was to be read */
@@ -394,11 +398,11 @@ TEST_F(hub_fixture, hub_came__recall_before_credit)
 
 /* ----------------------------------------------------------------------------------------- patience */
 
-static const uint64_t patience_ns = UINT64_C(8000000000);
+static const uint64_t stall_timeout_ns = UINT64_C(8000000000);
 
 static void hurries(struct stream *s, uint64_t after_ns)
 {
-    stream_hurry(s, s->moved_ns + after_ns, patience_ns);
+    stream_drain_check_deadline(s, s->drain.moved_ns + after_ns, stall_timeout_ns);
 }
 
 /* Its socket is dead, with bytes to be read that there is no credit for. */
@@ -407,8 +411,8 @@ static struct stream *is_broken(void)
     struct stream *s = is_asked(1);
 
     accept_it(s);
-    s->tx.sent = s->tx.allowed;
-    stream_break(s, ECONNRESET, "");
+    s->in.flow.sent = s->in.flow.allowed;
+    stream_out_on_socket_lost(s, ECONNRESET, "");
     return s;
 }
 
@@ -421,30 +425,30 @@ static void credit_comes(const struct stream *s, uint32_t credit)
 }
 
 /* A broken stream without credit asks, before it takes a slow network for a reader that sleeps. */
-TEST_F(hub_fixture, stream_hurry__broken)
+TEST_F(hub_fixture, stream_drain_check_deadline__broken)
 {
     struct stream *s = is_broken();
 
-    hurries(s, patience_ns);
+    hurries(s, stall_timeout_ns);
     assert_int_equal(sent(FRAME_ASK), 0);
-    hurries(s, patience_ns + 1);
-    hurries(s, 3 * patience_ns);
+    hurries(s, stall_timeout_ns + 1);
+    hurries(s, 3 * stall_timeout_ns);
     assert_int_equal(sent(FRAME_ASK), 1);
     assert_int_equal(ended, 0);
-    credit_comes(s, s->tx.allowed - 1); /* an old one is no answer */
-    hurries(s, 4 * patience_ns);
+    credit_comes(s, s->in.flow.allowed - 1); /* an old one is no answer */
+    hurries(s, 4 * stall_timeout_ns);
     assert_int_equal(ended, 0);
-    credit_comes(s, s->tx.allowed);
-    hurries(s, 5 * patience_ns);
+    credit_comes(s, s->in.flow.allowed);
+    hurries(s, 5 * stall_timeout_ns);
     assert_int_equal(ended, 1);
 }
 
 /* One that is not answered at all ends, too. */
-TEST_F(hub_fixture, stream_hurry__never_answered)
+TEST_F(hub_fixture, stream_drain_check_deadline__never_answered)
 {
     struct stream *s = is_broken();
 
-    hurries(s, patience_ns + 1);
+    hurries(s, stall_timeout_ns + 1);
     hurries(s, UINT64_C(60000000000));
     assert_int_equal(ended, 0);
     hurries(s, UINT64_C(60000000001));
@@ -463,10 +467,10 @@ TEST_F(hub_fixture, hub_came__asked)
     ask.stream = s->id;
     comes(PEER, &ask, "");
     assert_int_equal(sent(FRAME_CREDIT), 1);
-    assert_int_equal(the_link.frame[the_link.num_frames - 1].credit, s->rx.told);
+    assert_int_equal(the_link.frame[the_link.num_frames - 1].credit, s->out.flow.told);
 
     /* Between RECALL and YIELD there is no CREDIT. */
-    assert_true(stream_shrink(s, 1));
+    assert_true(stream_out_shrink(s, 1));
     assert_int_equal(sent(FRAME_RECALL), 1);
     comes(PEER, &ask, "");
     assert_int_equal(sent(FRAME_CREDIT), 1);
@@ -478,7 +482,7 @@ TEST_F(hub_fixture, hub_came__asked)
 }
 
 /* A cut stream waits for what is on its way, as long as its peer is there. */
-TEST_F(hub_fixture, stream_hurry__cut)
+TEST_F(hub_fixture, stream_drain_check_deadline__cut)
 {
     struct stream *s;
 
@@ -486,12 +490,12 @@ TEST_F(hub_fixture, stream_hurry__cut)
     accept_it(s);
     comes(PEER, &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .seq = 2},
           "");
-    assert_int_not_equal(s->cut, 0);
-    hurries(s, 3 * patience_ns);
+    assert_int_equal(s->out.state, STREAM_OUT_DRAINING);
+    hurries(s, 3 * stall_timeout_ns);
     assert_int_equal(ended, 0);
     the_link.ops->lost(the_link.arg, PEER, "peer", false);
     assert_int_equal(ended, 0);
-    hurries(s, 3 * patience_ns);
+    hurries(s, 3 * stall_timeout_ns);
     assert_int_equal(ended, 1);
 }
 
@@ -598,7 +602,7 @@ TEST_F(hub_fixture, hub_move__not_for_ever)
     struct link_peer *first = add_peer(&the_link, PEER, 0), *second = add_peer(&the_link, OTHER, 0);
     struct stream *asks = dials(first);
 
-    asks->since_ns -= options.link.peer_timeout_ns;
+    asks->request.began_ns -= options.link.peer_timeout_ns;
     hub_move(&hub, first, second);
     assert_ptr_equal(asks->peer, first);
 }
@@ -624,4 +628,20 @@ TEST_F(hub_fixture, hub_sent__lost_frame)
     arrives(s, FRAME_CREDIT, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(ended, 1);
     assert_int_equal(sent(FRAME_RESET), 1);
+}
+
+/* A stream that ended is freed, and its peer with it, when nobody walks streams or peers. */
+TEST_F(hub_fixture, hub_settled__frees_what_ended)
+{
+    struct link_peer *server = add_peer(&the_link, PEER, 0);
+    struct stream *s = dials(server);
+    uint32_t id = s->id;
+
+    stream_reset(s, ECONNRESET, "", false);
+    assert_int_equal(ended, 1);
+    assert_null(stream_table_find(&hub.streams.table, id));
+    assert_int_equal(s->state, STREAM_ENDED);
+    assert_int_equal(server->uses, 2);
+    the_link.ops->settled(the_link.arg);
+    assert_int_equal(server->uses, 1);
 }

@@ -10,6 +10,7 @@
 #include "tools/forward/listen.h"
 #include "tools/forward/say.h"
 #include "tools/forward/socks.h"
+#include "tools/forward/stream_join.h"
 
 enum { SOCKS_TIMEOUT_S = 30 };
 
@@ -94,8 +95,8 @@ static void on_opened(struct stream *s)
         write_reply(c, reply, sizeof(reply));
     }
     c->fd = -1;
-    s->early = c->bytes;
-    s->early_len = (uint32_t)c->len;
+    s->in.early = c->bytes;
+    s->in.early_len = (uint32_t)c->len;
     (void)stream_join(s, fd, fd);
 }
 
@@ -111,7 +112,7 @@ static void on_ended(struct stream *s, int error, const char *why)
         say_detail("%s through %s: %s", c->target, s->peer->address, why);
     else
         say_detail("%s through %s: over, %llu bytes there, %llu back", c->target, s->peer->address,
-                   (unsigned long long)s->bytes_in, (unsigned long long)s->bytes_out);
+                   (unsigned long long)s->in.bytes, (unsigned long long)s->out.bytes);
     conn_free(c);
 }
 

@@ -12,6 +12,10 @@
 #include "tools/forward/hub_loss.h"
 #include "tools/forward/hub_sweep.h"
 #include "tools/forward/say.h"
+#include "tools/forward/stream_drain.h"
+#include "tools/forward/stream_in.h"
+#include "tools/forward/stream_join.h"
+#include "tools/forward/stream_out.h"
 
 #define SEC_NS UINT64_C(1000000000)
 
@@ -23,14 +27,14 @@ static void move(struct stream *s, struct link_peer *to)
 
     to->uses++;
     s->peer = to;
-    s->tries = 0;
-    s->asked_ns = forward_now_ns();
+    s->request.tries = 0;
+    s->request.asked_ns = forward_now_ns();
     link_peer_watch(to);
     stream_ask(s);
     link_peer_release(s->shared->link, from);
 }
 
-/* Who opens one of them still is told to give it up: came_unknown(). */
+/* Who opens one of them still is told to give it up: on_unknown(). */
 void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to)
 {
     uint64_t now = forward_now_ns();
@@ -38,8 +42,8 @@ void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to)
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
         /* Where nobody answers anywhere it ends some time. */
-        if (s->state == STREAM_OPENING && s->peer == from && !s->is_known &&
-            now - s->since_ns < hub->options->link.peer_timeout_ns)
+        if (s->state == STREAM_OPENING && s->peer == from && !s->request.has_arrived &&
+            now - s->request.began_ns < hub->options->link.peer_timeout_ns)
             move(s, to);
     }
 }
@@ -58,7 +62,7 @@ struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *tar
         return NULL;
     s->target = strdup(target);
     s->state = STREAM_OPENING;
-    flow_tx_init(&s->tx, 0);
+    flow_tx_init(&s->in.flow, 0);
     if (!s->target) {
         stream_reset(s, ENOMEM, "no memory", false); /* it has no ops yet */
         snprintf(why, why_bytes, "no memory");
@@ -77,7 +81,8 @@ int hub_accept(struct stream *s, int in, int out)
     s->shared->totals.opened++;
     stream_send(
         s,
-        &(struct frame){.type = FRAME_OPENED, .seq = s->own, .arg = s->id, .credit = s->rx.window},
+        &(struct frame){
+            .type = FRAME_OPENED, .seq = s->own, .arg = s->id, .credit = s->out.flow.window},
         NULL, 0);
     return stream_join(s, in, out);
 }
@@ -114,8 +119,8 @@ static void make_printable(char *text)
     }
 }
 
-static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
-                      const uint8_t *text, uint32_t len)
+static void on_open(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
+                    const uint8_t *text, uint32_t len)
 {
     char why[FRAME_TEXT_MAX];
     struct link_peer *peer;
@@ -148,7 +153,7 @@ static void came_open(struct hub *hub, const struct mrd_wc *wc, const struct fra
     s->state = STREAM_ASKED;
     s->remote = frame->arg;
     s->session = frame->seq;
-    flow_tx_init(&s->tx, frame->credit);
+    flow_tx_init(&s->in.flow, frame->credit);
     s->target = strndup((const char *)text, len);
     make_printable(s->target);
     if (!s->target)
@@ -163,19 +168,19 @@ static void tell_answered(struct hub *hub, const struct link_peer *peer)
         hub->ops->answered(hub->arg, peer);
 }
 
-static void came_opened(struct hub *hub, const struct frame *frame, struct stream *s)
+static void on_opened(struct hub *hub, const struct frame *frame, struct stream *s)
 {
     s->state = STREAM_OPEN;
     s->remote = frame->arg;
     s->session = frame->seq;
-    (void)flow_credited(&s->tx, 0, frame->credit);
+    (void)flow_credited(&s->in.flow, 0, frame->credit);
     hub->streams.totals.opened++;
     tell_answered(hub, s->peer);
     s->ops->opened(s);
 }
 
-static void came_refused(struct hub *hub, const struct frame *frame, struct stream *s,
-                         const uint8_t *text, uint32_t len)
+static void on_refused(struct hub *hub, const struct frame *frame, struct stream *s,
+                       const uint8_t *text, uint32_t len)
 {
     char why[FRAME_TEXT_MAX + 1];
 
@@ -193,16 +198,16 @@ static void came_refused(struct hub *hub, const struct frame *frame, struct stre
  * Ends the streams of a session that the sender of `wc` does not know any more. One that waits for
  * nothing but DONE has a second chance: the peer knew of no stream, as DONE is on its way.
  */
-static void end_session(struct hub *hub, const struct mrd_wc *wc, const struct frame *gone)
+static void on_gone(struct hub *hub, const struct mrd_wc *wc, const struct frame *gone)
 {
     struct stream *s;
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
-        if (s->state == STREAM_OPENING || s->session != gone->seq || s->cut ||
+        if (s->state == STREAM_OPENING || s->session != gone->seq || stream_was_reset(s) ||
             (gone->stream && gone->stream != s->id) || !link_is_from(s->peer, wc))
             continue;
-        if (s->in_ended && s->out_over && !s->was_gone) {
-            s->was_gone = true;
+        if (stream_in_has_ended(s) && stream_out_has_ended(s) && !s->had_gone) {
+            s->had_gone = true;
             continue;
         }
         hub->streams.totals.reset++;
@@ -231,7 +236,7 @@ static bool knows(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
  * A frame for no stream: of one that is over, or of a session that we have given up. The server of
  * one that was opened too late is told, by OPENED's `seq` and `arg`.
  */
-static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame)
+static void on_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame)
 {
     bool asks = frame->type == FRAME_DATA || frame->type == FRAME_FIN || frame->type == FRAME_PING;
     bool opened = frame->type == FRAME_OPENED, is_known;
@@ -252,62 +257,62 @@ static void came_unknown(struct hub *hub, const struct mrd_wc *wc, const struct 
                 "");
 }
 
-static bool on_came(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
-                    uint32_t len)
+static bool on_frame(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
+                     uint32_t len)
 {
     struct hub *hub = arg;
     struct stream *s;
 
     if (frame->type == FRAME_OPEN) {
-        came_open(hub, wc, frame, bytes, len);
+        on_open(hub, wc, frame, bytes, len);
         return false;
     }
     if (frame->type == FRAME_GONE) {
-        end_session(hub, wc, frame);
+        on_gone(hub, wc, frame);
         return false;
     }
     s = stream_table_find(&hub->streams.table, frame->stream);
     if (s && (s->own != frame->session || !link_is_from(s->peer, wc)))
         s = NULL;
     if (s && frame->type == FRAME_OPENED && s->state == STREAM_OPENING) {
-        came_opened(hub, frame, s);
+        on_opened(hub, frame, s);
         return false;
     }
     if (s && frame->type == FRAME_OPENED && s->session == frame->seq && s->remote == frame->arg)
         return false;                        /* a repetition */
     if (!s || frame->type == FRAME_OPENED) { /* given up meanwhile, or asked for twice */
-        came_unknown(hub, wc, frame);
+        on_unknown(hub, wc, frame);
         return false;
     }
     if (s->state == STREAM_ASKED)
         return false; /* it cannot know this stream yet */
     switch (frame->type) {
     case FRAME_REFUSED:
-        came_refused(hub, frame, s, bytes, len);
+        on_refused(hub, frame, s, bytes, len);
         return false;
     case FRAME_DATA:
-        return stream_data(s, frame, bytes, len);
+        return stream_out_on_data(s, frame, bytes, len);
     case FRAME_CREDIT:
-        stream_credit(s, frame);
+        stream_in_on_credit(s, frame);
         return false;
     case FRAME_RECALL:
-        stream_recall(s, frame);
+        stream_in_on_recall(s, frame);
         return false;
     case FRAME_YIELD:
-        stream_yield(s, frame);
+        stream_out_on_yield(s, frame);
         return false;
     case FRAME_FIN:
-        stream_fin(s, frame->seq);
+        stream_out_on_fin(s, frame);
         return false;
     case FRAME_DONE:
-        stream_done(s);
+        stream_in_on_done(s);
         return false;
     case FRAME_ASK:
-        stream_asked(s);
+        stream_out_on_ask(s);
         return false;
     default:
         hub->streams.totals.reset++;
-        stream_cut(s, frame);
+        stream_drain_on_peer_reset(s, frame);
         return false;
     }
 }
@@ -324,7 +329,7 @@ static void serve_waiting(struct hub *hub, struct link_peer *peer)
     mrd_list_init(&later);
     mrd_list_splice(&served, &peer->waiting);
     while ((e = schedule_next_waiting(&hub->streams.schedule, peer, &served)))
-        stream_read(stream_of(e));
+        stream_in_read(stream_of(e));
     mrd_list_splice(&later, &peer->waiting);
     mrd_list_splice(&peer->waiting, &served);
     mrd_list_splice(&peer->waiting, &later);
@@ -335,10 +340,10 @@ static void serve_due(struct hub *hub)
     for (struct schedule_entry *e; (e = schedule_next_due(&hub->streams.schedule));) {
         struct stream *s = stream_of(e);
 
-        if (s->failed)
-            stream_reset(s, s->failed, strerror(s->failed), true);
+        if (s->send_error)
+            stream_reset(s, s->send_error, strerror(s->send_error), true);
         else
-            stream_write(s);
+            stream_out_write(s);
     }
 }
 
@@ -358,7 +363,7 @@ static void on_settled(void *arg)
 int hub_open(struct hub *hub, struct event_base *base, const struct hub_options *options,
              const struct hub_ops *ops, void *arg)
 {
-    static const struct link_ops link_ops = {on_came, hub_on_sent, hub_on_lost, on_settled};
+    static const struct link_ops link_ops = {on_frame, hub_on_sent, hub_on_lost, on_settled};
     struct timeval patience = {.tv_sec = (time_t)(options->link.peer_timeout_ns / SEC_NS)};
 
     *hub = (struct hub){.options = options, .ops = ops, .arg = arg};

@@ -14,9 +14,9 @@ static void open_ended(struct hub *hub, struct stream *s, enum mrd_wc_status sta
     if (status == MRD_WC_SUCCESS)
         return;
     /* A process that was restarted is found so; one that does not answer has had its time. */
-    if (status == MRD_WC_RETRY_EXC_ERR && s->tries < TRIES_MAX &&
-        forward_now_ns() - s->asked_ns < hub->options->link.peer_timeout_ns / 2) {
-        s->is_known = false;
+    if (status == MRD_WC_RETRY_EXC_ERR && s->request.tries < TRIES_MAX &&
+        forward_now_ns() - s->request.asked_ns < hub->options->link.peer_timeout_ns / 2) {
+        s->request.has_arrived = false;
         stream_ask(s);
         return;
     }
@@ -37,10 +37,10 @@ void hub_on_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_
     if (!s || s->peer != peer)
         return;
     if (type == FRAME_OPEN || status == MRD_WC_SUCCESS)
-        s->is_known = true; /* an OPEN that failed, and is answered, was not lost */
+        s->request.has_arrived = true; /* an OPEN that failed, and is answered, was not lost */
     if (type == FRAME_OPEN && s->state == STREAM_OPENING)
         open_ended(hub, s, status);
-    if (type == FRAME_OPEN || status == MRD_WC_SUCCESS || s->cut)
+    if (type == FRAME_OPEN || status == MRD_WC_SUCCESS || stream_was_reset(s))
         return;
     hub->streams.totals.reset++;
     stream_reset(s, ECONNRESET, mrd_wc_status_str(status), true);
@@ -59,9 +59,9 @@ void hub_tell_silent(struct hub *hub, const struct link_peer *peer)
  */
 static bool is_lost(const struct stream *s, bool is_silent)
 {
-    bool was_known = s->is_known || (s->peer->session && s->peer->is_known);
+    bool was_known = s->request.has_arrived || (s->peer->session && s->peer->is_known);
 
-    if (s->state == STREAM_OPEN && s->cut)
+    if (s->state == STREAM_OPEN && stream_was_reset(s))
         return false;
     return was_known || (is_silent && s->state != STREAM_OPENING);
 }
@@ -97,7 +97,7 @@ void hub_on_lost(void *arg, uint32_t id, const char *address, bool is_silent)
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
         if (!link_peer_is(s->peer, id))
             continue;
-        s->is_left = s->cut != 0;
+        s->drain.peer_was_lost = stream_was_reset(s);
         link_peer_watch(s->peer);
     }
     link_renew(hub->streams.link, id);

@@ -6,9 +6,12 @@
 #include "tools/forward/clock.h"
 #include "tools/forward/hub.h"
 #include "tools/forward/hub_loss.h"
+#include "tools/forward/stream_drain.h"
+#include "tools/forward/stream_join.h"
+#include "tools/forward/stream_out.h"
 
-#define SEC_NS        UINT64_C(1000000000)
-#define OPEN_PATIENCE (60 * SEC_NS) /* the server has a shorter one, and answers */
+#define SEC_NS          UINT64_C(1000000000)
+#define OPEN_TIMEOUT_NS (60 * SEC_NS) /* the server has a shorter one, and answers */
 
 void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
 {
@@ -20,25 +23,26 @@ void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
-        if (s->state == STREAM_OPENING && now - s->since_ns > OPEN_PATIENCE) {
+        if (s->state == STREAM_OPENING && now - s->request.began_ns > OPEN_TIMEOUT_NS) {
             stream_reset(s, ETIMEDOUT, "no answer to the request", false);
             continue;
         }
-        if (s->state == STREAM_OPENING && !s->is_known && now - s->asked_ns >= SEC_NS)
+        if (s->state == STREAM_OPENING && !s->request.has_arrived &&
+            now - s->request.asked_ns >= SEC_NS)
             hub_tell_silent(hub, s->peer);
-        if (s->broken || s->cut) {
-            stream_hurry(s, now, hub->options->link.peer_timeout_ns);
+        if (stream_is_draining(s)) {
+            stream_drain_check_deadline(s, now, hub->options->link.peer_timeout_ns);
             again = true;
             continue;
         }
-        if (stream_is_deaf(s) && stream_has_died(s)) {
-            stream_break(s, ECONNRESET, "the connection was reset while it waited");
+        if (stream_is_unpolled(s) && stream_socket_has_died(s)) {
+            stream_out_on_socket_lost(s, ECONNRESET, "the connection was reset while it waited");
             again = true;
             continue;
         }
-        again |= s->state == STREAM_OPENING || stream_is_deaf(s);
+        again |= s->state == STREAM_OPENING || stream_is_unpolled(s);
         if (scarce)
-            again |= stream_shrink(s, stream_window_first(&hub->streams));
+            again |= stream_out_shrink(s, stream_window_first(&hub->streams));
     }
     if (again)
         schedule_sweep(&hub->streams.schedule);

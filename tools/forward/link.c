@@ -79,8 +79,8 @@ static void received(struct link *link, const struct mrd_wc *wc)
     struct frame frame;
 
     if (wc->status == MRD_WC_SUCCESS && frame_get(message, wc->byte_len, &frame) &&
-        link->ops->came(link->arg, wc, &frame, message + FRAME_HEAD_BYTES,
-                        wc->byte_len - FRAME_HEAD_BYTES))
+        link->ops->received(link->arg, wc, &frame, message + FRAME_HEAD_BYTES,
+                            wc->byte_len - FRAME_HEAD_BYTES))
         return;
     pool_return(&link->rx, message);
 }

@@ -7,7 +7,7 @@
  *
  * The queue pair is unordered, as each stream orders its own messages: with ordered ones a lost
  * packet would hold up all streams. A receive pool has a buffer for each message that a sender has
- * credit for: link_grant() before a credit is told, link_return() for each buffer that came() kept.
+ * credit for: link_grant() before a credit is told, link_return() for each buffer that received() kept.
  * Few of them are posted at a time, the ones used last, so that they are in the caches.
  */
 #ifndef FORWARD_LINK_H
@@ -52,8 +52,8 @@ struct link_peer {
 
 struct link_ops {
     /* True: keeps the buffer that `bytes` points into until link_return(). */
-    bool (*came)(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
-                 uint32_t len);
+    bool (*received)(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
+                     uint32_t len);
     /* A frame of a stream to the peer did not arrive; of OPEN and OPENED, also that it did. */
     void (*sent)(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
                  enum mrd_wc_status status);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tools/forward/say.h"
+#include "tools/forward/stream_join.h"
 
 #define PIPE_TARGET "-" /* the standard streams of a listening pipe */
 
@@ -36,18 +37,18 @@ static bool prepare(struct stream *s, const struct options *o, int *in)
     bool ok;
 
     *in = input_of(o);
-    s->in_blocked = blocks(*in);
-    s->out_blocked = blocks(out);
+    s->in.was_blocking = blocks(*in);
+    s->out.was_blocking = blocks(out);
     ok = *in >= 0 && set_blocking(*in, false);
-    s->is_one_file = s->out_blocked && !blocks(out);
+    s->is_one_file = s->out.was_blocking && !blocks(out);
     if (!ok || !set_blocking(out, false)) {
         say("standard input or output: %s", strerror(errno));
-        if (ok && s->in_blocked)
+        if (ok && s->in.was_blocking)
             (void)set_blocking(*in, true);
         return false;
     }
     /* Whoever sits at a terminal would have to end the input by hand. */
-    s->in_follows_out = isatty(*in);
+    s->in.ends_with_output = isatty(*in);
     return true;
 }
 

@@ -41,8 +41,8 @@ static struct stream_totals totals_of(const struct hub *hub)
     const struct stream *s;
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
-        t.bytes_in += s->bytes_in;
-        t.bytes_out += s->bytes_out;
+        t.bytes_in += s->in.bytes;
+        t.bytes_out += s->out.bytes;
     }
     return t;
 }
@@ -135,9 +135,9 @@ static void report_stream(const struct stream *s)
         "  stream %08x %s %s, %s: read %llu bytes%s, wrote %llu%s; may send %u messages, window "
         "%u\n",
         s->id, s->peer->address, s->target ? s->target : "", states[s->state],
-        (unsigned long long)s->bytes_in, s->in_ended ? " (all)" : "",
-        (unsigned long long)s->bytes_out, s->out_over ? " (all)" : "", flow_may_send(&s->tx),
-        s->rx.window);
+        (unsigned long long)s->in.bytes, stream_in_has_ended(s) ? " (all)" : "",
+        (unsigned long long)s->out.bytes, stream_out_has_ended(s) ? " (all)" : "",
+        flow_may_send(&s->in.flow), s->out.flow.window);
 }
 
 static void report_peer(const struct link_peer *p)

@@ -2,16 +2,13 @@
 /*
  * A stream: one connection, between its two descriptors here and the ones at the other end.
  *
- * hub.h makes streams and hands them frames. stream_join() gives one its descriptors: from then on
- * what can be read is sent as far as credit goes, and what came is written. It ends when both
- * directions are over, or by a reset: then the descriptors are closed, ops->ended() is called, and
- * the stream is no more.
+ * stream_create(), and stream_join() of stream_join.h when both ends agree: from then on stream_in.h
+ * sends what can be read as far as credit goes, and stream_out.h writes what came. It ends when both
+ * directions are done, or by stream_reset(): then the descriptors are closed, ops->ended() is called,
+ * and stream_destroy_ended() frees it.
  *
- * A reset takes nothing back that was sent before it. Of a socket that takes no more, what it still
- * gives is sent before the other end is told: the stream is `broken`. Of a stream whose other end
- * broke off, what came, or is on its way, is written before the socket is reset: it is `cut`. What
- * goes the other way is discarded. Either ends when its reader takes nothing for the peer timeout. A
- * network that takes longer is waited for: a broken one ASKs, a cut one sees that nothing came.
+ * A reset takes nothing back that was sent before it, so one that an event forces ends later: see
+ * stream_drain.h.
  */
 #ifndef FORWARD_STREAM_H
 #define FORWARD_STREAM_H
@@ -45,17 +42,86 @@ struct stream_shared {
 };
 
 struct stream_ops {
-    /* The other end accepted: time to stream_join(). Of a client only. */
+    /* The server accepted: time to stream_join(). Of a client only. */
     void (*opened)(struct stream *s);
-    /* `error`: 0 after both directions were over, else an errno, and `why` is a sentence. */
+    /* `error`: 0 after both directions were done, else an errno, and `why` is a sentence. */
     void (*ended)(struct stream *s, int error, const char *why);
 };
 
+/* A client's stream begins OPENING, a server's ASKED. */
 enum stream_state {
     STREAM_OPENING, /* OPEN is sent, no answer yet */
     STREAM_ASKED,   /* OPEN came, we have not answered */
     STREAM_OPEN,
     STREAM_ENDED, /* out of the table, and freed by stream_destroy_ended() */
+};
+
+/* READING, FIN_SENT, DONE; or READING, DISCARDING. */
+enum stream_in_state {
+    STREAM_IN_READING,    /* what is read is sent */
+    STREAM_IN_FIN_SENT,   /* the input has ended */
+    STREAM_IN_DONE,       /* and DONE came: the other end has handed on everything */
+    STREAM_IN_DISCARDING, /* RESET came: what is read is dropped */
+};
+
+/* From the descriptor here to the other end. */
+struct stream_in {
+    enum stream_in_state state;
+    int fd; /* owned; stream_out's too if it is a socket; -1: not joined yet, or closed */
+    struct event *readable; /* owned */
+    struct flow_tx flow;
+    uint64_t bytes;        /* read and sent */
+    bool is_file;          /* always readable */
+    bool ends_with_output; /* FIN is sent when the output is done */
+    bool was_blocking;     /* the open file did block, and does again when it is closed here */
+    uint32_t early_len;
+    const uint8_t *early; /* the user's: bytes that were read before the stream was joined */
+};
+
+/*
+ * WRITING, DONE. RESET turns the one into DRAINING, the other into FLUSHING, and DRAINING with a FIN
+ * becomes FLUSHING in the end. A socket that fails turns either into DISCARDING.
+ */
+enum stream_out_state {
+    STREAM_OUT_WRITING,    /* what comes is written */
+    STREAM_OUT_DONE,       /* all is written, and DONE sent */
+    STREAM_OUT_DRAINING,   /* RESET came: what was sent before it is written */
+    STREAM_OUT_FLUSHING,   /* RESET came, and all is written: the kernel has some of it still */
+    STREAM_OUT_DISCARDING, /* the socket takes no more: what comes is dropped */
+};
+
+/* From the other end to the descriptor here. */
+struct stream_out {
+    enum stream_out_state state;
+    int fd;                 /* owned; -1: not joined yet, or closed */
+    struct event *writable; /* owned */
+    struct flow_rx flow;
+    uint64_t bytes;            /* came and written */
+    uint32_t written;          /* bytes of the oldest message that was not handed on */
+    uint32_t came_until_sweep; /* flow.came at the last stream_out_shrink() */
+    bool owes_credit;          /* the other end has sent ASK */
+    bool was_blocking;         /* as stream_in's; if both are one open file, the last one counts */
+};
+
+/* ASK is sent once for each time that nothing moves. */
+enum stream_credit_query { STREAM_CREDIT_NOT_ASKED, STREAM_CREDIT_ASKED, STREAM_CREDIT_ANSWERED };
+
+/* Of a stream whose end is certain, and waits for bytes on their way: see stream_drain.h. */
+struct stream_drain {
+    int error;          /* errno that it ends with: of the RESET that came, or of the socket */
+    bool ends_with_fin; /* RESET came after a FIN */
+    bool peer_was_lost; /* since RESET came: nothing else comes any more */
+    enum stream_credit_query query;
+    uint64_t moved;    /* bytes of both directions that left this process, as they last grew */
+    uint64_t moved_ns; /* and when */
+};
+
+/* How far OPEN, or OPENED at the server, has got. */
+struct stream_request {
+    uint64_t began_ns;
+    uint64_t asked_ns; /* when the peer that it has now was first asked */
+    unsigned tries;    /* of OPEN */
+    bool has_arrived;  /* the peer knows the stream */
 };
 
 struct stream {
@@ -69,44 +135,37 @@ struct stream {
     enum stream_state state;
     struct link_peer *peer; /* used */
     char *target;           /* owned; what the server connects the stream to */
-    uint64_t since_ns;
-    uint64_t asked_ns; /* when the peer it has now was first asked */
-    unsigned tries;    /* of OPEN */
-    bool is_known;     /* OPEN or OPENED arrived */
-    bool was_gone;     /* the peer said so once */
-    int failed;        /* errno of a frame that could not be sent */
-    int broken;        /* errno of the socket that takes no more; 0: it does */
-    int cut;           /* errno of the RESET that came; 0: none. Never both */
-    bool cut_at_fin;   /* the input that is cut has an end */
-    bool has_asked;    /* a broken one: whether there is credit */
-    bool is_answered;  /* CREDIT came since */
-    bool owes_credit;  /* the other end has asked */
-    bool is_left;      /* a cut one whose peer was lost since: nothing comes any more */
-    uint64_t moved;    /* bytes of a broken or cut one, as they were last seen to grow */
-    uint64_t moved_ns; /* and when */
-    int in, out;       /* owned; the same for sockets; -1: none yet, or closed */
-    struct event *readable, *writable;
-    struct flow_tx tx;
-    struct flow_rx rx;
-    uint32_t came_before; /* rx.came at the last stream_shrink() */
-    uint32_t written;     /* bytes of the oldest message that was not handed on */
-    bool in_is_file;      /* always readable */
-    bool in_follows_out;  /* the input ends when the output does */
-    bool in_blocked;      /* the open file did block, and does again when it is closed here */
-    bool out_blocked;     /* likewise; both: if they are one open file, the last one counts */
-    bool is_one_file;     /* in and out are, by two descriptors */
-    bool in_ended;        /* FIN is sent */
-    bool in_over;         /* and DONE came */
-    bool out_over;        /* all is handed on, and DONE sent */
+    struct stream_request request;
+    struct stream_in in;
+    struct stream_out out;
+    struct stream_drain drain;
+    int send_error;   /* errno of a frame that could not be sent */
+    bool is_one_file; /* in.fd and out.fd are two descriptors of one open file */
+    bool had_gone;    /* GONE came once, while only DONE was missing */
     struct schedule_entry entry;
-    const uint8_t *early; /* the user's: bytes that were read before the stream was joined */
-    uint32_t early_len;
-    uint64_t bytes_in, bytes_out; /* read and sent; came and written */
 };
 
 static inline struct stream *stream_of(struct schedule_entry *e)
 {
     return mrd_container_of(e, struct stream, entry);
+}
+
+/* RESET came, and the stream ends when what was sent before it is handed on. */
+static inline bool stream_was_reset(const struct stream *s)
+{
+    return s->out.state == STREAM_OUT_DRAINING || s->out.state == STREAM_OUT_FLUSHING;
+}
+
+/* The input is over: FIN is sent. */
+static inline bool stream_in_has_ended(const struct stream *s)
+{
+    return s->in.state == STREAM_IN_FIN_SENT || s->in.state == STREAM_IN_DONE;
+}
+
+/* All that came in order, up to FIN, is handed on. */
+static inline bool stream_out_has_ended(const struct stream *s)
+{
+    return s->out.state == STREAM_OUT_DONE || s->out.state == STREAM_OUT_FLUSHING;
 }
 
 /* Most messages of the first window. */
@@ -116,39 +175,22 @@ struct stream *stream_create(struct stream_shared *shared, struct link_peer *pee
                              size_t why_bytes);
 /* Frees those that ended. Nobody walks streams or peers. */
 void stream_destroy_ended(struct stream_shared *shared);
+
 /* Sends a frame of an open stream. DATA: as link_send() takes it. */
 void stream_send(struct stream *s, const struct frame *frame, const void *bytes, uint32_t len);
 /* Sends its OPEN, perhaps once more. */
 void stream_ask(struct stream *s);
-/* `in` and `out` are the stream's now; non-blocking. 0, or -ENOMEM: it was reset. */
-int stream_join(struct stream *s, int in, int out);
-/* Reads and sends while there is credit, and buffers. */
-void stream_read(struct stream *s);
-/* Writes what came. */
-void stream_write(struct stream *s);
-/* Frames that came. True: keeps the buffer. */
-bool stream_data(struct stream *s, const struct frame *frame, uint8_t *bytes, uint32_t len);
-void stream_credit(struct stream *s, const struct frame *frame);
-void stream_recall(struct stream *s, const struct frame *frame);
-void stream_yield(struct stream *s, const struct frame *frame);
-void stream_asked(struct stream *s);
-void stream_fin(struct stream *s, uint32_t end);
-void stream_done(struct stream *s);
-/* RESET */
-void stream_cut(struct stream *s, const struct frame *frame);
 /* Ends it with an error, here and, with `tell`, at the other end. */
 void stream_reset(struct stream *s, int error, const char *why, bool tell);
-/*
- * Takes back the credit beyond `keep` messages if nothing came since the last call. False: it has no
- * more.
- */
-bool stream_shrink(struct stream *s, uint32_t keep);
-/* Does it wait for the other end, so that the loop would not tell that its socket has died? */
-bool stream_is_deaf(const struct stream *s);
-bool stream_has_died(const struct stream *s);
-/* It has died. */
-void stream_break(struct stream *s, int error, const char *why);
-/* Of one that is broken or cut, from time to time: it ends if its reader took nothing for so long. */
-void stream_hurry(struct stream *s, uint64_t now_ns, uint64_t patience_ns);
+/* Ends it if both directions are done. */
+void stream_end_if_done(struct stream *s);
+
+/* For stream_*.c: the hub writes what came, or ends it for its send_error, in this turn of the loop. */
+void stream_make_due(struct stream *s);
+/* It is going to end with `error`, when bytes on their way have arrived. */
+void stream_start_drain(struct stream *s, int error);
+/* Closes in.fd, or out.fd, unless it is closed or the other one needs it: it is a socket. */
+void stream_close_in(struct stream *s);
+void stream_close_out(struct stream *s);
 
 #endif

@@ -64,7 +64,7 @@ static void on_ended(struct stream *s, int error, const char *why)
         say_detail("%s to %s: %s", s->peer->address, s->target, why);
     else if (c->was_accepted)
         say_detail("%s to %s: over, %llu bytes there, %llu back", s->peer->address, s->target,
-                   (unsigned long long)s->bytes_out, (unsigned long long)s->bytes_in);
+                   (unsigned long long)s->out.bytes, (unsigned long long)s->in.bytes);
     call_free(c);
 }
 
