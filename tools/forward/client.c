@@ -23,7 +23,7 @@ struct client_listener {
 struct client {
     struct hub *hub;
     const struct server *server;
-    struct mrd_node negotiating; /* list of connections that speak SOCKS with us still */
+    struct mrd_node negotiating; /* list of connections in SOCKS negotiation */
     uint32_t num;
     struct client_listener listeners[OPTIONS_ROWS_MAX];
 };
@@ -42,7 +42,7 @@ struct conn {
     struct mrd_node node; /* in client.negotiating */
 };
 
-/* It speaks SOCKS with us no longer. */
+/* Its SOCKS negotiation is over. */
 static void end_socks(struct conn *c)
 {
     if (!c->readable)
@@ -60,7 +60,7 @@ static void conn_free(struct conn *c)
     free(c);
 }
 
-/* A few bytes into an empty socket buffer. What fails shows when the stream writes. */
+/* A few bytes fit into an empty socket buffer. A failure shows when the stream writes. */
 static void write_reply(const struct conn *c, const uint8_t *bytes, size_t len)
 {
     ssize_t n = write(c->fd, bytes, len);
@@ -68,7 +68,7 @@ static void write_reply(const struct conn *c, const uint8_t *bytes, size_t len)
     (void)n;
 }
 
-/* Before there was a stream. A SOCKS client is told, any other sees a reset. */
+/* No stream was opened: a SOCKS client gets a reply, any other a reset. */
 static void conn_fail(struct conn *c, int error, const char *why)
 {
     uint8_t reply[SOCKS_REPLY_BYTES];
@@ -174,7 +174,9 @@ static void on_socks(evutil_socket_t fd, short what, void *arg)
     enum socks_result result = SOCKS_DONE;
     size_t bytes;
     int error = 0;
-    ssize_t n = read(fd, c->bytes + c->len, sizeof(c->bytes) - c->len); /* it may have come late */
+    ssize_t n =
+        read(fd, c->bytes + c->len,
+             sizeof(c->bytes) - c->len); /* also after the timeout: it may be here already */
 
     if (n < 0 && (errno == EAGAIN || errno == EINTR) && !(what & EV_TIMEOUT))
         return;

@@ -21,7 +21,7 @@
 
 /* -------------------------------------------------------------------------------------- streams */
 
-static void move(struct stream *s, struct link_peer *to)
+static void move_request(struct stream *s, struct link_peer *to)
 {
     struct link_peer *from = s->peer;
 
@@ -34,17 +34,17 @@ static void move(struct stream *s, struct link_peer *to)
     link_peer_release(s->shared->link, from);
 }
 
-/* Who opens one of them still is told to give it up: on_unknown(). */
+/* If the old peer opens one of them later, it is answered by RESET: on_unknown(). */
 void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to)
 {
     uint64_t now = forward_now_ns();
     struct stream *s;
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
-        /* Where nobody answers anywhere it ends some time. */
+        /* A request moves for one peer timeout: it ends if no address answers. */
         if (s->state == STREAM_OPENING && s->peer == from && !s->request.has_arrived &&
             now - s->request.began_ns < hub->options->link.peer_timeout_ns)
-            move(s, to);
+            move_request(s, to);
     }
 }
 
@@ -110,7 +110,7 @@ static void refuse_unknown(struct hub *hub, const struct mrd_wc *wc, const struc
     link_answer(hub->streams.link, wc, &frame, why);
 }
 
-/* What others write goes to terminals and logs. */
+/* Text of a peer, which is printed on terminals and in logs. */
 static void make_printable(char *text)
 {
     for (; text && *text; text++) {
@@ -132,7 +132,7 @@ static void on_open(struct hub *hub, const struct mrd_wc *wc, const struct frame
     }
     peer = link_peer_of(hub->streams.link, wc, frame->seq);
     if (!peer) {
-        if (errno != ENOENT) /* else forgotten already: it went */
+        if (errno != ENOENT) /* the library has forgotten the sender already */
             say("a stream that is asked for: %s", mrd_last_error());
         return;
     }
@@ -196,7 +196,7 @@ static void on_refused(struct hub *hub, const struct frame *frame, struct stream
 
 /*
  * Ends the streams of a session that the sender of `wc` does not know any more. One that waits for
- * nothing but DONE has a second chance: the peer knew of no stream, as DONE is on its way.
+ * DONE only ends at the second GONE: the peer has no stream after it sent DONE, which may come yet.
  */
 static void on_gone(struct hub *hub, const struct mrd_wc *wc, const struct frame *gone)
 {
@@ -216,10 +216,10 @@ static void on_gone(struct hub *hub, const struct mrd_wc *wc, const struct frame
 }
 
 /*
- * Does the sender, or a stream that was asked for before it was given up, have this session? One of
- * somebody else is as unknown as a number that is nobody's: what is answered tells nothing.
+ * Did we draw this session for the sender, be it for a stream that began before link_renew()? Another
+ * peer's session counts as unknown, so that the answer does not reveal that it exists.
  */
-static bool knows(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
+static bool is_session_of_sender(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
 {
     const struct stream *s;
 
@@ -233,8 +233,8 @@ static bool knows(const struct hub *hub, const struct mrd_wc *wc, uint32_t own)
 }
 
 /*
- * A frame for no stream: of one that is over, or of a session that we have given up. The server of
- * one that was opened too late is told, by OPENED's `seq` and `arg`.
+ * A frame for a stream that is over, or of a session that we have given up. OPENED for a request that
+ * we gave up is answered by RESET, so that the server does not keep its connection.
  */
 static void on_unknown(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame)
 {
@@ -246,12 +246,12 @@ static void on_unknown(struct hub *hub, const struct mrd_wc *wc, const struct fr
 
     if (!opened && (!asks || now < *at_ns))
         return;
-    is_known = knows(hub, wc, frame->session);
+    is_known = is_session_of_sender(hub, wc, frame->session);
     if (is_known && opened)
         link_answer(hub->streams.link, wc, &reset, "");
     if (is_known || now < *at_ns)
         return;
-    /* Few are answered of those that ask for what they do not have; PING asks again. */
+    /* The rate is limited, as anybody can ask. PING asks again. */
     *at_ns = now + HUB_ANSWER_PAUSE_NS;
     link_answer(hub->streams.link, wc, &(struct frame){.type = FRAME_GONE, .seq = frame->session},
                 "");
@@ -279,13 +279,13 @@ static bool on_frame(void *arg, const struct mrd_wc *wc, const struct frame *fra
         return false;
     }
     if (s && frame->type == FRAME_OPENED && s->session == frame->seq && s->remote == frame->arg)
-        return false;                        /* a repetition */
-    if (!s || frame->type == FRAME_OPENED) { /* given up meanwhile, or asked for twice */
+        return false;                        /* OPENED is sent again if it seems lost */
+    if (!s || frame->type == FRAME_OPENED) { /* given up meanwhile, or opened twice */
         on_unknown(hub, wc, frame);
         return false;
     }
     if (s->state == STREAM_ASKED)
-        return false; /* it cannot know this stream yet */
+        return false; /* the peer cannot know this stream yet */
     switch (frame->type) {
     case FRAME_REFUSED:
         on_refused(hub, frame, s, bytes, len);
@@ -319,7 +319,7 @@ static bool on_frame(void *arg, const struct mrd_wc *wc, const struct frame *fra
 
 /* --------------------------------------------------------------------------------------- settling */
 
-/* Each at most once: who could not be served, or has more, waits at the end again. */
+/* Each stream at most once: what has more to send waits at the end of the list again. */
 static void serve_waiting(struct hub *hub, struct link_peer *peer)
 {
     struct mrd_node served, later;
@@ -347,7 +347,7 @@ static void serve_due(struct hub *hub)
     }
 }
 
-/* Writes what came, and sends for those who waited for a buffer. */
+/* Writes what came, sends what waited for a buffer, and frees what ended. */
 static void on_settled(void *arg)
 {
     struct hub *hub = arg;
@@ -364,7 +364,7 @@ int hub_open(struct hub *hub, struct event_base *base, const struct hub_options 
              const struct hub_ops *ops, void *arg)
 {
     static const struct link_ops link_ops = {on_frame, hub_on_sent, hub_on_lost, on_settled};
-    struct timeval patience = {.tv_sec = (time_t)(options->link.peer_timeout_ns / SEC_NS)};
+    struct timeval ping_interval = {.tv_sec = (time_t)(options->link.peer_timeout_ns / SEC_NS)};
 
     *hub = (struct hub){.options = options, .ops = ops, .arg = arg};
     hub->streams.base = base;
@@ -372,7 +372,7 @@ int hub_open(struct hub *hub, struct event_base *base, const struct hub_options 
     hub->ping = event_new(base, -1, EV_PERSIST, hub_on_ping, hub);
     if (schedule_init(&hub->streams.schedule, base, hub_on_sweep, hub) != 0 ||
         stream_table_init(&hub->streams.table, options->max_streams) != 0 || !hub->ping ||
-        event_add(hub->ping, &patience) != 0) {
+        event_add(hub->ping, &ping_interval) != 0) {
         say("no memory");
         return -1;
     }
@@ -385,7 +385,7 @@ void hub_close(struct hub *hub, int ms)
 {
     struct stream *s;
 
-    hub->ops = NULL; /* who asks now is refused */
+    hub->ops = NULL; /* new requests are refused */
     if (hub->streams.link) {
         for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));)
             stream_reset(s, ECONNRESET, "mrd_forward ends", true);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * All streams of a process: their numbers, and which frame is for which of them.
+ * All streams of a process: which frame is for which of them, and what becomes of them together.
  *
  * hub_open(). The client: hub_dial() for each connection. The server: hub_ops.asked() for each request,
  * which calls hub_accept() or hub_refuse(), at once or later. hub_close().
@@ -24,15 +24,15 @@ struct hub_ops {
      * refused.
      */
     void (*asked)(void *arg, struct stream *s);
-    /* The peer does not answer, or takes its time: a request for a stream is not there after a second. */
+    /* The peer does not answer, or a request for a stream has not arrived after a second. */
     void (*silent)(void *arg, const struct link_peer *peer);
-    /* It has opened a stream, or refused one. */
+    /* The peer has opened a stream, or refused one. */
     void (*answered)(void *arg, const struct link_peer *peer);
 };
 
 enum {
     HUB_ANSWER_ROWS = 256,           /* of peers, by their numbers modulo this */
-    HUB_ANSWER_PAUSE_NS = 100000000, /* between answers to what is not known */
+    HUB_ANSWER_PAUSE_NS = 100000000, /* between two GONEs to the peers of a row */
 };
 
 struct hub {
@@ -41,8 +41,8 @@ struct hub {
     const struct hub_ops *ops;
     void *arg;
     struct event *ping;                  /* owned */
-    uint32_t pings;                      /* rounds of them */
-    uint64_t answer_ns[HUB_ANSWER_ROWS]; /* when those of the row may be answered again */
+    uint32_t pings;                      /* rounds of PING so far */
+    uint64_t answer_ns[HUB_ANSWER_ROWS]; /* when the peers of the row may get a GONE again */
 };
 
 /* `options` stays the caller's, and there. -1 after it said why. */
@@ -52,12 +52,12 @@ int hub_open(struct hub *hub, struct event_base *base, const struct hub_options 
 void hub_close(struct hub *hub, int ms);
 
 /*
- * Asks the peer for a stream to `target`. ops->opened() or ops->ended() tells. NULL after it wrote
- * why to why[]; nothing is called then.
+ * Asks the peer for a stream to `target`: ops->opened() or ops->ended() is called later. NULL after it
+ * wrote why to why[]; nothing is called then.
  */
 struct stream *hub_dial(struct hub *hub, struct link_peer *peer, const char *target,
                         const struct stream_ops *ops, void *owner, char *why, size_t why_bytes);
-/* As stream_join(); the peer is told that there is a connection. */
+/* As stream_join(), after the peer is sent OPENED. */
 int hub_accept(struct stream *s, int in, int out);
 void hub_refuse(struct stream *s, int error, const char *why);
 /*

@@ -8,12 +8,12 @@
 
 enum { TRIES_MAX = 16 /* of an OPEN */ };
 
-/* Of an OPEN that is not answered yet. */
-static void open_ended(struct hub *hub, struct stream *s, enum mrd_wc_status status)
+/* An OPEN that is not answered yet has arrived, or failed. */
+static void on_open_sent(struct hub *hub, struct stream *s, enum mrd_wc_status status)
 {
     if (status == MRD_WC_SUCCESS)
         return;
-    /* A process that was restarted is found so; one that does not answer has had its time. */
+    /* A process that was restarted gets the next try. One that is silent got half the peer timeout. */
     if (status == MRD_WC_RETRY_EXC_ERR && s->request.tries < TRIES_MAX &&
         forward_now_ns() - s->request.asked_ns < hub->options->link.peer_timeout_ns / 2) {
         s->request.has_arrived = false;
@@ -37,9 +37,9 @@ void hub_on_sent(void *arg, struct link_peer *peer, uint32_t stream, enum frame_
     if (!s || s->peer != peer)
         return;
     if (type == FRAME_OPEN || status == MRD_WC_SUCCESS)
-        s->request.has_arrived = true; /* an OPEN that failed, and is answered, was not lost */
+        s->request.has_arrived = true; /* an OPEN that is answered arrived, whatever its status */
     if (type == FRAME_OPEN && s->state == STREAM_OPENING)
-        open_ended(hub, s, status);
+        on_open_sent(hub, s, status);
     if (type == FRAME_OPEN || status == MRD_WC_SUCCESS || stream_was_reset(s))
         return;
     hub->streams.totals.reset++;
@@ -53,11 +53,12 @@ void hub_tell_silent(struct hub *hub, const struct link_peer *peer)
 }
 
 /*
- * Is the stream over with what its peer has lost? Not one that began with what is new there, whose
- * first frames may come before the news: none of ours has reached its session yet. What its OPEN
- * or OPENED ends in decides. Nor one that was cut: the peer had forgotten it.
+ * Has the peer, which was restarted or is silent, lost this stream? A stream of its new process has
+ * not: frames of it may come before this event, and then nothing of ours has reached its session. The
+ * completion of its OPEN or OPENED decides. One that was reset is not lost either: the peer had
+ * forgotten it before.
  */
-static bool is_lost(const struct stream *s, bool is_silent)
+static bool is_lost_with_peer(const struct stream *s, bool is_silent)
 {
     bool was_known = s->request.has_arrived || (s->peer->session && s->peer->is_known);
 
@@ -66,7 +67,7 @@ static bool is_lost(const struct stream *s, bool is_silent)
     return was_known || (is_silent && s->state != STREAM_OPENING);
 }
 
-/* The peer may be there, and have the stream still, but not what was on its way. */
+/* If the peer still has the stream, it is to give it up: what was on its way to it is lost. */
 static void tell_gone(const struct stream *s)
 {
     struct frame gone = {.type = FRAME_GONE, .stream = s->remote, .seq = s->own};
@@ -83,7 +84,7 @@ void hub_on_lost(void *arg, uint32_t id, const char *address, bool is_silent)
     uint32_t num = 0;
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
-        if (!is_lost(s, is_silent) || !link_peer_is(s->peer, id))
+        if (!is_lost_with_peer(s, is_silent) || !link_peer_is(s->peer, id))
             continue;
         num++;
         if (!is_silent)
@@ -93,7 +94,7 @@ void hub_on_lost(void *arg, uint32_t id, const char *address, bool is_silent)
     hub->streams.totals.reset += num;
     if (num)
         say("%s %s: %u streams reset", address, why, num);
-    /* Those that ask a new process are watched, and its answers are of a new session. */
+    /* What is left talks to a new process: that one is watched, and gets a new session. */
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
         if (!link_peer_is(s->peer, id))
             continue;

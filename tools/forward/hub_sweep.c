@@ -11,7 +11,7 @@
 #include "tools/forward/stream_out.h"
 
 #define SEC_NS          UINT64_C(1000000000)
-#define OPEN_TIMEOUT_NS (60 * SEC_NS) /* the server has a shorter one, and answers */
+#define OPEN_TIMEOUT_NS (60 * SEC_NS) /* a server answers earlier: its own timeout is shorter */
 
 void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
 {

@@ -5,7 +5,7 @@
 
 #include <event2/util.h>
 
-/* For struct schedule: sockets that died, streams that are due to end, and windows that lie idle. */
+/* For struct schedule: requests without an answer, sockets that died, streams that end, and idle windows. */
 void hub_on_sweep(evutil_socket_t fd, short what, void *hub);
 /* Once a peer timeout: asks each peer whether it knows the sessions of the streams to it. */
 void hub_on_ping(evutil_socket_t fd, short what, void *hub);

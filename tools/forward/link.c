@@ -71,9 +71,10 @@ void link_return(struct link *link, uint8_t *bytes)
     if (link->posted < LINK_RECEIVES)
         post_receives(link);
 }
+
 /* ------------------------------------------------------------------------------------ completions */
 
-static void received(struct link *link, const struct mrd_wc *wc)
+static void on_receive_completed(struct link *link, const struct mrd_wc *wc)
 {
     uint8_t *message = (uint8_t *)(uintptr_t)wc->wr_id;
     struct frame frame;
@@ -85,7 +86,7 @@ static void received(struct link *link, const struct mrd_wc *wc)
     pool_return(&link->rx, message);
 }
 
-static void sent(struct link *link, const struct mrd_wc *wc)
+static void on_send_completed(struct link *link, const struct mrd_wc *wc)
 {
     uint8_t *message = (uint8_t *)(uintptr_t)wc->wr_id;
     struct pool_note note;
@@ -116,7 +117,7 @@ static void sent(struct link *link, const struct mrd_wc *wc)
     link_peer_release(link, note.peer);
 }
 
-static void take_event(struct link *link, const struct mrd_async_event *event)
+static void on_async_event(struct link *link, const struct mrd_async_event *event)
 {
     bool is_silent = event->event_type == MRD_EVENT_PEER_UNREACHABLE;
 
@@ -139,12 +140,15 @@ static void take_events(struct link *link)
     struct mrd_async_event event;
 
     while (mrd_get_async_event(link->context, &event) == 0) {
-        take_event(link, &event);
+        on_async_event(link, &event);
         mrd_ack_async_event(&event);
     }
 }
 
-/* Events first: what a peer's new process sent is not taken for the old one's. Returns how many. */
+/*
+ * Events first, so that what a peer's new process sent is not taken for the old one's. Returns the
+ * number of completions.
+ */
 static int take_completions(struct link *link)
 {
     struct mrd_wc wc[POLL_MAX];
@@ -156,9 +160,9 @@ static int take_completions(struct link *link)
     post_receives(link);
     for (int i = 0; i < num; i++) {
         if (wc[i].opcode >= MRD_WC_RECV)
-            received(link, &wc[i]);
+            on_receive_completed(link, &wc[i]);
         else
-            sent(link, &wc[i]);
+            on_send_completed(link, &wc[i]);
     }
     post_receives(link);
     link_send_held(link);
@@ -267,7 +271,7 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
     return link;
 }
 
-/* Without the loop: what streams are told no longer matters. */
+/* Without the event loop: there are no streams any more. */
 static void wait_for_sends(struct link *link, int ms)
 {
     struct timespec pause = {.tv_nsec = 1000000};
@@ -293,7 +297,7 @@ void link_close(struct link *link, int ms)
         event_free(link->timer);
     if (link->qp)
         (void)mrd_destroy_qp(link->qp);
-    while (link->peers) { /* what they are sent never completes now */
+    while (link->peers) { /* no send completes any more, so that nothing else releases them */
         struct link_peer *peer = link->peers;
 
         peer->uses = peer->num_held + 1;

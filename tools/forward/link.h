@@ -51,18 +51,18 @@ struct link_peer {
 };
 
 struct link_ops {
-    /* True: keeps the buffer that `bytes` points into until link_return(). */
+    /* A frame came. True: the user keeps the buffer that `bytes` points into until link_return(). */
     bool (*received)(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
                      uint32_t len);
     /* A frame of a stream to the peer did not arrive; of OPEN and OPENED, also that it did. */
     void (*sent)(void *arg, struct link_peer *peer, uint32_t stream, enum frame_type type,
                  enum mrd_wc_status status);
     /*
-     * The process with the library's number `id` does not answer, or else has lost what it had of
-     * us, or is another one. The news may come after the first frames of what is new there.
+     * The process with the library's number `id` is silent; or it was restarted, or has lost its
+     * state of us. Then frames of its new session may have come before this call.
      */
     void (*lost)(void *arg, uint32_t id, const char *address, bool is_silent);
-    /* What came together was handed over. */
+    /* All completions of this turn of the loop were handed over. */
     void (*settled)(void *arg);
 };
 

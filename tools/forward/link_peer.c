@@ -14,7 +14,7 @@ static void draw_session(struct link_peer *peer)
 {
     do {
         if (getrandom(&peer->own, sizeof(peer->own), 0) != sizeof(peer->own))
-            peer->own++; /* cannot be, by getrandom(2) */
+            peer->own++; /* not reached: getrandom(2) does not fail for so few bytes */
     } while (peer->own == 0);
 }
 
@@ -66,7 +66,7 @@ struct link_peer *link_peer_open(struct link *link, const char *address)
     return peer_add(link, mrd_create_ah(link->pd, address), MRD_FIRST_QP_NUM, 0);
 }
 
-/* Whoever asks is answered, also when there are no descriptors for streams. */
+/* The spare descriptor serves for an answer when there are none for streams. */
 static struct mrd_ah *ah_of(struct link *link, const struct mrd_wc *wc)
 {
     struct mrd_ah *ah = mrd_create_ah_from_wc(link->pd, wc);

@@ -55,13 +55,13 @@ static int send_data(struct link *link, struct link_peer *peer, uint32_t stream,
     return 0;
 }
 
-/* Frames without a buffer have odd numbers. The place is above the stream. */
+/* The wr_id of a frame without a buffer is odd. Its place is added above the stream: post_control(). */
 static uint64_t control_id(uint32_t stream, enum frame_type type)
 {
     return (uint64_t)stream << 8 | (uint64_t)type << 1 | 1;
 }
 
-/* As with link_tx(): one that takes nothing leaves places for the others. */
+/* As with link_tx(): a peer that takes nothing leaves places for the others. */
 static bool has_place(const struct link *link, const struct link_peer *peer)
 {
     return peer->controls < CONTROL_SENDS - link->controls;
@@ -107,9 +107,9 @@ static void append_held(struct link *link, struct link_peer *peer, struct held *
     mrd_list_append(&peer->held, &h->node);
 }
 
-/* Later, in order, when there is a place. */
-static int hold(struct link *link, struct link_peer *peer, uint64_t wr_id, const uint8_t *bytes,
-                uint32_t len)
+/* The frame is sent later, in order, when there is a place. */
+static int hold_frame(struct link *link, struct link_peer *peer, uint64_t wr_id,
+                      const uint8_t *bytes, uint32_t len)
 {
     struct held *h = malloc(sizeof(*h));
 
@@ -126,7 +126,7 @@ static struct held *held_of(struct mrd_node *node)
     return mrd_container_of(node, struct held, node);
 }
 
-/* The peer may be gone then. */
+/* The peer may be freed with it. */
 static struct held *take_held(struct link *link, struct link_peer *peer)
 {
     struct held *h = held_of(mrd_list_pop(&peer->held));
@@ -142,7 +142,7 @@ void link_drop_held(struct link *link, struct link_peer *peer)
     free(take_held(link, peer));
 }
 
-/* Whoever asked for a stream waits for the answer. */
+/* A client waits for these: they are repeated if they fail. */
 static bool is_answer(uint64_t wr_id)
 {
     enum frame_type type = (enum frame_type)(wr_id >> 1 & 0x7f);
@@ -150,8 +150,8 @@ static bool is_answer(uint64_t wr_id)
     return type == FRAME_OPENED || type == FRAME_REFUSED;
 }
 
-/* The oldest one; the peer is used. False: there is no place. */
-static bool send_one(struct link *link, struct link_peer *peer)
+/* The caller uses the peer. False: there is no place. */
+static bool send_oldest_held(struct link *link, struct link_peer *peer)
 {
     struct held *h = held_of(mrd_list_first(&peer->held));
     unsigned place = link->place[link->controls % CONTROL_SENDS];
@@ -175,7 +175,7 @@ void link_send_held(struct link *link)
 
     for (struct link_peer *peer = link->num_held ? link->peers : NULL; peer; peer = next) {
         peer->uses++;
-        while (!mrd_list_empty(&peer->held) && send_one(link, peer))
+        while (!mrd_list_empty(&peer->held) && send_oldest_held(link, peer))
             ;
         next = peer->next;
         link_peer_release(link, peer);
@@ -183,8 +183,8 @@ void link_send_held(struct link *link)
 }
 
 /*
- * An answer that was sent with what the peer has lost since fails, although who asked is there, and
- * asked with what is new.
+ * An answer fails if the peer was restarted, or has lost its state of us, after it was sent. The
+ * request that it answers may be of the new process, which waits for it.
  */
 bool link_repeat(struct link *link, struct link_peer *peer, unsigned place,
                  enum mrd_wc_status status)
@@ -228,7 +228,7 @@ int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const 
                  : post_control(link, peer, wr_id, message, len);
 
     if (rc == -ENOMEM)
-        rc = hold(link, peer, wr_id, message, len);
+        rc = hold_frame(link, peer, wr_id, message, len);
     if (rc == 0 && is_answer(wr_id))
         link_send_held(link);
     return rc;

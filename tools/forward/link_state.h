@@ -8,12 +8,12 @@
 
 enum {
     CONTROL_SENDS = 1024, /* frames without a buffer that may be outstanding; a power of two */
-    ANSWERS_MAX = 1024,   /* to those of whom nothing is known, held for a peer */
+    ANSWERS_MAX = 1024,   /* of link_answer(), held for a peer */
     REPEATS_MAX = 2,      /* of an OPENED or REFUSED */
     POLL_MAX = 64,
     ROUNDS_MAX = 16,   /* of POLL_MAX, before the loop looks at sockets again */
-    SPIN_NS = 20000,   /* a deadline so near is not worth a sleep */
-    QKEY = 0x6d726466, /* programs of another kind at that address get an error */
+    SPIN_NS = 20000,   /* the loop does not sleep for a deadline that is nearer */
+    QKEY = 0x6d726466, /* a frame to another program's queue pair fails */
 };
 
 /*
@@ -35,9 +35,9 @@ struct link {
     struct mrd_qp *qp;
     struct pool rx, tx;
     uint32_t posted;   /* receives */
-    uint32_t granted;  /* messages that senders have credit for, or that are kept */
-    uint32_t signaled; /* sends that will complete */
-    uint32_t controls; /* of these, without a buffer; others are held: DATA has places */
+    uint32_t granted;  /* receive buffers that senders have credit for, or that received() kept */
+    uint32_t signaled; /* sends under way */
+    uint32_t controls; /* of these, frames without a buffer; more of them are held */
     uint32_t num_held;
     uint16_t place[CONTROL_SENDS];               /* stack of the free ones */
     struct link_peer *control_of[CONTROL_SENDS]; /* by place; used */
@@ -51,12 +51,12 @@ struct link {
 
 /* Of link_send.c: sends what was held, as far as there are places. */
 void link_send_held(struct link *link);
-/* The oldest held frame of the peer's is dropped; the peer may be gone then. */
+/* Drops the oldest held frame of the peer, which may be freed with it. */
 void link_drop_held(struct link *link, struct link_peer *peer);
-/* What failed for the peer at that place is to be sent again. False: it is not. */
+/* Sends again what completed with `status` at that place. False: it is not to be repeated. */
 bool link_repeat(struct link *link, struct link_peer *peer, unsigned place,
                  enum mrd_wc_status status);
-/* The peer does not answer: repeats nothing of what is being sent to it. */
+/* The peer does not answer: nothing that is being sent to it is repeated. */
 void link_stop_repeats(struct link *link, const struct link_peer *peer);
 
 #endif

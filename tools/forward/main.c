@@ -22,7 +22,7 @@
 #include "tools/forward/server.h"
 #include "tools/forward/targets.h"
 
-enum { CLOSE_MS = 2000 }; /* of a service */
+enum { CLOSE_MS = 2000 }; /* how long a service waits for its last frames to arrive */
 
 struct program {
     struct options options;
@@ -41,7 +41,7 @@ static void on_end_signal(evutil_socket_t signal, short what, void *arg)
     struct program *p = arg;
     (void)signal, (void)what;
 
-    p->pipe.exit_code = FORWARD_FAILED; /* a pipe was not done */
+    p->pipe.exit_code = FORWARD_FAILED; /* a pipe that is interrupted has failed */
     (void)event_base_loopbreak(p->base);
 }
 
@@ -199,7 +199,10 @@ static int run(struct program *p)
     return code;
 }
 
-/* Of those that are closed the first sockets would take the places. Their use fails: EBADF. */
+/*
+ * If standard descriptors are closed, sockets must not get their numbers. They are opened the wrong
+ * way round, so that their use still fails by EBADF.
+ */
 static void keep_standard_descriptors(void)
 {
     for (int fd = 0; fd <= 2; fd++) {
@@ -225,7 +228,7 @@ int main(int argc, char **argv)
     default:
         return FORWARD_USAGE;
     }
-    signal(SIGPIPE, SIG_IGN); /* the call that fails tells */
+    signal(SIGPIPE, SIG_IGN); /* write() fails by EPIPE */
     signal(SIGXFSZ, SIG_IGN);
     if (p.options.verbose)
         say_all();

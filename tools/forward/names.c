@@ -14,7 +14,7 @@ enum { FILES = 2, HOST_BYTES = 256 };
 
 static const char *const paths[FILES] = {"/etc/hosts", "/etc/resolv.conf"};
 
-/* What the files said at some time. It stays until all that was asked of it is answered. */
+/* What the files said at some time. Freed when a newer one is there, and all its questions are answered. */
 struct book {
     struct evdns_base *searching, *complete; /* the second one appends no domains */
     struct stat stat[FILES];                 /* zero: there was none */

@@ -30,7 +30,7 @@ static bool set_blocking(int fd, bool on)
     return flags >= 0 && fcntl(fd, F_SETFL, on ? flags & ~O_NONBLOCK : flags | O_NONBLOCK) == 0;
 }
 
-/* Both descriptors can be used, and do not block. Else they are as they were. */
+/* Makes both descriptors non-blocking. False: it failed, and they are as they were. */
 static bool prepare(struct stream *s, const struct options *o, int *in)
 {
     const int out = STDOUT_FILENO;
@@ -47,7 +47,7 @@ static bool prepare(struct stream *s, const struct options *o, int *in)
             (void)set_blocking(*in, true);
         return false;
     }
-    /* Whoever sits at a terminal would have to end the input by hand. */
+    /* Else somebody at a terminal would have to type the end of the input. */
     s->in.ends_with_output = isatty(*in);
     return true;
 }

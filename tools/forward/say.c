@@ -15,7 +15,7 @@ void say_all(void)
     details = true;
 }
 
-/* Whoever makes a thousand connections that fail shall not fill the log. */
+/* A thousand connections that fail must not fill the log. */
 static bool is_too_much(void)
 {
     static time_t second;

@@ -37,7 +37,7 @@ int schedule_init(struct schedule *schedule, struct event_base *base,
 void schedule_fini(struct schedule *schedule);
 
 void schedule_entry_init(struct schedule_entry *e);
-/* Before the stream is freed, or when it ended: then schedule_next_ended() returns it, soon. */
+/* The stream ended: it leaves its lists, and schedule_next_ended() returns it. */
 void schedule_end(struct schedule *schedule, struct schedule_entry *e);
 
 void schedule_make_due(struct schedule *schedule, struct schedule_entry *e);

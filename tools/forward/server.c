@@ -26,7 +26,7 @@ static struct server_tried *find_tried(struct server *s, const char *address)
     return NULL;
 }
 
-/* It has the last turn, in place of the one whose turn is longest ago. */
+/* The address has the last turn. It takes the row whose turn is longest ago if it has none. */
 static void note_turn(struct server *s, const char *address)
 {
     struct server_tried *row = find_tried(s, address);
@@ -67,7 +67,7 @@ static bool print_address(const struct sockaddr_storage *address, char text[MRD_
 }
 
 /* Streams go to it from now on. */
-static void become(struct server *s, struct link_peer *peer, bool is_news)
+static void use_peer(struct server *s, struct link_peer *peer, bool is_news)
 {
     struct link_peer *old = s->peer;
 
@@ -82,7 +82,7 @@ static void become(struct server *s, struct link_peer *peer, bool is_news)
     link_peer_release(s->hub->streams.link, old);
 }
 
-/* The one that was never tried, or whose turn is longest ago. NULL: there is none but where it is. */
+/* The address that was never tried, or whose turn is longest ago. NULL: there is none but the present one. */
 static const char *next_of(struct server *s, char text[][MRD_ADDRESS_MAX], uint32_t num)
 {
     const char *best = NULL;
@@ -119,7 +119,7 @@ static void take_addresses(struct server *s, const struct lookup_answer *answer)
         note_turn(s, address);
         peer = link_peer_open(s->hub->streams.link, address);
         if (peer) {
-            become(s, peer, is_news);
+            use_peer(s, peer, is_news);
             return;
         }
         say_detail("%s: %s: %s", s->name, address, mrd_last_error());
@@ -130,7 +130,7 @@ static void take_addresses(struct server *s, const struct lookup_answer *answer)
 
 static void on_answer(void *arg, const struct lookup_answer *answer);
 
-/* Once for each cause. */
+/* Says each cause once. */
 static void tell_failure(struct server *s, int failure, const char *why)
 {
     if (s->failure == failure)
@@ -139,7 +139,7 @@ static void tell_failure(struct server *s, int failure, const char *why)
     say("%s: %s", s->name, why);
 }
 
-/* Without an address nobody else asks. */
+/* While no address is known, no stream is asked for, so that nothing else begins a lookup. */
 static void look_up_later(struct server *s)
 {
     struct timeval pause = {.tv_sec = PAUSE_MS / 1000, .tv_usec = PAUSE_MS % 1000 * 1000};
@@ -181,10 +181,10 @@ static void on_answer(void *arg, const struct lookup_answer *answer)
 static void on_again(evutil_socket_t fd, short what, void *arg)
 {
     (void)fd, (void)what;
-    look_up_now(arg); /* the loop's clock may be a bit behind, and nothing would ask again */
+    look_up_now(arg); /* by our clock the pause may be over a little later: not look_up() */
 }
 
-/* Where it was before does not matter. */
+/* Peers at former addresses do not matter. */
 static void on_silent(void *arg, const struct link_peer *peer)
 {
     struct server *s = arg;
@@ -208,7 +208,7 @@ const struct hub_ops server_ops = {.silent = on_silent, .answered = on_answered}
 /* ---------------------------------------------------------------------------------------- opening */
 
 /* HOST or HOST:PORT, as mrd_resolve() takes it, which found nothing wrong with it. */
-static void split(struct server *s)
+static void split_name(struct server *s)
 {
     const char *colon = strchr(s->name, ':');
     size_t len = colon ? (size_t)(colon - s->name) : strlen(s->name);
@@ -241,13 +241,13 @@ bool server_find(struct server *s, struct hub *hub, const char *name, bool waits
         say("%s: %s", name, mrd_last_error());
     if (!s->peer && (!waits || rc != -EAGAIN))
         return false;
-    split(s);
+    split_name(s);
     if (s->peer) {
         forget_turns(s);
         return true;
     }
     say("%s is looked up until it is known; connections are refused meanwhile", name);
-    s->failure = EAI_AGAIN; /* it is told */
+    s->failure = EAI_AGAIN; /* was said just now */
     look_up_later(s);
     return true;
 }

@@ -166,7 +166,7 @@ static void close_both(struct stream *s, bool reset)
     stream_close_out(s);
 }
 
-static void end(struct stream *s, int error, const char *why)
+static void end_stream(struct stream *s, int error, const char *why)
 {
     struct stream_shared *shared = s->shared;
 
@@ -196,7 +196,7 @@ void stream_start_drain(struct stream *s, int error)
 void stream_end_if_done(struct stream *s)
 {
     if (s->in.state == STREAM_IN_DONE && s->out.state == STREAM_OUT_DONE)
-        end(s, 0, "");
+        end_stream(s, 0, "");
 }
 
 void stream_reset(struct stream *s, int error, const char *why, bool tell)
@@ -208,5 +208,5 @@ void stream_reset(struct stream *s, int error, const char *why, bool tell)
                                     .arg = (uint32_t)error,
                                     .credit = stream_in_has_ended(s)},
                     NULL, 0);
-    end(s, error, why);
+    end_stream(s, error, why);
 }

@@ -81,7 +81,10 @@ static void call_refuse(struct call *c, int error, const char *why)
 static void try_next(struct call *c);
 static void connect_unix(struct call *c);
 
-/* Is it known whether it is connected? A process that was stopped learns that its timers ran out before it learns this. */
+/*
+ * Is connect() over? After a stop of the process libevent runs timers that ran out first, though the
+ * answer is there.
+ */
 static bool has_answer(int fd)
 {
     struct pollfd socket = {.fd = fd, .events = POLLOUT};
@@ -141,7 +144,7 @@ static void try_next(struct call *c)
     call_refuse(c, c->error, strerror(c->error));
 }
 
-/* A name's silent address leaves time for the next one. */
+/* Each address of a name gets its share, so that a silent one leaves time for the next. */
 static void share_timeout(struct call *c)
 {
     uint32_t num = 1;
@@ -167,7 +170,7 @@ static void on_addresses(int error, struct evutil_addrinfo *addresses, void *arg
         try_next(c);
 }
 
-/* What came while this process was stopped is seen before the timer runs out for good. */
+/* The first time it only looks again: what came while this process was stopped is handled first. */
 static void on_timeout(evutil_socket_t fd, short what, void *arg)
 {
     struct call *c = arg;
@@ -199,7 +202,7 @@ static void on_again(evutil_socket_t fd, short what, void *arg)
     connect_unix(c);
 }
 
-/* A full backlog is not waited for by the kernel, as this socket does not block. */
+/* Where the backlog is full it tries again: the kernel waits for blocking sockets only. */
 static void connect_unix(struct call *c)
 {
     struct timeval pause = {.tv_usec = BACKLOG_PAUSE_US};
@@ -217,7 +220,7 @@ static void connect_unix(struct call *c)
     call_refuse(c, -fd, strerror(-fd));
 }
 
-/* The connection is under way, or was refused, which freed the call. */
+/* The call may be freed then: a target that fails at once is refused. */
 static void connect_to(struct call *c)
 {
     struct question *lookup;
@@ -226,7 +229,7 @@ static void connect_to(struct call *c)
         connect_unix(c);
         return;
     }
-    /* Calls back at once if it need not ask, and the call may be gone then: it returns NULL. */
+    /* NULL: it has called back already, and the call may be freed. */
     lookup = names_ask(c->targets->names, c->target.host, c->target.port, on_addresses, c);
     if (lookup)
         c->lookup = lookup;
