@@ -9,22 +9,20 @@
 
 #include "tools/sim/fail.h"
 
-/* clang-format off */
 const struct simx_experiment *const simx_experiments[] = {
-    &simx_exp_run,
-    &simx_exp_loss,
-    &simx_exp_collision,
-    &simx_exp_incast,
-    &simx_exp_skew,
-    &simx_exp_failure,
-    &simx_exp_scale,
-    &simx_exp_allreduce,
-    &simx_exp_alltoall,
-    &simx_exp_fairness,
-    &simx_exp_wan,
-    NULL,
+    [SIMX_RUN] = &simx_exp_run,
+    [SIMX_LOSS] = &simx_exp_loss,
+    [SIMX_COLLISION] = &simx_exp_collision,
+    [SIMX_INCAST] = &simx_exp_incast,
+    [SIMX_SKEW] = &simx_exp_skew,
+    [SIMX_FAILURE] = &simx_exp_failure,
+    [SIMX_SCALE] = &simx_exp_scale,
+    [SIMX_ALLREDUCE] = &simx_exp_allreduce,
+    [SIMX_ALLTOALL] = &simx_exp_alltoall,
+    [SIMX_FAIRNESS] = &simx_exp_fairness,
+    [SIMX_WAN] = &simx_exp_wan,
+    [SIMX_NUM_EXPERIMENTS] = NULL,
 };
-/* clang-format on */
 
 const struct simx_experiment *simx_experiment_find(const char *name)
 {

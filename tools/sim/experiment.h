@@ -61,6 +61,22 @@ struct simx_experiment {
     struct simx_picture picture;
 };
 
+/* Their places in simx_experiments. */
+enum simx_experiment_index {
+    SIMX_RUN,
+    SIMX_LOSS,
+    SIMX_COLLISION,
+    SIMX_INCAST,
+    SIMX_SKEW,
+    SIMX_FAILURE,
+    SIMX_SCALE,
+    SIMX_ALLREDUCE,
+    SIMX_ALLTOALL,
+    SIMX_FAIRNESS,
+    SIMX_WAN,
+    SIMX_NUM_EXPERIMENTS,
+};
+
 /* NULL: there is no such. */
 const struct simx_experiment *simx_experiment_find(const char *name);
 /* All; the last is NULL. */

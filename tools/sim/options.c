@@ -2,9 +2,6 @@
 #include "tools/sim/options.h"
 
 #include <errno.h>
-#include <getopt.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/cc.h"
@@ -12,251 +9,137 @@
 #include "tools/sim/narrow.h"
 #include "transport/movers/sim/sim_part.h"
 
-#define FIELD(field)                                                                               \
-    offsetof(struct simx_config, field), sizeof(((struct simx_config *)NULL)->field)
+/* Experiments that have an option. */
+#define IN(name) (UINT32_C(1) << SIMX_##name)
+enum {
+    ALL = (1 << SIMX_NUM_EXPERIMENTS) - 1,
+    NARROW = 1 << SIMX_FAIRNESS | 1 << SIMX_WAN,
+    FABRIC = ALL & ~NARROW,
+};
 
-const struct simx_option simx_options[] = {
-    {"tm", SIMX_TEXT, FIELD(tm), 0, 0, "FILE", NULL, "connection matrix of uet-htsim",
-     "run, failure"},
-    {"size", SIMX_BYTES, FIELD(bytes), 1, 1e12, "BYTES", NULL,
-     "of a flow, message or buffer; K, M, G: powers of 1024", "!run, fairness, wan"},
-    {"senders", SIMX_COUNT, FIELD(senders), 1, 65535, "N", NULL, "to one host, or that many pairs",
-     "incast, failure"},
-    {"victim", SIMX_FLAG, FIELD(victim), 0, 0, NULL, NULL, "a flow beside them", "incast"},
-    {"peers", SIMX_COUNT, FIELD(peers), 1, 65535, "N", NULL, "of each sender", "scale"},
-    {"at-once", SIMX_FLAG, FIELD(at_once), 0, 0, NULL, NULL,
-     "to all peers, not to one after the other", "alltoall"},
-    {"failure", SIMX_TEXT, FIELD(failure), 0, 0, "KIND", NULL, "blackhole, down, flap or degrade",
-     "failure"},
-    {"at", SIMX_REAL, FIELD(at_us), 0, 1e9, "US", "500", "when it comes", "failure"},
-    {"spread", SIMX_REAL, FIELD(spread), 0, 100, "RTTS", NULL,
-     "delay of the slowest path above that of the fastest, base RTTs", "skew"},
-    {"flows", SIMX_COUNT, FIELD(mrd_flows), 1, SIMX_NARROW_FLOWS_MAX, "N", "4",
-     "of mrd, or of --transport", "fairness"},
-    {"tcp", SIMX_COUNT, FIELD(tcp_flows), 0, SIMX_NARROW_FLOWS_MAX, "N", "0",
-     "flows of TCP with CUBIC beside those of mrd", "fairness"},
-    {"tcp-first", SIMX_FLAG, FIELD(tcp_first), 0, 0, NULL, NULL, "they begin before the others",
-     "fairness"},
-    {"stagger", SIMX_REAL, FIELD(stagger_us), 0, 1e9, "US", "20000",
-     "from the start of a flow to that of the next", "fairness"},
-    {"duration", SIMX_REAL, FIELD(duration_s), 1e-4, 3600, "S", "0.5",
-     "of virtual time, from the last start on", "fairness, wan"},
+#define FIELD(field) OPTION_MEMBER(struct simx_config, field)
 
-    {"rtt", SIMX_REAL, FIELD(rtt_us), 1, 1e7, "US", "100", "base RTT, of a full packet and its ack",
-     "fairness, wan"},
-    {"speedup", SIMX_REAL, FIELD(speedup), 1, 1e4, "RATIO", "4",
-     "rate of the hosts' links, over --gbps", "fairness, wan"},
-    {"buffer", SIMX_REAL, FIELD(buffer_bdp), 1e-3, 1e3, "BDP", "1",
-     "what the queue of the narrow link holds", "fairness, wan"},
-    {"buffer-bytes", SIMX_BYTES, FIELD(buffer_bytes), 1, 1e12, "BYTES", NULL,
-     "the same in bytes, in place of --buffer", "fairness, wan"},
-    {"topo", SIMX_TEXT, FIELD(topo), 0, 0, "FILE", NULL,
-     "topology of uet-htsim; it stands in for the next six", "!fairness, wan"},
-    {"hosts", SIMX_COUNT, FIELD(hosts), 2, 65536, "N", "128", "a multiple of those of a leaf",
-     "!fairness, wan"},
-    {"tiers", SIMX_COUNT, FIELD(tiers), 2, 3, "N", "2", "2: leaves and spines, 3: a fat tree",
-     "!fairness, wan"},
-    {"leaf-hosts", SIMX_COUNT, FIELD(leaf_hosts), 1, 65536, "N", "16", "hosts below a leaf",
-     "!fairness, wan"},
-    {"oversubscription", SIMX_REAL, FIELD(oversubscription), 1, 1e6, "RATIO", "1",
-     "of the leaves: capacity down to capacity up", "!fairness, wan"},
-    {"gbps", SIMX_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS", "100",
-     "rate of every link, or of the narrow one", NULL},
-    {"delay", SIMX_REAL, FIELD(delay_us), 0, 1e6, "US", "1", "of every link", "!fairness, wan"},
-    {"queue", SIMX_COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS", "200",
-     "full ones that the port of a switch holds", "!fairness, wan"},
-    {"ecn", SIMX_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX", "0.2,0.8",
-     "backlogs in BDPs between which packets are marked; 0,0: none", NULL},
-    {"ack-priority", SIMX_FLAG, FIELD(ack_priority), 0, 0, NULL, NULL,
-     "acks overtake data in every queue", NULL},
-    {"loss", SIMX_REAL, FIELD(loss), 0, 0.999999999, "P", "0",
-     "share of packets lost, data and acks", NULL},
-    {"faults", SIMX_TEXT, FIELD(faults), 0, 0, "FILE", NULL, "lines TIME_US LINKS ACTION VALUE",
-     NULL},
-    {"wire-overhead", SIMX_TEXT, FIELD(wire_overhead), 0, 0, "HOW", "ethernet",
-     "ethernet, or as uet-htsim counts: htsim", NULL},
-    {"clock-skew", SIMX_COUNT, FIELD(skew_ppm), 0, 100000, "PPM", "50",
-     "how far clocks of hosts run off at most, either way", NULL},
+static const char *const failures[] = {"blackhole", "down", "flap", "degrade", NULL};
+static const char *const overheads[] = {"ethernet", "htsim", NULL};
+static const char *const transports[] = {"mrd", "rc", "irn", NULL};
+static const char *const knowledge[] = {"sockets", "rdma", "fabric", NULL};
 
-    {"transport", SIMX_TEXT, FIELD(transport), 0, 0, "NAME", "mrd", "mrd, or a model: rc, irn",
-     NULL},
-    {"knows", SIMX_TEXT, FIELD(knows), 0, 0, "WHAT", "fabric",
-     "what hosts of mrd know of the network: sockets, rdma, fabric", NULL},
-    {"spray", SIMX_TEXT, FIELD(spray), 0, 0, "NAME", "adaptive",
-     "of mrd: single, rr, random, reps, adaptive", "!collision"},
-    {"cc", SIMX_TEXT, FIELD(cc), 0, 0, "NAME", NULL,
-     "of mrd: nscc, dctcp, swift, none; of the models: none, dcqcn", NULL},
-    {"paths", SIMX_COUNT, FIELD(paths), 1, 256, "N", "64", "entropy values for each peer, of mrd",
-     NULL},
-    {"payload", SIMX_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES", "4096",
-     "of a packet, a multiple of 64", NULL},
-    {"check", SIMX_FLAG, FIELD(check), 0, 0, NULL, NULL,
-     "check payloads of mrd also where no faults can corrupt them", NULL},
-    {"set", SIMX_SET, 0, 0, 0, 0, "NAME=VALUE", NULL,
-     "a constant of a policy or model; --set list shows them", NULL},
+static int take_set(const struct option_row *row, const char *text, void *to, char *error);
 
-    {"seed", SIMX_COUNT, FIELD(seed), 0, 1e15, "N", "1", "of the first run", NULL},
-    {"seeds", SIMX_COUNT, FIELD(seeds), 1, 10000, "N", "1",
-     "runs of each point, each with the next seed; adds mean and ci95", NULL},
-    {"jobs", SIMX_COUNT, FIELD(jobs), 1, 1024, "N", NULL, "runs at once, each a process", NULL},
-    {"threads", SIMX_COUNT, FIELD(threads), 1, MRD_SIM_PARTS_MAX, "N", NULL,
-     "of a run of mrd; the results do not depend on it", NULL},
-    {"limit", SIMX_REAL, FIELD(limit_s), 1e-6, 86400, "S", "10",
-     "of virtual time, then it gives up", "!fairness, wan"},
-
-    {"json", SIMX_FLAG, FIELD(json), 0, 0, NULL, NULL,
-     "one JSON object a line, the table to stderr", NULL},
-    {"csv", SIMX_FLAG, FIELD(csv), 0, 0, NULL, NULL, "the same as CSV", NULL},
-    {"plot", SIMX_TEXT, FIELD(plot), 0, 0, "FILE.svg", NULL, "a picture, by gnuplot", NULL},
-    {"quiet", SIMX_FLAG, FIELD(quiet), 0, 0, NULL, NULL, "no progress bar", NULL},
+static const struct option_row rows[] = {
+    {"tm", 0, OPTION_TEXT, FIELD(tm), 0, 0, "FILE", .help = "connection matrix of uet-htsim",
+     .modes = IN(RUN) | IN(FAILURE), .heading = "Traffic"},
+    {"size", 0, OPTION_BYTES, FIELD(bytes), 1, 1e12, "BYTES",
+     .help = "of a flow, message or buffer; K, M, G: powers of 1024", .modes = FABRIC & ~IN(RUN)},
+    {"senders", 0, OPTION_COUNT, FIELD(senders), 1, 65535, "N",
+     .help = "to one host, or that many pairs", .modes = IN(INCAST) | IN(FAILURE)},
+    {"victim", 0, OPTION_FLAG, FIELD(victim), 0, 0, NULL, .help = "a flow beside them",
+     .modes = IN(INCAST)},
+    {"peers", 0, OPTION_COUNT, FIELD(peers), 1, 65535, "N", .help = "of each sender",
+     .modes = IN(SCALE)},
+    {"at-once", 0, OPTION_FLAG, FIELD(at_once), 0, 0, NULL,
+     .help = "to all peers, not to one after the other", .modes = IN(ALLTOALL)},
+    {"failure", 0, OPTION_CHOICE, FIELD(failure), 0, 0, "KIND", .help = "what happens to it",
+     .modes = IN(FAILURE), .values = failures},
+    {"at", 0, OPTION_REAL, FIELD(at_us), 0, 1e9, "US", .help = "when it comes", .value = "500",
+     .modes = IN(FAILURE)},
+    {"spread", 0, OPTION_REAL, FIELD(spread), 0, 100, "RTTS",
+     .help = "delay of the slowest path above that of the fastest, base RTTs", .modes = IN(SKEW)},
+    {"flows", 0, OPTION_COUNT, FIELD(mrd_flows), 1, SIMX_NARROW_FLOWS_MAX, "N",
+     .help = "of mrd, or of --transport", .value = "4", .modes = IN(FAIRNESS)},
+    {"tcp", 0, OPTION_COUNT, FIELD(tcp_flows), 0, SIMX_NARROW_FLOWS_MAX, "N",
+     .help = "flows of TCP with CUBIC beside those of mrd", .value = "0", .modes = IN(FAIRNESS)},
+    {"tcp-first", 0, OPTION_FLAG, FIELD(tcp_first), 0, 0, NULL,
+     .help = "they begin before the others", .modes = IN(FAIRNESS)},
+    {"stagger", 0, OPTION_REAL, FIELD(stagger_us), 0, 1e9, "US",
+     .help = "from the start of a flow to that of the next", .value = "20000",
+     .modes = IN(FAIRNESS)},
+    {"duration", 0, OPTION_REAL, FIELD(duration_s), 1e-4, 3600, "S",
+     .help = "of virtual time, from the last start on", .value = "0.5", .modes = NARROW},
+    {"rtt", 0, OPTION_REAL, FIELD(rtt_us), 1, 1e7, "US",
+     .help = "base RTT, of a full packet and its ack", .value = "100", .modes = NARROW,
+     .heading = "Narrow link"},
+    {"speedup", 0, OPTION_REAL, FIELD(speedup), 1, 1e4, "RATIO",
+     .help = "rate of the hosts' links, over --gbps", .value = "4", .modes = NARROW},
+    {"buffer", 0, OPTION_REAL, FIELD(buffer_bdp), 1e-3, 1e3, "BDP",
+     .help = "what the queue of the narrow link holds", .value = "1", .modes = NARROW},
+    {"buffer-bytes", 0, OPTION_BYTES, FIELD(buffer_bytes), 1, 1e12, "BYTES",
+     .help = "the same in bytes, in place of --buffer", .modes = NARROW},
+    {"topo", 0, OPTION_TEXT, FIELD(topo), 0, 0, "FILE",
+     .help = "topology of uet-htsim; it stands in for the next six", .modes = FABRIC,
+     .heading = "Fabric"},
+    {"hosts", 0, OPTION_COUNT, FIELD(hosts), 2, 65536, "N", .help = "a multiple of those of a leaf",
+     .value = "128", .modes = FABRIC},
+    {"tiers", 0, OPTION_COUNT, FIELD(tiers), 2, 3, "N",
+     .help = "2: leaves and spines, 3: a fat tree", .value = "2", .modes = FABRIC},
+    {"leaf-hosts", 0, OPTION_COUNT, FIELD(leaf_hosts), 1, 65536, "N", .help = "hosts below a leaf",
+     .value = "16", .modes = FABRIC},
+    {"oversubscription", 0, OPTION_REAL, FIELD(oversubscription), 1, 1e6, "RATIO",
+     .help = "of the leaves: capacity down to capacity up", .value = "1", .modes = FABRIC},
+    {"gbps", 0, OPTION_REAL, FIELD(gbps), 1e-6, 1e5, "GBPS",
+     .help = "rate of every link, or of the narrow one", .value = "100"},
+    {"delay", 0, OPTION_REAL, FIELD(delay_us), 0, 1e6, "US", .help = "of every link", .value = "1",
+     .modes = FABRIC},
+    {"queue", 0, OPTION_COUNT, FIELD(queue_packets), 1, 1e9, "PACKETS",
+     .help = "full ones that the port of a switch holds", .value = "200", .modes = FABRIC},
+    {"ecn", 0, OPTION_PAIR, FIELD(ecn_min), 0, 1e6, "MIN,MAX",
+     .help = "backlogs in BDPs between which packets are marked; 0,0: none", .value = "0.2,0.8"},
+    {"ack-priority", 0, OPTION_FLAG, FIELD(ack_priority), 0, 0, NULL,
+     .help = "acks overtake data in every queue"},
+    {"loss", 0, OPTION_REAL, FIELD(loss), 0, 0.999999999, "P",
+     .help = "share of packets lost, data and acks", .value = "0"},
+    {"faults", 0, OPTION_TEXT, FIELD(faults), 0, 0, "FILE",
+     .help = "lines TIME_US LINKS ACTION VALUE"},
+    {"wire-overhead", 0, OPTION_CHOICE, FIELD(wire_overhead), 0, 0, "HOW",
+     .help = "how bytes of packets are counted", .value = "ethernet", .values = overheads},
+    {"clock-skew", 0, OPTION_COUNT, FIELD(skew_ppm), 0, 100000, "PPM",
+     .help = "how far clocks of hosts run off at most, either way", .value = "50"},
+    {"transport", 0, OPTION_CHOICE, FIELD(transport), 0, 0, "NAME", .help = "mrd, or a model",
+     .value = "mrd", .heading = "Transport", .values = transports},
+    {"knows", 0, OPTION_CHOICE, FIELD(knows), 0, 0, "WHAT",
+     .help = "what hosts of mrd know of the network", .value = "fabric", .values = knowledge},
+    {"spray", 0, OPTION_CHOICE, FIELD(spray), 0, 0, "NAME", .help = "of mrd", .value = "adaptive",
+     .modes = ALL & ~IN(COLLISION), .list_values = mrd_spray_names},
+    {"cc", 0, OPTION_TEXT, FIELD(cc), 0, 0, "NAME",
+     .help = "of mrd: nscc, dctcp, swift, none; of the models: none, dcqcn"},
+    {"paths", 0, OPTION_COUNT, FIELD(paths), 1, 256, "N",
+     .help = "entropy values for each peer, of mrd", .value = "64"},
+    {"payload", 0, OPTION_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES",
+     .help = "of a packet, a multiple of 64", .value = "4096"},
+    {"check", 0, OPTION_FLAG, FIELD(check), 0, 0, NULL,
+     .help = "check payloads of mrd also where no faults can corrupt them"},
+    {"set", 0, OPTION_OTHER, 0, 0, 0, 0, "NAME=VALUE",
+     .help = "a constant of a policy or model; --set list shows them",
+     .expected = "NAME=VALUE, a number of at least 0", .take = take_set},
+    {"seed", 0, OPTION_COUNT, FIELD(seed), 0, 1e15, "N", .help = "of the first run", .value = "1",
+     .heading = "Runs"},
+    {"seeds", 0, OPTION_COUNT, FIELD(seeds), 1, 10000, "N",
+     .help = "runs of each point, each with the next seed; adds mean and ci95", .value = "1"},
+    {"jobs", 0, OPTION_COUNT, FIELD(jobs), 1, 1024, "N", .help = "runs at once, each a process"},
+    {"threads", 0, OPTION_COUNT, FIELD(threads), 1, MRD_SIM_PARTS_MAX, "N",
+     .help = "of a run of mrd; the results do not depend on it"},
+    {"limit", 0, OPTION_REAL, FIELD(limit_s), 1e-6, 86400, "S",
+     .help = "of virtual time, then it gives up", .value = "10", .modes = FABRIC},
+    {"json", 0, OPTION_FLAG, FIELD(json), 0, 0, NULL,
+     .help = "one JSON object a line, the table to stderr", .heading = "Output"},
+    {"csv", 0, OPTION_FLAG, FIELD(csv), 0, 0, NULL, .help = "the same as CSV"},
+    {"plot", 0, OPTION_TEXT, FIELD(plot), 0, 0, "FILE.svg", .help = "a picture, by gnuplot"},
+    {"quiet", 0, OPTION_FLAG, FIELD(quiet), 0, 0, NULL, .help = "no progress bar"},
+    {"help", 'h', OPTION_STOP, 0, 0, SIMX_PARSE_HELP, 0, NULL,
+     .help = "this; after the name of an experiment, its own"},
+    {"version", 0, OPTION_STOP, 0, 0, SIMX_PARSE_VERSION, 0, NULL, .help = "print the version"},
     {0},
 };
 
-enum {
-    NUM_ROWS = sizeof(simx_options) / sizeof(simx_options[0]) - 1,
-    OPT_HELP = NUM_ROWS,
-    OPT_VERSION,
-    WORD_BYTES = 32, /* of an option; a longer one is cut before it is compared */
-    EDITS_MAX = 2,   /* of a word that is taken for a slip */
-};
-
-/* ------------------------------------------------------------------------------------ the table */
-
-/* Is the word in a list like "a, b or c"? */
-static bool has_word(const char *list, const char *word)
+static const char *experiment_name(unsigned index)
 {
-    size_t len = strlen(word);
-
-    for (; *list; list += strspn(list, ", ")) {
-        size_t word_len = strcspn(list, ", ");
-
-        if (word_len == len && strncmp(list, word, len) == 0)
-            return strcmp(word, "or") != 0;
-        list += word_len;
-    }
-    return false;
+    return simx_experiments[index] ? simx_experiments[index]->name : NULL;
 }
 
-bool simx_option_is_of(const struct simx_option *option, const struct simx_experiment *experiment)
-{
-    if (option->of && option->of[0] == '!')
-        return !has_word(option->of + 1, experiment->name);
-    return !option->of || has_word(option->of, experiment->name);
-}
+/* ------------------------------------------------------------------------------------- defaults */
 
-/* --------------------------------------------------------------------------------------- values */
-
-static bool read_number(const char *text, double min, double max, const char **rest, double *value)
-{
-    char *end;
-
-    errno = 0;
-    *value = strtod(text, &end);
-    *rest = end;
-    return end != text && errno == 0 && *value >= min && *value <= max;
-}
-
-static double unit(const char **rest)
-{
-    static const char units[] = "KMG";
-    const char *found = **rest ? strchr(units, **rest) : NULL;
-
-    if (!found)
-        return 1;
-    ++*rest;
-    return pow(1024, (double)(found - units + 1));
-}
-
-static void store_count(const struct simx_option *row, struct simx_config *config, double value)
-{
-    char *at = (char *)config + row->at;
-
-    if (row->bytes == sizeof(uint64_t))
-        *(uint64_t *)(void *)at = (uint64_t)value;
-    else
-        *(uint32_t *)(void *)at = (uint32_t)value;
-}
-
-static int read_count(const struct simx_option *row, const char *text, struct simx_config *config)
-{
-    const char *rest;
-    double value;
-    bool ok = read_number(text, 0, 1e18, &rest, &value);
-
-    if (ok && row->kind == SIMX_BYTES)
-        value *= unit(&rest);
-    if (!ok || *rest || value != floor(value) || value < row->min || value > row->max)
-        return simx_fail(-EINVAL, "--%s: expected a whole number from %.0f to %.0f, found '%s'",
-                         row->name, row->min, row->max, text);
-    store_count(row, config, value);
-    return 0;
-}
-
-static int read_reals(const struct simx_option *row, const char *text, unsigned num,
-                      struct simx_config *config)
-{
-    double *at = (double *)(void *)((char *)config + row->at);
-    double value[2] = {0};
-    const char *rest = text;
-
-    for (unsigned i = 0; i < num; i++) {
-        if (!read_number(rest, row->min, row->max, &rest, &value[i]) ||
-            *rest != (i + 1 < num ? ',' : '\0'))
-            return simx_fail(-EINVAL, "--%s: expected %s from %g to %.9g, found '%s'", row->name,
-                             row->argument, row->min, row->max, text);
-        rest++;
-    }
-    if (num == 2 && value[0] > value[1])
-        return simx_fail(-EINVAL, "--%s: expected the smaller first, found '%s'", row->name, text);
-    memcpy(at, value, num * sizeof(value[0]));
-    return 0;
-}
-
-static int read_set(const char *text, struct simx_config *config)
-{
-    const char *equals = strchr(text, '='), *rest;
-    struct simx_set *set = &config->set[config->num_sets];
-
-    if (config->num_sets == SIMX_SETS_MAX)
-        return simx_fail(-EINVAL, "--set: more than %d of them", SIMX_SETS_MAX);
-    if (!equals || (size_t)(equals - text) >= sizeof(set->name) ||
-        !read_number(equals + 1, 0, 1e18, &rest, &set->value) || *rest)
-        return simx_fail(-EINVAL, "--set: expected NAME=VALUE, a number of at least 0, found '%s'",
-                         text);
-    snprintf(set->name, sizeof(set->name), "%.*s", (int)(equals - text), text);
-    config->num_sets++;
-    return 0;
-}
-
-static int read_value(const struct simx_option *row, const char *text, struct simx_config *config)
-{
-    char *at = (char *)config + row->at;
-
-    switch (row->kind) {
-    case SIMX_TEXT:
-        if (!*text || strlen(text) >= row->bytes)
-            return simx_fail(-EINVAL, "--%s: expected %s of at most %zu bytes, found '%s'",
-                             row->name, row->argument, row->bytes - 1, text);
-        snprintf(at, row->bytes, "%s", text);
-        return 0;
-    case SIMX_COUNT:
-    case SIMX_BYTES:
-        return read_count(row, text, config);
-    case SIMX_REAL:
-        return read_reals(row, text, 1, config);
-    case SIMX_PAIR:
-        return read_reals(row, text, 2, config);
-    case SIMX_FLAG:
-        *(bool *)at = true;
-        return 0;
-    case SIMX_SET:
-        return read_set(text, config);
-    }
-    return 0;
-}
-
-const struct simx_default *simx_default_find(const struct simx_experiment *experiment,
-                                             const char *option)
+static const struct simx_default *find_default(const struct simx_experiment *experiment,
+                                               const char *option)
 {
     for (const struct simx_default *d = experiment->own; d->option; d++) {
         if (strcmp(d->option, option) == 0)
@@ -265,43 +148,69 @@ const struct simx_default *simx_default_find(const struct simx_experiment *exper
     return NULL;
 }
 
+/* An option of one experiment shows that one's own default, also where all are shown. */
+static const char *shown_value(const struct option_row *row, int index)
+{
+    const struct simx_default *own;
+
+    if (index < 0 && __builtin_popcount(row->modes) == 1)
+        index = __builtin_ctz(row->modes);
+    else if (index < 0 && row->modes == NARROW)
+        return NULL;
+    own = index < 0 ? NULL : find_default(simx_experiments[index], row->name);
+    if (own)
+        return own->note ? own->note : own->value;
+    if (strcmp(row->name, "cc") == 0)
+        return "nscc for mrd, none for the models";
+    if (strcmp(row->name, "jobs") == 0)
+        return "the processors";
+    return row->value;
+}
+
+const struct option_table simx_options = {
+    .rows = rows,
+    .mode_name = experiment_name,
+    .one_dash = true,
+    .shown_value = shown_value,
+};
+
 void simx_options_defaults(struct simx_config *config, const struct simx_experiment *experiment)
 {
+    char error[OPTION_ERROR_BYTES];
 
     *config = (struct simx_config){0};
     if (experiment)
         snprintf(config->experiment, sizeof(config->experiment), "%s", experiment->name);
-    for (const struct simx_option *row = simx_options; row->name; row++) {
-        const struct simx_default *own =
-            experiment ? simx_default_find(experiment, row->name) : NULL;
+    for (const struct option_row *row = rows; row->name; row++) {
+        const struct simx_default *own = experiment ? find_default(experiment, row->name) : NULL;
         const char *value = own ? own->value : row->value;
 
         if (value)
-            (void)read_value(row, value, config);
-        else if (row->kind == SIMX_REAL)
-            *(double *)(void *)((char *)config + row->at) = SIMX_UNSET;
+            (void)option_take(row, value, config, error);
+        else if (row->type == OPTION_REAL)
+            *(double *)(void *)((char *)config + row->offset) = SIMX_UNSET;
     }
 }
 
-/* ----------------------------------------------------------------------------------- as a whole */
+/* --------------------------------------------------------------------------------- command line */
 
-static int check_words(const struct simx_config *c)
+static int take_set(const struct option_row *row, const char *text, void *to, char *error)
 {
-    const struct {
-        const char *option, *found, *choices;
-    } words[] = {
-        {"transport", c->transport, "mrd, rc or irn"},
-        {"wire-overhead", c->wire_overhead, "ethernet or htsim"},
-        {"knows", c->knows, "sockets, rdma or fabric"},
-        {"spray", c->spray, "single, rr, random, reps or adaptive"},
-        {"failure", c->failure, "blackhole, down, flap or degrade"},
-    };
+    struct simx_config *config = to;
+    const char *equals = strchr(text, '='), *rest = equals ? equals + 1 : text;
+    struct simx_set *set = &config->set[config->num_sets];
+    long double value;
 
-    for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (words[i].found[0] && !has_word(words[i].choices, words[i].found))
-            return simx_fail(-EINVAL, "--%s: expected %s, found '%s'", words[i].option,
-                             words[i].choices, words[i].found);
-    }
+    if (strcmp(text, "list") == 0)
+        return SIMX_PARSE_LIST;
+    if (config->num_sets == SIMX_SETS_MAX)
+        return option_fail(error, "--%s: more than %d of them", row->name, SIMX_SETS_MAX);
+    if (!equals || (size_t)(equals - text) >= sizeof(set->name) || !option_scan(&rest, &value) ||
+        *rest || value > 1e18)
+        return -EINVAL;
+    set->value = (double)value;
+    snprintf(set->name, sizeof(set->name), "%.*s", (int)(equals - text), text);
+    config->num_sets++;
     return 0;
 }
 
@@ -322,13 +231,11 @@ static int check(struct simx_config *c)
 {
     bool is_mrd = strcmp(c->transport, "mrd") == 0;
 
-    if (check_words(c) != 0)
-        return -EINVAL;
     if (!c->cc[0])
         snprintf(c->cc, sizeof(c->cc), "%s", is_mrd ? "nscc" : "none");
     if (is_mrd && !mrd_cc_find(c->cc))
         return simx_fail(-EINVAL, "--cc: mrd has nscc, dctcp, swift and none, not '%s'", c->cc);
-    if (!is_mrd && !has_word("none, dcqcn", c->cc))
+    if (!is_mrd && strcmp(c->cc, "none") != 0 && strcmp(c->cc, "dcqcn") != 0)
         return simx_fail(-EINVAL, "--cc: %s has none and dcqcn, not '%s'", c->transport, c->cc);
     if (c->payload_bytes % 64 != 0)
         return simx_fail(-EINVAL, "--payload: expected a multiple of 64, found %u",
@@ -336,77 +243,6 @@ static int check(struct simx_config *c)
     if (c->json && c->csv)
         return simx_fail(-EINVAL, "--json and --csv both want stdout");
     return apply_sets(c);
-}
-
-static void make_long_options(struct option *options)
-{
-    for (int i = 0; i < NUM_ROWS; i++)
-        options[i] =
-            (struct option){simx_options[i].name,
-                            simx_options[i].argument ? required_argument : no_argument, NULL, i};
-    options[NUM_ROWS] = (struct option){"help", no_argument, NULL, OPT_HELP};
-    options[NUM_ROWS + 1] = (struct option){"version", no_argument, NULL, OPT_VERSION};
-    options[NUM_ROWS + 2] = (struct option){0};
-}
-
-/* Returns the edit distance of two words (Levenshtein). */
-static unsigned edits(const char *a, const char *b)
-{
-    unsigned row[WORD_BYTES + 1]; /* distances from the begin of a to each prefix of b */
-    unsigned len = (unsigned)strlen(b);
-
-    for (unsigned j = 0; j <= len; j++)
-        row[j] = j;
-    for (unsigned i = 1; *a; a++, i++) {
-        unsigned corner = row[0]; /* distance without the last letters */
-
-        row[0] = i;
-        for (unsigned j = 1; j <= len; j++) {
-            unsigned best = corner + (*a != b[j - 1]);
-
-            corner = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[len];
-}
-
-static void fail_unknown(const char *word)
-{
-    const char *nearest = NULL;
-    unsigned least = EDITS_MAX + 1;
-    char name[WORD_BYTES];
-
-    word += strspn(word, "-");
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    for (unsigned i = 0; i < NUM_ROWS; i++) {
-        unsigned distance = edits(name, simx_options[i].name);
-
-        if (distance < least && distance < strlen(simx_options[i].name)) {
-            least = distance;
-            nearest = simx_options[i].name;
-        }
-    }
-    simx_error_set("there is no option --%s%s%s%s", word, nearest ? "; is it --" : "",
-                   nearest ? nearest : "", nearest ? "?" : "");
-}
-
-/*
- * What getopt_long_only() does not take: '?' or ':'. optopt: 0, or the number of an option that is
- * known.
- */
-static enum simx_parsed refuse(int option, char **argv)
-{
-    const char *word = argv[optind > 1 ? optind - 1 : 1];
-
-    if (option == ':')
-        simx_error_set("%s needs a value", word);
-    else if (strchr(word, '=') && optopt > 0)
-        simx_error_set("%.*s takes no value", (int)strcspn(word, "="), word);
-    else
-        fail_unknown(word);
-    return SIMX_PARSE_ERROR;
 }
 
 /* Explains a superfluous word, or NULL: a missing experiment. */
@@ -425,31 +261,19 @@ enum simx_parsed simx_options_parse(struct simx_config *config,
                                     const struct simx_experiment **experiment, int argc,
                                     char **argv)
 {
-    struct option options[NUM_ROWS + 3];
-    int option;
+    char error[OPTION_ERROR_BYTES];
+    struct option_line line = {.table = &simx_options, .to = config, .error = error};
 
-    make_long_options(options);
     *experiment = argc > 1 ? simx_experiment_find(argv[1]) : NULL;
     simx_options_defaults(config, *experiment);
-    if (*experiment) {
-        argv++;
-        argc--;
+    int rc = option_parse(&line, argc - !!*experiment, argv + !!*experiment);
+    if (rc > 0)
+        return (enum simx_parsed)rc;
+    if (rc < 0) {
+        simx_error_set("%s", error);
+        return SIMX_PARSE_ERROR;
     }
-    optind = 0;
-    opterr = 0;
-    while ((option = getopt_long_only(argc, argv, ":h", options, NULL)) != -1) {
-        if (option == OPT_HELP || option == 'h')
-            return SIMX_PARSE_HELP;
-        if (option == OPT_VERSION)
-            return SIMX_PARSE_VERSION;
-        if (option == '?' || option == ':')
-            return refuse(option, argv);
-        if (simx_options[option].kind == SIMX_SET && strcmp(optarg, "list") == 0)
-            return SIMX_PARSE_LIST;
-        if (read_value(&simx_options[option], optarg, config) != 0)
-            return SIMX_PARSE_ERROR;
-    }
-    if (optind < argc || !*experiment)
-        return refuse_word(optind < argc ? argv[optind] : NULL);
+    if (line.num_words || !*experiment)
+        return refuse_word(line.num_words ? line.words[0] : NULL);
     return check(config) == 0 ? SIMX_PARSE_RUN : SIMX_PARSE_ERROR;
 }
