@@ -28,15 +28,6 @@ holds()
     jq -e "$1" out >/dev/null || fail "not so: $1: ${*:2}"
 }
 
-# refused SENTENCE WORD...: these options are wrong, and why is said.
-refused()
-{
-    status=0
-    timeout 60 "$perf" "${@:2}" --local -F >out 2>err || status=$?
-    ((status == 2)) || fail "exit $status: ${*:2}"
-    grep -qF -- "$1" err || fail "not said that $1: ${*:2}"
-}
-
 # both N WORD...: each direction moves N messages, and the rates are sums.
 both()
 {
@@ -170,17 +161,3 @@ status=0
 wait $client || status=$?
 ((status == 1)) || fail "exit $status of a client without its server"
 grep -q 'the server 127.0.0.1 is gone' err || fail 'that the server is gone is not said'
-
-refused 'each thread has a QP of its own' send_bw --threads 2 -q 2
-refused 'threads send one way' send_bw --threads 2 -b
-refused 'latency tests have one thread' send_lat --threads 2
-refused 'tcp has one thread an end' write_bw --threads 2 --transport tcp
-refused "--threads: '65' is not a number within 1..64" write_bw --threads 65
-
-refused 'with -e write_lat needs --write_with_imm' write_lat -e
-refused 'raw-udp has no completion channel: leave out -e' send_bw -e --transport raw-udp
-refused 'tcp has no completion channel: leave out -e' send_lat -e --transport tcp
-refused '-e sleeps on completion channels: leave out --wait' send_bw -e --wait spin
-
-refused 'send_lat takes turns: leave out -b' send_lat -b
-refused 'tcp has one sender at a time: leave out -b' write_bw -b --transport tcp

@@ -14,6 +14,7 @@ TEST(perf_options_parse__events)
     good("write_lat -e --write_with_imm");
     bad("write_lat -e", "write_lat needs --write_with_imm");
     bad("send_bw -e --transport tcp", "tcp has no completion channel");
+    bad("send_bw -e --transport raw-udp", "raw-udp has no completion channel");
     bad("send_bw -e --wait sleep", "leave out --wait");
     bad("send_bw -e -l 8 -Q 3", "no divisor");
     good("compare send_lat -e --local");
@@ -28,11 +29,12 @@ TEST(perf_options_parse__threads)
     assert_int_equal(options.params.threads, 4);
     good("send_lat --threads 1");
     bad("send_bw --threads 0", "--threads");
-    bad("send_bw --threads 65", "1..64");
+    bad("send_bw --threads 65", "expected a whole number from 1 to 64");
     bad("send_lat --threads 2", "latency tests have one thread");
     bad("send_bw --threads 2 -q 2", "leave out -q");
     bad("send_bw --threads 2 -b", "threads send one way");
     bad("send_bw --threads 2 --transport raw-udp", "raw-udp has one thread");
+    bad("write_bw --threads 2 --transport tcp", "tcp has one thread an end");
     good("compare write_bw --threads 2 --local");
     assert_int_equal(options.num_transports, 1);
 }

@@ -74,7 +74,7 @@ TEST(perf_options_parse__device_conflicts)
     bad("write_bw --entropy ah host", "--entropy");
     bad("write_bw -x 65536", "65535");
     bad("write_bw -i 0", "-i");
-    bad("write_bw --entropy dice -d rxe0 --local", "auto, ah, qp, qpair");
+    bad("write_bw --entropy dice -d rxe0 --local", "auto, ah, qp or qpair");
 }
 
 /* Payload over sockets, a path MTU over RDMA devices. */
@@ -127,10 +127,11 @@ TEST(perf_options_parse__state)
     bad("state pigeon", "pigeon");
     bad("state tcp tcp", "twice");
     bad("state --transports a,b,c,d,e,f,g,h i", "'i' is not the name of a transport");
-    bad("state --local", "this end alone");
+    bad("state --local", "--local is of TEST, compare and doctor");
+    bad("state -d rxe0,rxe1", "this end alone");
     bad("state --peers 9", "--peers");
     bad("state tcp -d rxe0", "the list has none");
-    bad("write_bw --peers 100", "mrd_perf state");
+    bad("write_bw --peers 100", "--peers is of state");
 }
 
 /*

@@ -52,18 +52,18 @@ TEST(perf_scale_take__bad)
 
 TEST(perf_scale_check__conflicts)
 {
-    bad("scale --local", "no --local");
-    bad("scale --forever", "no host");
+    bad("scale --local", "--local is of");
+    bad("scale --forever", "--forever is of");
     bad("scale --run_infinitely", "--run_infinitely");
-    bad("scale --transport tcp", "no transports");
-    bad("scale --transports tcp", "no transports");
-    bad("scale --peers 100", "numbers of peers as words");
-    bad("scale --source-ports 1000-1003", "no source ports");
+    bad("scale --transport tcp", "--transport is of");
+    bad("scale --transports tcp", "--transports is of");
+    bad("scale --peers 100", "--peers is of state");
+    bad("scale --source-ports 1000-1003", "--source-ports is of");
     bad("scale -d a,b", "one device");
-    bad("scale -a", "one size");
+    bad("scale -a", "--all is of");
     bad("scale -s 0", "1..65536");
     bad("scale -s 65537", "1..65536");
-    bad("scale -n 100", "-D");
+    bad("scale -n 100", "--iters is of");
     bad("scale 10 257 --contexts", "at most 256 peers, not 257");
     bad("scale --contexts", "not 1000");
     bad("write_bw --local --contexts", "--contexts is of scale");

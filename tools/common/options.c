@@ -94,8 +94,26 @@ static unsigned scan_unit(const char **text)
     return 1u << (10 * (unit - units + 1));
 }
 
-static void store_whole(const struct option_row *row, void *at, uint64_t value)
+uint64_t option_whole(const struct option_row *row, const void *from)
 {
+    const void *at = (const char *)from + row->offset;
+
+    switch (row->bytes) {
+    case sizeof(uint8_t):
+        return *(const uint8_t *)at;
+    case sizeof(uint16_t):
+        return *(const uint16_t *)at;
+    case sizeof(uint32_t):
+        return *(const uint32_t *)at;
+    default:
+        return *(const uint64_t *)at;
+    }
+}
+
+void option_set_whole(const struct option_row *row, void *to, uint64_t value)
+{
+    void *at = (char *)to + row->offset;
+
     switch (row->bytes) {
     case sizeof(uint8_t):
         *(uint8_t *)at = (uint8_t)value;
@@ -111,7 +129,7 @@ static void store_whole(const struct option_row *row, void *at, uint64_t value)
     }
 }
 
-static bool take_whole(const struct option_row *row, const char *text, void *at)
+static bool take_whole(const struct option_row *row, const char *text, void *to)
 {
     long double value;
 
@@ -121,7 +139,7 @@ static bool take_whole(const struct option_row *row, const char *text, void *at)
         value *= scan_unit(&text);
     if (*text || value != floorl(value) || value < row->low || value > row->high)
         return false;
-    store_whole(row, at, (uint64_t)value);
+    option_set_whole(row, to, (uint64_t)value);
     return true;
 }
 
@@ -233,7 +251,7 @@ int option_take(const struct option_row *row, const char *text, void *to, char *
         break;
     case OPTION_COUNT:
     case OPTION_BYTES:
-        good = take_whole(row, text, at);
+        good = take_whole(row, text, to);
         break;
     case OPTION_REAL:
     case OPTION_PAIR:

@@ -85,6 +85,9 @@ int option_check_mode(const struct option_line *line, unsigned mode);
 bool option_given(const struct option_line *line, const char *name);
 /* Set the member of one row. 0, -EINVAL, or what `take` returned. */
 int option_take(const struct option_row *row, const char *text, void *to, char *error);
+/* The member of a row that is an integer or a flag; all bits of one that is negative. */
+uint64_t option_whole(const struct option_row *row, const void *from);
+void option_set_whole(const struct option_row *row, void *to, uint64_t value);
 /* A number of 0 or more at the begin of *text, which is moved on: decimal, 0x10 or 1e6. */
 bool option_scan(const char **text, long double *value);
 /* Writes the sentence. Returns -EINVAL. */

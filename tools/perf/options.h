@@ -11,10 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/common/options.h"
 #include "tools/perf/perf.h"
 
 struct perf_options {
-    struct perf_params params; /* not settled: sizes come one by one with -a */
+    struct perf_params params; /* not settled: sizes come one by one with -a. The first member */
     bool compare;
     bool doctor; /* no test: what the network gives */
     bool state;  /* no test: what a peer costs in memory */
@@ -23,7 +24,7 @@ struct perf_options {
     uint32_t scale_peers[PERF_SCALE_ROWS_MAX];
     unsigned num_scale_peers;
     bool scale_contexts; /* each peer is a context of its own */
-    bool all_sizes, help, version;
+    bool all_sizes;
     char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare and state */
     unsigned num_transports;
     unsigned repeat;
@@ -34,6 +35,7 @@ struct perf_options {
     bool local, forever, ipv6;
     char device[PERF_DEVICE_BYTES];        /* empty: the transport's first */
     char server_device[PERF_DEVICE_BYTES]; /* of --local's server */
+    bool two_devices;                      /* -d named both */
     int gid_index;                         /* of the RDMA device's port; -1: chosen */
     uint8_t ib_port;                       /* 0: the first active one */
     char bind_address[PERF_HOST_BYTES];    /* empty: any */
@@ -62,13 +64,26 @@ enum perf_parse {
 /* What to do (enum perf_parse), or -EINVAL with a sentence in `error`. */
 int perf_options_parse(struct perf_options *options, int argc, char **argv, char *error);
 
+/* What the program is to do, in the words of its command line: the modes of options. */
+enum perf_mode {
+    PERF_MODE_TEST,
+    PERF_MODE_COMPARE,
+    PERF_MODE_DOCTOR,
+    PERF_MODE_STATE,
+    PERF_MODE_SCALE,
+};
+
+/* options_table.c: all options, but for those of perftest that are not supported. */
+extern const struct option_table perf_option_table;
+/* What all options start with. */
+void perf_options_init(struct perf_options *options);
+/* False: there is no room for one more, or the name is empty or too long. */
+bool perf_options_add_transport(struct perf_options *options, const char *name, size_t len);
+
 /* A command line that is being read; options_check.c judges it once all options are known. */
 struct perf_cli {
     struct perf_options *o;
-    /* What is given, beyond the values: for conflicts that defaults would hide. */
-    struct perf_given {
-        bool size, transport, repeat, two_devices, peers;
-    } given;
+    struct option_line line; /* what is given, beyond the values */
     char *error;
 };
 
@@ -80,15 +95,15 @@ int perf_options_check(const struct perf_cli *c);
 /* The text of --help. */
 void perf_options_help(FILE *out);
 
-/* An option of perftest that has no place here, with what to use instead. */
+/* Options of perftest that have no place here, with what to use instead. */
 struct perf_unsupported {
-    char letter;         /* 0: none */
-    const char *name;    /* long option, without dashes */
-    int has_arg;         /* as in struct option */
+    const char *options; /* words apart by blanks: "X:name", or "name" where there is no letter */
     const char *instead; /* a clause that ends "... is not supported: " */
 };
 
-/* All of them; ends with a NULL name. */
-const struct perf_unsupported *perf_unsupported(void);
+/* The last has no options. */
+extern const struct perf_unsupported perf_unsupported[];
+/* -EINVAL with a sentence if one of them has that name, or letter if that is NULL; else 0. */
+int perf_explain_perftest(const char *name, int letter, char *error);
 
 #endif

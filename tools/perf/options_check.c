@@ -41,9 +41,9 @@ void perf_options_default(struct perf_cli *c)
 {
     struct perf_options *o = c->o;
 
-    if (!c->given.size)
-        o->params.size_bytes = default_size(o->params.test);
-    if (!c->given.transport && !o->compare && perf_options_rdma_device(o->device))
+    if (!option_given(&c->line, "size"))
+        o->params.size_bytes = o->scale ? SCALE_SIZE_DEFAULT : default_size(o->params.test);
+    if (!option_given(&c->line, "transport") && !o->compare && perf_options_rdma_device(o->device))
         strcpy(o->params.transport, "mrd-ibv");
     if ((o->compare || o->state) && o->num_transports == 0)
         default_transports(o);
@@ -65,7 +65,7 @@ static int check_roles(const struct perf_cli *c)
     if (o->num_cpus == 2 && !o->local)
         return perf_fail(c->error, -EINVAL,
                          "--bind with two CPUs is for --local; one end has one CPU");
-    if (c->given.two_devices && !o->local)
+    if (o->two_devices && !o->local)
         return perf_fail(c->error, -EINVAL,
                          "-d with two devices is for --local; one end has one device");
     if (perf_options_rdma_device(o->device) != perf_options_rdma_device(o->server_device))
@@ -77,20 +77,17 @@ static int check_roles(const struct perf_cli *c)
             c->error, -EINVAL,
             "--paths %u does not match the %u ports of --source-ports: leave out --paths",
             o->params.paths, o->num_source_ports);
-    if (c->given.peers)
-        return perf_fail(c->error, -EINVAL, "--peers belongs to 'mrd_perf state'");
     if (o->params.run_infinitely && !o->local && !o->host[0])
         return perf_fail(c->error, -EINVAL,
                          "--run_infinitely is for the client; a server needs --forever");
-    if (o->params.run_infinitely && (o->compare || o->all_sizes))
-        return perf_fail(c->error, -EINVAL, "--run_infinitely is one run: leave out %s",
-                         o->compare ? "compare" : "-a");
+    if (o->params.run_infinitely && o->all_sizes)
+        return perf_fail(c->error, -EINVAL, "--run_infinitely is one run: leave out -a");
     if (o->params.run_infinitely && (o->params.iterations || o->params.duration_s))
         return perf_fail(c->error, -EINVAL, "--run_infinitely has no end: leave out -n and -D");
     if (o->params.run_infinitely && (o->params.histogram || o->params.unsorted))
         return perf_fail(c->error, -EINVAL,
                          "--run_infinitely does not keep all latencies: leave out -H and -U");
-    if (c->given.size && o->all_sizes)
+    if (option_given(&c->line, "size") && o->all_sizes)
         return perf_fail(c->error, -EINVAL, "-a runs all sizes: leave out -s");
     if (o->all_sizes && perf_test_is_atomic(o->params.test))
         return perf_fail(c->error, -EINVAL, "-a runs all sizes, and atomics have one: %d bytes",
@@ -156,33 +153,12 @@ static int check_list(const struct perf_cli *c)
     return 0;
 }
 
-static int check_compare(const struct perf_cli *c)
-{
-    const struct perf_options *o = c->o;
-
-    if (!o->compare) {
-        if (o->num_transports || c->given.repeat)
-            return perf_fail(c->error, -EINVAL,
-                             "--transports and --repeat belong to 'mrd_perf compare TEST'");
-        return check_device(c);
-    }
-    if (c->given.transport)
-        return perf_fail(c->error, -EINVAL,
-                         "compare takes --transports, a list, and not --transport");
-    if (o->all_sizes)
-        return perf_fail(c->error, -EINVAL, "compare takes one size a run: use -s and not -a");
-    return check_list(c);
-}
-
 static int check_state(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->local || o->forever || o->params.run_infinitely || c->given.transport ||
-        c->given.two_devices)
-        return perf_fail(c->error, -EINVAL,
-                         "state is about this end alone: it takes no host, no --local, no "
-                         "--run_infinitely, no --transport and one device");
+    if (o->two_devices)
+        return perf_fail(c->error, -EINVAL, "state is about this end alone: -d names one device");
     for (unsigned i = 0; i < o->num_transports; i++) {
         const struct perf_transport_ops *ops = perf_transport_find(o->transports[i]);
         if (ops && !ops->peer_state && !(ops->rdma && perf_ibv_missing()))
@@ -191,45 +167,33 @@ static int check_state(const struct perf_cli *c)
     return check_list(c);
 }
 
-/* Doctor chooses all of its runs, and no option may seem to count that does not. */
-static int check_doctor(const struct perf_cli *c)
+static enum perf_mode mode_of(const struct perf_options *o)
 {
-    const struct perf_options *o = c->o;
-    const char *what = perf_params_given(&o->params);
-
-    if (o->params.run_infinitely)
-        return perf_fail(c->error, -EINVAL, "doctor ends by itself: leave out --run_infinitely");
-    if (c->given.size || o->all_sizes)
-        return perf_fail(c->error, -EINVAL, "doctor chooses its sizes: leave out -s and -a");
-    if (perf_options_rdma_device(o->device) || o->gid_index >= 0 || o->ib_port)
-        return perf_fail(c->error, -EINVAL,
-                         "doctor looks at sockets: leave out RDMA's -d, -x and -i");
-    if (what)
-        return perf_fail(c->error, -EINVAL, "doctor chooses the %s of its runs: leave that out",
-                         what);
-    if (o->num_source_ports)
-        return perf_fail(c->error, -EINVAL,
-                         "doctor looks for source ports that get through: leave out "
-                         "--source-ports");
-    return 0;
+    if (o->compare)
+        return PERF_MODE_COMPARE;
+    if (o->doctor)
+        return PERF_MODE_DOCTOR;
+    if (o->state)
+        return PERF_MODE_STATE;
+    return o->scale ? PERF_MODE_SCALE : PERF_MODE_TEST;
 }
 
 int perf_options_check(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->doctor && check_doctor(c))
+    if (option_check_mode(&c->line, mode_of(o)))
         return -EINVAL;
+    if (o->doctor && perf_options_rdma_device(o->device))
+        return perf_fail(c->error, -EINVAL, "doctor looks at sockets: leave out RDMA's -d");
     if (o->state)
         return check_state(c);
     if (o->scale)
         return perf_scale_check(c);
-    if (o->scale_contexts)
-        return perf_fail(c->error, -EINVAL, "--contexts is of scale");
     if (check_roles(c))
         return -EINVAL;
     /* In a comparison each transport is checked with its own meaning of the parameters. */
-    if (!o->compare && perf_params_check(&o->params, c->error))
-        return -EINVAL;
-    return check_compare(c);
+    if (o->compare)
+        return check_list(c);
+    return perf_params_check(&o->params, c->error) ? -EINVAL : check_device(c);
 }

@@ -4,45 +4,8 @@
 
 #include "tools/perf/ibv_device.h"
 #include "tools/perf/json.h"
+#include "tools/perf/options.h"
 #include "tools/perf/transport.h"
-
-/*
- * The parameters that are numbers, all of which the client tells the server: what each is called,
- * its default, and the least and the most that it may be else. Settled ones are not told, because
- * both ends settle alike.
- */
-#define NUMBERS(X)                                                                                 \
-    X(size_bytes, "size", 0, 0, MRD_MESSAGE_BYTES_MAX)                                             \
-    X(iterations, "number of iterations", 0, PERF_ITERATIONS_MIN, INT64_MAX)                       \
-    X(duration_s, "duration", 0, 0, PERF_DURATION_S_MAX)                                           \
-    X(tx_depth, "tx depth", 0, 0, PERF_DEPTH_MAX)                                                  \
-    X(rx_depth, "rx depth", 0, 0, PERF_DEPTH_MAX)                                                  \
-    X(qps, "number of QPs", 1, 1, PERF_QPS_MAX)                                                    \
-    X(mtu, "MTU", 0, 0, PERF_MTU_MAX)                                                              \
-    X(inline_bytes, "inline size", -1, 0, MRD_INLINE_BYTES_MAX)                                    \
-    X(cq_mod, "CQ moderation", 0, 0, PERF_DEPTH_MAX)                                               \
-    X(post_list, "length of posted lists", 0, 0, PERF_POST_LIST_MAX)                               \
-    X(outs, "number of outstanding reads and atomics", 0, 0, PERF_DEPTH_MAX)                       \
-    X(paths, "number of paths", 0, 0, PERF_PORTS_MAX)                                              \
-    X(threads, "number of threads", 1, 1, PERF_THREADS_MAX)                                        \
-    X(ordered, "order", false, 0, 1)                                                               \
-    X(write_with_imm, "immediate of writes", false, 0, 1)                                          \
-    X(histogram, "sorted latencies", false, 0, 1)                                                  \
-    X(unsorted, "unsorted latencies", false, 0, 1)                                                 \
-    X(bidirectional, "direction", false, 0, 1)                                                     \
-    X(events, "events", false, 0, 1)                                                               \
-    X(verify, "verification", false, 0, 1)                                                         \
-    X(drop_ppm, "dropped share in parts per million", 0, 0, 999999)                                \
-    X(seed, "seed", 1, 0, UINT64_MAX)                                                              \
-    X(interval_ms, "interval in ms", 10, 1, PERF_INTERVAL_MS_MAX)
-
-/* The parameters that are names: what each is called, its default, and what else there is. */
-#define NAMES(X)                                                                                   \
-    X(transport, "transport", "mrd-udp", perf_transport_names())                                   \
-    X(spray, "spray policy", "", "single, rr, random, reps, adaptive")                             \
-    X(cc, "congestion control", "", "nscc, dctcp, swift, none")                                    \
-    X(entropy, "entropy", "", "auto, ah, qp, qpair")                                               \
-    X(wait, "way to wait", "auto", "auto, spin, sleep")
 
 /*
  * The bytes that a bandwidth run moves unless -n or -D is given: enough to measure, a few seconds
@@ -68,78 +31,104 @@ enum {
     LAT_SLOTS = 4,
 };
 
-void perf_params_init(struct perf_params *params)
+/*
+ * The rows of options that are parameters. All of them are told to the server under the name of the
+ * option; settled ones are not, because both ends settle alike.
+ */
+static const struct option_row *next_param(const struct option_row *row)
 {
-#define DEFAULT(member, what, value, ...) .member = value,
-    *params = (struct perf_params){NUMBERS(DEFAULT) NAMES(DEFAULT)};
-#undef DEFAULT
+    while (row->name && (row->bytes == 0 || row->offset >= sizeof(struct perf_params)))
+        row++;
+    return row->name ? row : NULL;
 }
 
-const char *perf_params_given(const struct perf_params *p)
-{
-    struct perf_params defaults;
+#define FOR_EACH_PARAM(row)                                                                        \
+    for (const struct option_row *row = next_param(perf_option_table.rows); row;                   \
+         row = next_param(row + 1))
 
-    perf_params_init(&defaults);
-    defaults.size_bytes = p->size_bytes;
-#define COMPARE(member, what, ...)                                                                 \
-    if (p->member != defaults.member)                                                              \
-        return what;
-    NUMBERS(COMPARE)
-#undef COMPARE
-#define COMPARE(member, what, ...)                                                                 \
-    if (strcmp(p->member, defaults.member) != 0)                                                   \
-        return what;
-    NAMES(COMPARE)
-#undef COMPARE
-    return NULL;
+static bool is_text(const struct option_row *row)
+{
+    return row->type == OPTION_TEXT || row->type == OPTION_CHOICE;
+}
+
+static bool is_number(const struct option_row *row)
+{
+    return row->type == OPTION_COUNT || row->type == OPTION_BYTES || row->type == OPTION_SHARE;
+}
+
+static const char *text_of(const struct option_row *row, const struct perf_params *p)
+{
+    return (const char *)p + row->offset;
+}
+
+void perf_params_init(struct perf_params *params)
+{
+    struct perf_options options;
+
+    perf_options_init(&options);
+    *params = options.params;
 }
 
 void perf_params_to_json(const struct perf_params *p, struct json_object *object)
 {
     perf_json_add_text(object, "test", perf_test_name(p->test));
-#define ADD(member, ...) perf_json_add_text(object, #member, p->member);
-    NAMES(ADD)
-#undef ADD
-#define ADD(member, ...) perf_json_add_u64(object, #member, (uint64_t)p->member);
-    NUMBERS(ADD)
-#undef ADD
+    FOR_EACH_PARAM(row)
+    {
+        if (is_text(row))
+            perf_json_add_text(object, row->name, text_of(row, p));
+        else
+            perf_json_add_u64(object, row->name, option_whole(row, p));
+    }
 }
 
 int perf_params_from_json(struct perf_params *p, struct json_object *object)
 {
     struct perf_params got = {0};
-    const char *test = perf_json_get_string(object, "test"), *text;
+    const char *test = perf_json_get_string(object, "test");
     bool whole = test && perf_test_find(test, &got.test) == 0;
-    uint64_t value = 0;
 
-#define GET(member, ...)                                                                           \
-    text = perf_json_get_string(object, #member);                                                  \
-    whole = whole && text;                                                                         \
-    snprintf(got.member, sizeof(got.member), "%s", text ? text : "");
-    NAMES(GET)
-#undef GET
-#define GET(member, ...)                                                                           \
-    whole = whole && perf_json_get_u64(object, #member, &value) == 0;                              \
-    got.member = (__typeof__(got.member))value;                                                    \
-    whole = whole && (uint64_t)got.member == value; /* it fits */
-    NUMBERS(GET)
-#undef GET
+    FOR_EACH_PARAM(row)
+    {
+        const char *text = perf_json_get_string(object, row->name);
+        uint64_t value = 0;
+
+        if (is_text(row)) {
+            whole = whole && text;
+            snprintf((char *)&got + row->offset, row->bytes, "%s", text ? text : "");
+        } else {
+            whole = whole && perf_json_get_u64(object, row->name, &value) == 0;
+            option_set_whole(row, &got, is_number(row) ? value : value != 0);
+            whole = whole && option_whole(row, &got) == value; /* it fits */
+        }
+    }
     if (!whole)
         return -EPROTO;
+    got.run_infinitely = false; /* the client ends the run */
     *p = got;
     return 0;
 }
 
-static bool is_listed(const char *name, const char *list)
+/* Is a parameter as it was left open, or as its option takes it? */
+static int check_param(const struct option_row *row, const struct perf_params *p,
+                       const struct perf_params *open, char *error)
 {
-    char words[128], *rest;
+    struct perf_options scratch;
+    char text[32];
 
-    snprintf(words, sizeof(words), "%s", list);
-    for (char *word = strtok_r(words, ", ", &rest); word; word = strtok_r(NULL, ", ", &rest)) {
-        if (strcmp(name, word) == 0)
-            return true;
+    if (is_text(row)) {
+        const char *name = text_of(row, p);
+        return strcmp(name, text_of(row, open)) ? option_take(row, name, &scratch, error) : 0;
     }
-    return false;
+    if (!is_number(row))
+        return 0;
+    uint64_t value = option_whole(row, p);
+    if (value == option_whole(row, open))
+        return 0;
+    if (row->type == OPTION_SHARE)
+        snprintf(text, sizeof(text), "%.6f", (double)value / 1e6);
+    else
+        snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+    return option_take(row, text, &scratch, error);
 }
 
 /* Lists are of -l work requests each: what would make others of it is refused. */
@@ -258,31 +247,13 @@ static int check_together(const struct perf_params *p, char *error)
 
 int perf_params_check(const struct perf_params *p, char *error)
 {
-#define NUMBER(member, what, value, low, high)                                                     \
-    {what, (uint64_t)p->member, (uint64_t)value, low, high},
-    const struct {
-        const char *what;
-        uint64_t value, open, low, high;
-    } numbers[] = {NUMBERS(NUMBER)};
-#undef NUMBER
-#define NAME(member, what, value, list) {what, p->member, value, list},
-    const struct {
-        const char *what, *value, *open, *list;
-    } names[] = {NAMES(NAME)};
-#undef NAME
+    struct perf_params open;
 
-    for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        uint64_t value = numbers[i].value, low = numbers[i].low, high = numbers[i].high;
-        if (value != numbers[i].open && (value < low || value > high))
-            return perf_fail(error, -EINVAL, "%s %llu is not within %llu..%llu", numbers[i].what,
-                             (unsigned long long)value, (unsigned long long)low,
-                             (unsigned long long)high);
-    }
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = names[i].value, *list = names[i].list;
-        if (strcmp(value, names[i].open) != 0 && !is_listed(value, list))
-            return perf_fail(error, -EINVAL, "%s '%s' is not known; there is %s", names[i].what,
-                             value, list);
+    perf_params_init(&open);
+    FOR_EACH_PARAM(row)
+    {
+        if (check_param(row, p, &open, error))
+            return -EINVAL;
     }
     return check_together(p, error);
 }

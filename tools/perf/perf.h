@@ -98,11 +98,6 @@ struct perf_params {
 };
 
 void perf_params_init(struct perf_params *params);
-/*
- * What the first parameter is called that is not as perf_params_init() leaves it; NULL: there is
- * none. The size does not count: its default depends on the test.
- */
-const char *perf_params_given(const struct perf_params *params);
 /* Give every parameter that was left open its value for the size in `params`. */
 void perf_params_settle(struct perf_params *params);
 /* 0, or -EINVAL with a sentence. The client checks its options, the server what the client sent. */

@@ -24,6 +24,7 @@
 #include "tools/perf/options.h"
 
 enum {
+    SCALE_SIZE_DEFAULT = 64, /* bytes a message */
     SCALE_BATCH = 64,        /* work requests posted, and completions polled, at a time */
     SCALE_ADDRESS_FIRST = 1, /* the second byte of the first address: 10.1.0.0 */
 };

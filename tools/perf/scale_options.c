@@ -5,8 +5,6 @@
 
 #include "tools/perf/scale.h"
 
-enum { SIZE_DEFAULT = 64 };
-
 static const uint32_t peers_default[] = {10, 100, 1000, 10000, 1000000};
 
 int perf_scale_take(struct perf_cli *c, int count, char **words)
@@ -15,9 +13,6 @@ int perf_scale_take(struct perf_cli *c, int count, char **words)
 
     o->scale = true;
     o->params.test = o->params.write_with_imm ? PERF_WRITE_BW : PERF_SEND_BW;
-    if (!c->given.size)
-        o->params.size_bytes = SIZE_DEFAULT;
-    c->given.size = true;
     if (count > PERF_SCALE_ROWS_MAX)
         return perf_fail(c->error, -EINVAL, "scale: at most %d numbers of peers",
                          PERF_SCALE_ROWS_MAX);
@@ -42,23 +37,14 @@ int perf_scale_check(const struct perf_cli *c)
 {
     const struct perf_options *o = c->o;
 
-    if (o->local || o->forever || o->params.run_infinitely || c->given.transport ||
-        c->given.two_devices || c->given.repeat || c->given.peers || o->num_transports ||
-        o->num_source_ports)
-        return perf_fail(c->error, -EINVAL,
-                         "scale is about mrd over sockets, within this machine: it takes "
-                         "numbers of peers as words, no host, no --local, no "
-                         "--run_infinitely, no transports, no source ports, one device");
-    if (o->all_sizes || o->params.size_bytes > PERF_SCALE_SIZE_MAX || o->params.size_bytes == 0)
-        return perf_fail(c->error, -EINVAL, "scale: -s is one size within 1..%d",
-                         PERF_SCALE_SIZE_MAX);
+    if (o->two_devices)
+        return perf_fail(c->error, -EINVAL, "scale is about this machine: -d names one device");
+    if (o->params.size_bytes > PERF_SCALE_SIZE_MAX || o->params.size_bytes == 0)
+        return perf_fail(c->error, -EINVAL, "scale: -s is within 1..%d", PERF_SCALE_SIZE_MAX);
     for (unsigned i = 0; i < o->num_scale_peers && o->scale_contexts; i++) {
         if (o->scale_peers[i] > PERF_SCALE_CONTEXTS_MAX)
             return perf_fail(c->error, -EINVAL, "scale: --contexts makes at most %d peers, not %u",
                              PERF_SCALE_CONTEXTS_MAX, o->scale_peers[i]);
     }
-    if (o->params.iterations)
-        return perf_fail(c->error, -EINVAL,
-                         "scale: -D sets how long messages are sent, -n does not");
     return perf_params_check(&o->params, c->error);
 }

@@ -12,7 +12,7 @@
 #include "tools/perf/transport.h"
 
 enum {
-    LANGUAGE = 6, /* of the control connection; both ends must speak the same */
+    LANGUAGE = 7, /* of the control connection; both ends must speak the same */
     HELLO_TIMEOUT_MS = 10 * 1000,
     CLOCK_ROUNDS = 8,
 };

@@ -67,7 +67,7 @@ struct perf_transport_ops {
 const struct perf_transport_ops *perf_transport_find(const char *name);
 /* Is there a device as -d names it? 0, or -ENODEV with a sentence. */
 int perf_transport_check_device(const char *device, char *error);
-/* "mrd-udp, mrd-ibv, rc, raw-ud, raw-udp, tcp" */
-const char *perf_transport_names(void);
+/* Ends with NULL. */
+const char *const *perf_transport_names(void);
 
 #endif

@@ -2,7 +2,6 @@
 #include "tools/perf/transport.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
@@ -26,14 +25,12 @@ const struct perf_transport_ops *perf_transport_find(const char *name)
     return NULL;
 }
 
-const char *perf_transport_names(void)
+const char *const *perf_transport_names(void)
 {
-    static char names[NUM_TRANSPORTS * (PERF_NAME_BYTES + 2)];
-    size_t used = 0;
+    static const char *names[NUM_TRANSPORTS + 1];
 
     for (unsigned i = 0; i < NUM_TRANSPORTS; i++)
-        used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", i ? ", " : "",
-                                 transports[i]->name);
+        names[i] = transports[i]->name;
     return names;
 }
 
