@@ -28,11 +28,11 @@ expect 2 'expected [BIND:]PORT:HOST:PORT' connect -L 1:2 localhost
 expect 2 'UDP is not forwarded' connect -L 53:dns:53/udp localhost
 expect 2 'without authentication' connect -D 0.0.0.0:1080 localhost
 expect 2 'is too much' connect -L 1:h:1 localhost more
-expect 2 -- '--memory is' serve --allow '*:*' --memory 1K
-expect 2 -- '--window is' serve --allow '*:*' --window 5M
-expect 2 -- '--listen is of serve and pipe' connect -L 1:h:1 --listen 127.0.0.1 localhost
-expect 2 -- '--allow is of' connect -L 1:h:1 --allow a:1 localhost
-expect 2 'invalid option' serve --allow '*:*' -z
+expect 2 '--memory: expected a whole number from 33554432' serve --allow '*:*' --memory 1K
+expect 2 '--window: expected a whole number from 65536' serve --allow '*:*' --window 64M
+expect 2 '--listen is of serve and pipe' connect -L 1:h:1 --listen 127.0.0.1 localhost
+expect 2 '--allow is of serve' connect -L 1:h:1 --allow a:1 localhost
+expect 2 'there is no option -z' serve --allow '*:*' -z
 expect 1 'no.such.host.invalid' pipe no.such.host.invalid h:1
 expect 1 'there is no user' serve --listen 127.0.0.1:5999 --allow '*:*' --user no-such-user
 expect 1 'it does not answer' pipe --peer-timeout 1 127.0.0.1:5998

@@ -1,59 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/forward/options.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/options.h"
 #include "tools/forward/pool.h"
 #include "tools/forward/say.h"
 
-static const char help_text[] =
-    "Usage: mrd_forward serve [--listen ADDR[:PORT]] --allow HOST:PORT...\n"
-    "       mrd_forward connect -L [BIND:]PORT:HOST:PORT... [-D [BIND:]PORT] SERVER[:PORT]\n"
-    "       mrd_forward pipe SERVER[:PORT] [HOST:PORT]\n"
-    "       mrd_forward pipe --listen ADDR[:PORT]\n"
-    "Carries TCP connections, unix sockets and pipes over all paths of the network at once.\n"
-    "\n"
-    "serve, at the far end, connects to targets for others:\n"
-    "  -a, --allow HOST:PORT      a target; '*' is any host, or any port; /PATH a unix socket\n"
-    "  -t, --connect-timeout S    for a target to answer (10)\n"
-    "connect, at the near end, listens:\n"
-    "  -L, --forward SPEC         [BIND:]PORT:HOST:PORT, with a /PATH in place of either side; "
-    "BIND:\n"
-    "                             loopback, as without it, or an address, or '*'\n"
-    "  -D, --socks [BIND:]PORT    SOCKS 5; no authentication, so loopback only\n"
-    "pipe joins standard input and output to a target of a server, or to a listening pipe:\n"
-    "  -r, --receive-only         do not read standard input\n"
-    "\n"
-    "  -l, --listen ADDR[:PORT]   serve, pipe: the address to be reached at (any; port 4793)\n"
-    "  -b, --bind ADDR            connect, pipe: the address to send from (any)\n"
-    "  -p, --paths N              UDP source ports to spray over (32)\n"
-    "  -m, --memory BYTES         of all buffers, with K, M or G (1G); touched as needed\n"
-    "  -w, --window BYTES         of a stream, at most (16M)\n"
-    "  -n, --streams N            at a time, at most (16000)\n"
-    "  -T, --peer-timeout S       a silent server or client is given up after so long (8)\n"
-    "  -u, --user USER            become USER when all is open\n"
-    "  -s, --stats                a line each second; SIGUSR1 makes a full report\n"
-    "  -v, --verbose              a line for each connection\n"
-    "  -h, --help  -V, --version\n"
-    "\n"
-    "There is no encryption and no authentication: whoever can send UDP to a server can use what "
-    "it\n"
-    "allows, and whoever is on the way can read and change what is carried. Use it where the "
-    "network\n"
-    "is trusted, or for streams that protect themselves (TLS, ssh). UDP is not forwarded.\n"
-    "\n"
-    "Exit status: 0 all went well, 1 it did not, 2 the command line is wrong. See "
-    "mrd_forward(1).\n";
-
-void options_help(void)
-{
-    fputs(help_text, stdout);
-}
+enum {
+    SERVE = 1 << FORWARD_SERVE,
+    CONNECT = 1 << FORWARD_CONNECT,
+    PIPE = 1 << FORWARD_PIPE,
+    MEMORY_BYTES_MIN = 32 << 20,
+};
 
 static enum options_result wrong(const char *format, const char *what)
 {
@@ -62,38 +23,20 @@ static enum options_result wrong(const char *format, const char *what)
     return OPTIONS_WRONG;
 }
 
-/* Decimal, with K, M or G where `units`. */
-static bool parse_number(const char *text, uint64_t low, uint64_t high, bool units, uint64_t *value)
-{
-    static const char letters[] = "KMG";
-    char *rest;
-    uint64_t unit = 1;
-
-    if (!isdigit((unsigned char)*text))
-        return false;
-    errno = 0;
-    unsigned long long v = strtoull(text, &rest, 10);
-    const char *letter = *rest && units ? strchr(letters, *rest) : NULL;
-
-    if (letter) {
-        unit = UINT64_C(1) << (10 * (letter - letters + 1));
-        rest++;
-    }
-    if (errno || *rest || v > UINT64_MAX / unit || v * unit < low || v * unit > high)
-        return false;
-    *value = v * unit;
-    return true;
-}
+/* ------------------------------------------------------------------- arguments of our own forms */
 
 /* Takes ADDR, ADDR:PORT, :PORT, [ADDR]:PORT; "*" and "" are any. */
 static bool parse_local(struct options *o, const char *text)
 {
     const char *colon = strrchr(text, ':');
-    uint64_t port = MRD_DEFAULT_PORT;
+    long double port = MRD_DEFAULT_PORT;
     size_t len = strlen(text);
 
     if (colon && (strchr(text, ':') == colon || (text[0] == '[' && colon[-1] == ']'))) {
-        if (!parse_number(colon + 1, 1, UINT16_MAX, false, &port))
+        const char *digits = colon + 1;
+
+        if (!option_scan(&digits, &port) || *digits || port < 1 || port > UINT16_MAX ||
+            port != (uint16_t)port)
             return false;
         len = (size_t)(colon - text);
     }
@@ -110,119 +53,147 @@ static bool parse_local(struct options *o, const char *text)
     return true;
 }
 
-static enum options_result add_forward(struct options *o, const char *text, bool socks)
+static int take_listen(const struct option_row *row, const char *text, void *to, char *error)
 {
+    struct options *o = to;
+
+    (void)row;
+    (void)error;
+    o->listen = true;
+    return parse_local(o, text) ? 0 : -EINVAL;
+}
+
+static int take_bind(const struct option_row *row, const char *text, void *to, char *error)
+{
+    struct options *o = to;
+
+    (void)row;
+    (void)error;
+    bool good = parse_local(o, text);
+    o->hub.link.port = 0;
+    return good ? 0 : -EINVAL;
+}
+
+/* -L and -D */
+static int take_forward(const struct option_row *row, const char *text, void *to, char *error)
+{
+    struct options *o = to;
     struct forward *f = &o->forwards[o->num_forwards];
+    size_t len = strlen(text);
 
     if (o->num_forwards == OPTIONS_ROWS_MAX)
-        return wrong("'%s' is one -L or -D too many", text);
-    if (strlen(text) > 4 && strcmp(text + strlen(text) - 4, "/udp") == 0)
-        return wrong("'%s': UDP is not forwarded, only streams are", text);
-    if (!socks && !forward_parse(f, text))
-        return wrong("-L '%s': expected [BIND:]PORT:HOST:PORT, or a /PATH for either side", text);
-    if (socks && !forward_parse_socks(f, text))
-        return wrong("-D '%s': expected [BIND:]PORT", text);
+        return option_fail(error, "'%s' is one -L or -D too many", text);
+    if (len > 4 && strcmp(text + len - 4, "/udp") == 0)
+        return option_fail(error, "'%s': UDP is not forwarded, only streams are", text);
+    if (row->letter == 'D' ? !forward_parse_socks(f, text) : !forward_parse(f, text))
+        return -EINVAL;
     o->num_forwards++;
-    return OPTIONS_RUN;
+    return 0;
 }
 
-static enum options_result add_allow(struct options *o, const char *text)
+static int take_allow(const struct option_row *row, const char *text, void *to, char *error)
 {
+    struct options *o = to;
+
+    (void)row;
     if (o->num_allow == OPTIONS_ROWS_MAX)
-        return wrong("'%s' is one --allow too many", text);
+        return option_fail(error, "'%s' is one --allow too many", text);
     if (!address_parse(&o->allow[o->num_allow], text, true))
-        return wrong("--allow '%s': expected HOST:PORT, either may be '*', or /PATH", text);
+        return -EINVAL;
     o->num_allow++;
-    return OPTIONS_RUN;
+    return 0;
 }
 
-static enum options_result take_number(struct options *o, int letter)
+static int take_user(const struct option_row *row, const char *text, void *to, char *error)
 {
-    static const struct {
-        char letter;
-        bool units;
-        uint64_t low, high;
-        const char *what;
-    } rows[] = {
-        {'t', false, 1, 50, "--connect-timeout is 1 to 50 seconds, not '%s'"},
-        {'p', false, 1, 256, "--paths is 1 to 256, not '%s'"},
-        {'m', true, 32 << 20, UINT64_C(1) << 40, "--memory is 32M to 1024G, not '%s'"},
-        {'w', true, LINK_DATA_BYTES, (uint64_t)FLOW_WINDOW_MAX * LINK_DATA_BYTES,
-         "--window is 64K to 32M, not '%s'"},
-        {'n', false, 1, UINT16_MAX, "--streams is 1 to 65535, not '%s'"},
-        {'T', false, 1, 3600, "--peer-timeout is 1 to 3600 seconds, not '%s'"},
-    };
-    uint64_t v = 0;
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].letter == letter &&
-            !parse_number(optarg, rows[i].low, rows[i].high, rows[i].units, &v))
-            return wrong(rows[i].what, optarg);
-    }
-    switch (letter) {
-    case 't':
-        o->connect_timeout_s = (uint32_t)v;
-        break;
-    case 'p':
-        o->hub.link.paths = (uint32_t)v;
-        break;
-    case 'm':
-        o->hub.link.memory_bytes = (size_t)v;
-        break;
-    case 'w':
-        o->hub.window = (uint32_t)(v / LINK_DATA_BYTES);
-        break;
-    case 'n':
-        o->hub.max_streams = (uint32_t)v;
-        break;
-    default:
-        o->hub.link.peer_timeout_ns = v * UINT64_C(1000000000);
-    }
-    return OPTIONS_RUN;
+    (void)row;
+    (void)error;
+    ((struct options *)to)->user = text;
+    return *text ? 0 : -EINVAL;
 }
 
-static enum options_result take(struct options *o, int letter)
+/* ------------------------------------------------------------------------------------ the table */
+
+#define IN(member) OPTION_MEMBER(struct options, member)
+
+static const struct option_row rows[] = {
+    {"allow", 'a', OPTION_OTHER, 0, 0, 0, 0, "HOST:PORT",
+     .help = "a target; '*' is any host, or any port; /PATH a unix socket", .modes = SERVE,
+     .heading = "Options", .expected = "HOST:PORT, either may be '*', or /PATH",
+     .take = take_allow},
+    {"connect-timeout", 't', OPTION_COUNT, IN(connect_timeout_s), 1, 50, "S",
+     .help = "for a target to answer", .value = "10", .modes = SERVE},
+    {"forward", 'L', OPTION_OTHER, 0, 0, 0, 0, "SPEC",
+     .help = "[BIND:]PORT:HOST:PORT, with a /PATH in place of either side; "
+             "BIND: loopback, as without it, or an address, or '*'",
+     .modes = CONNECT, .expected = "[BIND:]PORT:HOST:PORT, or a /PATH for either side",
+     .take = take_forward},
+    {"socks", 'D', OPTION_OTHER, 0, 0, 0, 0, "[BIND:]PORT",
+     .help = "SOCKS 5; no authentication, so loopback only", .modes = CONNECT,
+     .expected = "[BIND:]PORT", .take = take_forward},
+    {"receive-only", 'r', OPTION_FLAG, IN(receive_only), 0, 0, NULL,
+     .help = "do not read standard input", .modes = PIPE},
+    {"listen", 'l', OPTION_OTHER, 0, 0, 0, 0, "ADDR[:PORT]",
+     .help = "the address to be reached at (any; port 4793)", .modes = SERVE | PIPE,
+     .expected = "ADDR[:PORT]", .take = take_listen},
+    {"bind", 'b', OPTION_OTHER, 0, 0, 0, 0, "ADDR", .help = "the address to send from (any)",
+     .modes = CONNECT | PIPE, .expected = "ADDR", .take = take_bind},
+    {"paths", 'p', OPTION_COUNT, IN(hub.link.paths), 1, 256, "N",
+     .help = "UDP source ports to spray over (32)"},
+    {"memory", 'm', OPTION_BYTES, IN(hub.link.memory_bytes), MEMORY_BYTES_MIN, UINT64_C(1) << 40,
+     "BYTES", .help = "of all buffers, with K, M or G; touched as needed", .value = "1G"},
+    {"window", 'w', OPTION_BYTES, IN(window_bytes), LINK_DATA_BYTES,
+     (uint64_t)FLOW_WINDOW_MAX *LINK_DATA_BYTES, "BYTES", .help = "of a stream, at most",
+     .value = "16M"},
+    {"streams", 'n', OPTION_COUNT, IN(hub.max_streams), 1, UINT16_MAX, "N",
+     .help = "at a time, at most", .value = "16000"},
+    {"peer-timeout", 'T', OPTION_COUNT, IN(peer_timeout_s), 1, 3600, "S",
+     .help = "a silent server or client is given up after so long", .value = "8"},
+    {"user", 'u', OPTION_OTHER, 0, 0, 0, 0, "USER", .help = "become USER when all is open",
+     .expected = "a user's name", .take = take_user},
+    {"stats", 's', OPTION_FLAG, IN(stats), 0, 0, NULL,
+     .help = "a line each second; SIGUSR1 makes a full report"},
+    {"verbose", 'v', OPTION_FLAG, IN(verbose), 0, 0, NULL, .help = "a line for each connection"},
+    {"help", 'h', OPTION_STOP, 0, 0, OPTIONS_HELP, 0, NULL, .help = "print this"},
+    {"version", 'V', OPTION_STOP, 0, 0, OPTIONS_VERSION, 0, NULL, .help = "print the version"},
+    {0},
+};
+
+static const char *mode_name(unsigned mode)
 {
-    switch (letter) {
-    case 'a':
-        return add_allow(o, optarg);
-    case 'L':
-        return add_forward(o, optarg, false);
-    case 'D':
-        return add_forward(o, optarg, true);
-    case 'l':
-        o->listen = true;
-        return parse_local(o, optarg) ? OPTIONS_RUN
-                                      : wrong("--listen '%s': expected ADDR[:PORT]", optarg);
-    case 'b':
-        if (!parse_local(o, optarg))
-            return wrong("--bind '%s': expected ADDR", optarg);
-        o->hub.link.port = 0;
-        return OPTIONS_RUN;
-    case 'r':
-        o->receive_only = true;
-        return OPTIONS_RUN;
-    case 'u':
-        o->user = optarg;
-        return OPTIONS_RUN;
-    case 's':
-        o->stats = true;
-        return OPTIONS_RUN;
-    case 'v':
-        o->verbose = true;
-        return OPTIONS_RUN;
-    case 'h':
-        return OPTIONS_HELP;
-    case 'V':
-        return OPTIONS_VERSION;
-    case '?':
-    case ':':
-        fputs("Try 'mrd_forward --help'.\n", stderr);
-        return OPTIONS_WRONG; /* getopt_long() said it */
-    default:
-        return take_number(o, letter);
-    }
+    static const char *const names[] = {"serve", "connect", "pipe"};
+
+    return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
 }
+
+static const struct option_table table = {.rows = rows, .mode_name = mode_name};
+
+void options_help(void)
+{
+    fputs("Usage: mrd_forward serve [--listen ADDR[:PORT]] --allow HOST:PORT...\n"
+          "       mrd_forward connect -L [BIND:]PORT:HOST:PORT... [-D [BIND:]PORT] "
+          "SERVER[:PORT]\n"
+          "       mrd_forward pipe SERVER[:PORT] [HOST:PORT]\n"
+          "       mrd_forward pipe --listen ADDR[:PORT]\n"
+          "Carries TCP connections, unix sockets and pipes over all paths of the network at "
+          "once.\n"
+          "serve, at the far end, connects to targets for others; connect, at the near end,\n"
+          "listens; pipe joins standard input and output to a target of a server, or to a\n"
+          "listening pipe.\n",
+          stdout);
+    option_help(stdout, &table, -1);
+    fputs("\n"
+          "There is no encryption and no authentication: whoever can send UDP to a server can\n"
+          "use what it allows, and whoever is on the way can read and change what is carried.\n"
+          "Use it where the network is trusted, or for streams that protect themselves (TLS,\n"
+          "ssh). UDP is not forwarded.\n"
+          "\n"
+          "Exit status: 0 all went well, 1 it did not, 2 the command line is wrong. See\n"
+          "mrd_forward(1).\n",
+          stdout);
+}
+
+/* ----------------------------------------------------------------------------- the command line */
 
 static bool is_loopback(const struct address *a)
 {
@@ -237,25 +208,18 @@ static enum options_result check(const struct options *o)
             return wrong("-D %s: a proxy without authentication listens at loopback addresses only",
                          o->forwards[i].from.host);
     }
-    if (o->mode != FORWARD_CONNECT && o->num_forwards)
-        return wrong("-L and -D are of '%s'", "mrd_forward connect");
-    if (o->mode != FORWARD_SERVE && o->num_allow)
-        return wrong("--allow is of '%s'", "mrd_forward serve");
     if (o->mode == FORWARD_CONNECT && !o->num_forwards)
         return wrong("connect needs -L or -D%s", "");
     if (o->mode == FORWARD_SERVE && !o->num_allow)
         return wrong("serve needs --allow, or it would serve nothing%s", "");
-    if (o->mode == FORWARD_CONNECT && o->listen)
-        return wrong("--listen is of serve and pipe%s", "; --bind names the address to send from");
-    if (o->receive_only && o->mode != FORWARD_PIPE)
-        return wrong("--receive-only is of '%s'", "mrd_forward pipe");
     return OPTIONS_RUN;
 }
 
-static enum options_result take_arguments(struct options *o, int argc, char **argv)
+/* Take the words behind the mode. */
+static enum options_result take_words(struct options *o, int argc, char **argv)
 {
     bool needs_server = o->mode == FORWARD_CONNECT || (o->mode == FORWARD_PIPE && !o->listen);
-    int at = optind;
+    int at = 0;
     struct address a;
 
     if (needs_server && at == argc)
@@ -272,54 +236,39 @@ static enum options_result take_arguments(struct options *o, int argc, char **ar
     return check(o);
 }
 
-enum options_result options_parse(struct options *o, int argc, char **argv)
+/* True: the mode that the first word names. */
+static bool find_mode(const struct option_line *line, enum forward_mode *mode)
 {
-    static const struct option longs[] = {
-        {"allow", required_argument, NULL, 'a'},
-        {"connect-timeout", required_argument, NULL, 't'},
-        {"forward", required_argument, NULL, 'L'},
-        {"socks", required_argument, NULL, 'D'},
-        {"receive-only", no_argument, NULL, 'r'},
-        {"listen", required_argument, NULL, 'l'},
-        {"bind", required_argument, NULL, 'b'},
-        {"paths", required_argument, NULL, 'p'},
-        {"memory", required_argument, NULL, 'm'},
-        {"window", required_argument, NULL, 'w'},
-        {"streams", required_argument, NULL, 'n'},
-        {"peer-timeout", required_argument, NULL, 'T'},
-        {"user", required_argument, NULL, 'u'},
-        {"stats", no_argument, NULL, 's'},
-        {"verbose", no_argument, NULL, 'v'},
-        {"help", no_argument, NULL, 'h'},
-        {"version", no_argument, NULL, 'V'},
-        {0},
-    };
-    static const char *const modes[] = {"serve", "connect", "pipe"};
-    int letter;
-
-    memset(o, 0, sizeof(*o));
-    o->hub = (struct hub_options){
-        .link = {.port = 0, .peer_timeout_ns = UINT64_C(8000000000), .memory_bytes = 1 << 30},
-        .max_streams = 16000,
-        .window = FLOW_WINDOW_MAX / 2,
-    };
-    o->connect_timeout_s = 10;
-    while ((letter = getopt_long(argc, argv, "a:t:L:D:rl:b:p:m:w:n:T:u:svhV", longs, NULL)) != -1) {
-        enum options_result result = take(o, letter);
-
-        if (result != OPTIONS_RUN)
-            return result;
-    }
-    if (optind == argc)
-        return wrong("what shall it do?%s", " serve, connect or pipe");
-    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        if (strcmp(argv[optind], modes[i]) == 0) {
-            o->mode = (enum forward_mode)i;
-            optind++;
-            if (o->mode == FORWARD_SERVE && !o->listen)
-                (void)parse_local(o, "");
-            return take_arguments(o, argc, argv);
+    for (unsigned i = 0; line->num_words && mode_name(i); i++) {
+        if (strcmp(line->words[0], mode_name(i)) == 0) {
+            *mode = (enum forward_mode)i;
+            return true;
         }
     }
-    return wrong("'%s' is none of serve, connect, pipe", argv[optind]);
+    return false;
+}
+
+enum options_result options_parse(struct options *o, int argc, char **argv)
+{
+    char error[OPTION_ERROR_BYTES];
+    struct option_line line = {.table = &table, .to = o, .error = error};
+
+    memset(o, 0, sizeof(*o));
+    option_defaults(&table, o);
+    int rc = option_parse(&line, argc, argv);
+    if (rc > 0)
+        return (enum options_result)rc;
+    if (rc < 0)
+        return wrong("%s", error);
+    if (!line.num_words)
+        return wrong("what shall it do?%s", " serve, connect or pipe");
+    if (!find_mode(&line, &o->mode))
+        return wrong("'%s' is none of serve, connect, pipe", line.words[0]);
+    if (option_check_mode(&line, o->mode))
+        return wrong("%s", error);
+    o->hub.window = (uint32_t)(o->window_bytes / LINK_DATA_BYTES);
+    o->hub.link.peer_timeout_ns = o->peer_timeout_s * UINT64_C(1000000000);
+    if (o->mode == FORWARD_SERVE && !o->listen)
+        (void)parse_local(o, "");
+    return take_words(o, line.num_words - 1, line.words + 1);
 }

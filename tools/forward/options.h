@@ -25,12 +25,13 @@ struct options {
     uint32_t num_forwards;
     struct address allow[OPTIONS_ROWS_MAX];
     uint32_t num_allow;
-    uint32_t connect_timeout_s;
+    uint32_t connect_timeout_s, peer_timeout_s; /* the latter is in `hub`, too */
+    uint64_t window_bytes;                      /* likewise */
     const char *user; /* to become, after everything is open; NULL: none */
     bool stats, verbose;
 };
 
-enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_WRONG };
+enum options_result { OPTIONS_RUN = 0, OPTIONS_HELP, OPTIONS_VERSION, OPTIONS_WRONG };
 
 /* WRONG: it said why. */
 enum options_result options_parse(struct options *o, int argc, char **argv);
