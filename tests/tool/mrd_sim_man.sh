@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# mrd_sim_man.sh MRD_SIM PAGE: the page and the binary tell of the same experiments, options, defaults, keys and links.
+# mrd_sim_man.sh MRD_SIM PAGE: the page and the binary tell of the same experiments, defaults, keys and links.
 
 set -euo pipefail
 
@@ -43,10 +43,7 @@ section EXPERIMENTS | sed -n 's/^\.SS //p' >of_page
 same experiments of_page of_binary
 mapfile -t experiments <of_binary
 
-# Options, and the defaults of all of them that are plain words.
-sed -En 's/^  (-h, )?(--[a-z-]+).*/\2/p' help >of_binary
-section OPTIONS | tags | grep -oE -- '--[a-z-]+' >of_page
-same options of_page of_binary
+# The defaults of options that are plain words.
 awk '/^  --/ { name = $1; text = "" } { text = text " " $0 }
      /\)$/ && name { gsub(/.*\(|\)$/, "", text); print name, text; name = "" }' help |
     grep -E '^--(at|flows|tcp|stagger|tiers|gbps|oversubscription|delay|queue|ecn|loss|clock-skew|paths|payload|seed|seeds|limit|wire-overhead|transport|knows|spray) ' >of_binary

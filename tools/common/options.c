@@ -475,7 +475,7 @@ void option_help(FILE *out, const struct option_table *table, int mode)
     for (const struct option_row *row = table->rows; row->name; row++) {
         if (row->heading)
             heading = row->heading;
-        if (!row->help || (mode >= 0 && row->modes && !(row->modes >> mode & 1)))
+        if (mode >= 0 && row->modes && !(row->modes >> mode & 1))
             continue;
         if (heading)
             fprintf(out, "\n%s:\n", heading);

@@ -41,7 +41,7 @@ struct option_row {
     size_t offset, bytes;      /* of the member that gets the value */
     long double low, high;     /* of a number, each possible */
     const char *argument;      /* what --help calls it; NULL: there is none */
-    const char *help;          /* NULL: not in --help; it is another name of an option */
+    const char *help;          /* of OPTION_CHOICE, the values follow */
     const char *value;         /* the default, as on a command line; NULL: none, all bytes are 0 */
     uint32_t modes;            /* bits of the modes in which it means something; 0: all */
     const char *heading;       /* of the part of --help that begins here */
