@@ -472,6 +472,8 @@ static const char *help_of(const struct simx_experiment *of)
 /* The options of an experiment, with its own defaults, or all options. */
 TEST(simx_options_help__options)
 {
+    for (int i = 0; i < SIMX_NUM_EXPERIMENTS; i++)
+        assert_string_equal(simx_options.modes[i], simx_experiments[i]->name);
     for (int i = -1; i < SIMX_NUM_EXPERIMENTS; i++) {
         const char *text = help_of(i < 0 ? NULL : simx_experiments[i]);
 

@@ -14,8 +14,6 @@ enum {
     LONG_FIRST = 256, /* getopt_long() returns this and the index of the row */
     LIST_BYTES = 256,
     SHOWN_BYTES = 64, /* of an option with its dashes */
-    WORD_BYTES = 32,  /* of an unknown option; a longer one is cut before it is compared */
-    EDITS_MAX = 2,    /* of a word that is taken for a slip */
     MODES_NAMED = 2,  /* an option of more modes says none in --help */
     TEXT_COLUMN = 27,
     TEXT_BYTES = 512,
@@ -31,40 +29,31 @@ int option_fail(char *error, const char *format, ...)
     return -EINVAL;
 }
 
-/* ---------------------------------------------------------------------------------------- lists */
-
-static void append(char *list, const char *name, const char *separator)
+/* "a, b or c", where `last` is " or ": those of the names whose bits are set. */
+static void join(char *list, const char *const *names, uint32_t bits, const char *last)
 {
-    size_t len = strlen(list);
-
-    snprintf(list + len, LIST_BYTES - len, "%s%s", len ? separator : "", name);
-}
-
-/* Lists such as "a, b or c", where `last` is " or ". */
-static void join_values(char *list, const struct option_row *row, const char *last)
-{
-    const char *const *values = option_values(row);
+    size_t len = 0;
 
     list[0] = '\0';
-    for (unsigned i = 0; values[i]; i++)
-        append(list, values[i], values[i + 1] ? ", " : last);
-}
+    for (unsigned i = 0; names[i] && len < LIST_BYTES; i++) {
+        const char *separator = names[i + 1] && bits >> i >> 1 ? ", " : last;
 
-static void join_modes(char *list, const struct option_table *table, uint32_t modes,
-                       const char *last)
-{
-    const char *name;
-
-    list[0] = '\0';
-    for (unsigned i = 0; modes >> i && (name = table->mode_name(i)); i++) {
-        if (modes >> i & 1)
-            append(list, name, modes >> i >> 1 ? ", " : last);
+        if (bits >> i & 1)
+            len += (size_t)snprintf(list + len, LIST_BYTES - len, "%s%s", len ? separator : "",
+                                    names[i]);
     }
 }
 
-const char *const *option_values(const struct option_row *row)
+static const char *const *values_of(const struct option_row *row)
 {
     return row->list_values ? row->list_values() : row->values;
+}
+
+static void show_name(char *shown, const struct option_row *row)
+{
+    const char letter[] = {'-', row->letter, ',', ' ', '\0'};
+
+    snprintf(shown, SHOWN_BYTES, "%s--%s", row->letter ? letter : "", row->name);
 }
 
 /* --------------------------------------------------------------------------------------- values */
@@ -72,14 +61,14 @@ const char *const *option_values(const struct option_row *row)
 /* strtold() alone takes "-1", " 7" and "inf", too. */
 bool option_scan(const char **text, long double *value)
 {
-    char *end = NULL;
+    const char *begin = *text;
+    char *end;
 
-    if (!isdigit((unsigned char)**text) && **text != '.')
+    if (!isdigit((unsigned char)*begin) && *begin != '.')
         return false;
-    *value = strtold(*text, &end);
-    bool found = end != *text;
+    *value = strtold(begin, &end);
     *text = end;
-    return found;
+    return end != begin;
 }
 
 /* What K, M or G stands for, if there is one. */
@@ -88,49 +77,39 @@ static unsigned scan_unit(const char **text)
     static const char units[] = "kmg";
     const char *unit = **text ? strchr(units, tolower((unsigned char)**text)) : NULL;
 
-    if (!unit)
-        return 1;
-    ++*text;
-    return 1u << (10 * (unit - units + 1));
+    *text += unit != NULL;
+    return unit ? 1u << (10 * (unit - units + 1)) : 1;
 }
 
 uint64_t option_whole(const struct option_row *row, const void *from)
 {
     const void *at = (const char *)from + row->offset;
 
-    switch (row->bytes) {
-    case sizeof(uint8_t):
+    if (row->bytes == sizeof(uint8_t))
         return *(const uint8_t *)at;
-    case sizeof(uint16_t):
+    if (row->bytes == sizeof(uint16_t))
         return *(const uint16_t *)at;
-    case sizeof(uint32_t):
-        return *(const uint32_t *)at;
-    default:
-        return *(const uint64_t *)at;
-    }
+    return row->bytes == sizeof(uint32_t) ? *(const uint32_t *)at : *(const uint64_t *)at;
 }
 
 void option_set_whole(const struct option_row *row, void *to, uint64_t value)
 {
     void *at = (char *)to + row->offset;
 
-    switch (row->bytes) {
-    case sizeof(uint8_t):
+    if (row->bytes == sizeof(uint8_t))
         *(uint8_t *)at = (uint8_t)value;
-        return;
-    case sizeof(uint16_t):
+    else if (row->bytes == sizeof(uint16_t))
         *(uint16_t *)at = (uint16_t)value;
-        return;
-    case sizeof(uint32_t):
+    else if (row->bytes == sizeof(uint32_t))
         *(uint32_t *)at = (uint32_t)value;
-        return;
-    default:
+    else
         *(uint64_t *)at = value;
-    }
 }
 
-static bool take_whole(const struct option_row *row, const char *text, void *to)
+static bool take_whole(const struct option_value *v)
 {
+    const struct option_row *row = v->row;
+    const char *text = v->text;
     long double value;
 
     if (!option_scan(&text, &value))
@@ -139,22 +118,21 @@ static bool take_whole(const struct option_row *row, const char *text, void *to)
         value *= scan_unit(&text);
     if (*text || value != floorl(value) || value < row->low || value > row->high)
         return false;
-    option_set_whole(row, to, (uint64_t)value);
+    option_set_whole(row, v->to, (uint64_t)value);
     return true;
 }
 
 static bool take_reals(const struct option_row *row, const char *text, unsigned num, double *at)
 {
-    double values[2];
+    double values[2] = {0};
     long double value;
 
-    for (unsigned i = 0; i < num; i++) {
+    for (unsigned i = 0; i < num; i++, text++) {
         if (!option_scan(&text, &value) || *text != (i + 1 < num ? ',' : '\0'))
             return false;
         values[i] = (double)value; /* rounded as the bounds are */
         if (values[i] < row->low || values[i] > row->high)
             return false;
-        text++;
     }
     if (num == 2 && values[0] > values[1])
         return false;
@@ -168,107 +146,90 @@ static bool take_share(const char *text, uint32_t *ppm)
 
     if (!option_scan(&text, &share))
         return false;
-    if (strcmp(text, "%") == 0)
+    if (*text == '%') {
         share /= 100;
-    else if (*text)
-        return false;
-    if (share >= 1 || lroundl(share * 1e6L) > 999999)
+        text++;
+    }
+    if (*text || share >= 0.9999995L)
         return false;
     *ppm = (uint32_t)lroundl(share * 1e6L);
     return true;
 }
 
-static bool take_text(const struct option_row *row, const char *text, char *at)
+static bool take_text(const struct option_value *v, char *at)
 {
-    if (!*text || strlen(text) >= row->bytes)
-        return false;
-    strcpy(at, text);
-    return true;
+    bool good = v->text[0] && strlen(v->text) < v->row->bytes;
+
+    if (good)
+        strcpy(at, v->text);
+    return good;
 }
 
-static bool take_choice(const struct option_row *row, const char *text, char *at)
+static bool take_choice(const struct option_value *v, char *at)
 {
-    for (const char *const *value = option_values(row); *value; value++) {
-        if (strcmp(*value, text) == 0)
-            return take_text(row, text, at);
+    for (const char *const *value = values_of(v->row); *value; value++) {
+        if (strcmp(*value, v->text) == 0)
+            return take_text(v, at);
     }
     return false;
 }
 
-static void show_option(char *shown, const struct option_row *row)
+/* 0, -EINVAL, or above 0. */
+static int take_value(const struct option_value *v)
 {
-    const char letter[] = {'-', row->letter, ',', ' ', '\0'};
+    void *at = (char *)v->to + v->row->offset;
 
-    snprintf(shown, SHOWN_BYTES, "%s--%s", row->letter ? letter : "", row->name);
+    switch (v->row->type) {
+    case OPTION_FLAG:
+        *(bool *)at = true;
+        return 0;
+    case OPTION_TEXT:
+        return take_text(v, at) ? 0 : -EINVAL;
+    case OPTION_CHOICE:
+        return take_choice(v, at) ? 0 : -EINVAL;
+    case OPTION_COUNT:
+    case OPTION_BYTES:
+        return take_whole(v) ? 0 : -EINVAL;
+    case OPTION_REAL:
+        return take_reals(v->row, v->text, 1, at) ? 0 : -EINVAL;
+    case OPTION_PAIR:
+        return take_reals(v->row, v->text, 2, at) ? 0 : -EINVAL;
+    case OPTION_SHARE:
+        return take_share(v->text, at) ? 0 : -EINVAL;
+    case OPTION_OTHER:
+        return v->row->take(v);
+    case OPTION_STOP:
+        break;
+    }
+    return (int)v->row->low;
 }
 
 /* What a value should have been. */
 static void describe(char *text, const struct option_row *row)
 {
-    switch (row->type) {
-    case OPTION_TEXT:
+    if (row->type == OPTION_CHOICE)
+        join(text, values_of(row), UINT32_MAX, " or ");
+    else if (row->type == OPTION_TEXT)
         snprintf(text, LIST_BYTES, "%s of at most %zu bytes", row->argument, row->bytes - 1);
-        return;
-    case OPTION_CHOICE:
-        join_values(text, row, " or ");
-        return;
-    case OPTION_COUNT:
-    case OPTION_BYTES:
+    else if (row->type == OPTION_COUNT || row->type == OPTION_BYTES)
         snprintf(text, LIST_BYTES, "a whole number from %.0Lf to %.0Lf", row->low, row->high);
-        return;
-    case OPTION_REAL:
-        snprintf(text, LIST_BYTES, "%s from %Lg to %.9Lg", row->argument, row->low, row->high);
-        return;
-    case OPTION_PAIR:
-        snprintf(text, LIST_BYTES, "%s from %Lg to %.9Lg, the smaller first", row->argument,
-                 row->low, row->high);
-        return;
-    case OPTION_SHARE:
-        snprintf(text, LIST_BYTES, "a share from 0 to below 1, such as 0.01 or 1%%");
-        return;
-    default:
-        snprintf(text, LIST_BYTES, "%s", row->expected);
-    }
+    else if (row->type == OPTION_REAL || row->type == OPTION_PAIR)
+        snprintf(text, LIST_BYTES, "%s from %Lg to %.9Lg%s", row->argument, row->low, row->high,
+                 row->type == OPTION_PAIR ? ", the smaller first" : "");
+    else
+        snprintf(text, LIST_BYTES, "%s", row->expected ? row->expected : "0.01, 1% or the like");
 }
 
 int option_take(const struct option_row *row, const char *text, void *to, char *error)
 {
-    void *at = (char *)to + row->offset;
+    const struct option_value value = {row, text, to, error};
     char shown[SHOWN_BYTES], expected[LIST_BYTES];
-    bool good = true;
-    int rc = 0;
 
     error[0] = '\0';
-    switch (row->type) {
-    case OPTION_FLAG:
-        *(bool *)at = true;
-        break;
-    case OPTION_TEXT:
-        good = take_text(row, text, at);
-        break;
-    case OPTION_CHOICE:
-        good = take_choice(row, text, at);
-        break;
-    case OPTION_COUNT:
-    case OPTION_BYTES:
-        good = take_whole(row, text, to);
-        break;
-    case OPTION_REAL:
-    case OPTION_PAIR:
-        good = take_reals(row, text, row->type == OPTION_PAIR ? 2 : 1, at);
-        break;
-    case OPTION_SHARE:
-        good = take_share(text, at);
-        break;
-    case OPTION_OTHER:
-        rc = row->take(row, text, to, error);
-        break;
-    case OPTION_STOP:
-        return (int)row->low;
-    }
-    if ((good && rc >= 0) || error[0])
+    int rc = take_value(&value);
+    if (rc >= 0 || error[0])
         return rc;
-    show_option(shown, row);
+    show_name(shown, row);
     describe(expected, row);
     return option_fail(error, "%s: expected %s, found '%s'", shown, expected, text);
 }
@@ -278,71 +239,49 @@ void option_defaults(const struct option_table *table, void *to)
     char error[OPTION_ERROR_BYTES];
 
     for (const struct option_row *row = table->rows; row->name; row++) {
-        int rc = row->value ? option_take(row, row->value, to, error) : 0;
-        assert(rc == 0);
-        (void)rc;
+        if (row->value)
+            (void)option_take(row, row->value, to, error);
     }
 }
 
 /* ----------------------------------------------------------------------------- the command line */
 
-/* Returns the edit distance of two words (Levenshtein). */
-static unsigned edits(const char *a, const char *b)
+/* Do the words differ by one letter, that is one too many, one too few or another one? */
+static bool is_slip(const char *a, size_t a_len, const char *b)
 {
-    unsigned row[WORD_BYTES + 1]; /* distances from the begin of a to each prefix of b */
-    unsigned len = (unsigned)strlen(b);
+    size_t b_len = strlen(b);
 
-    for (unsigned j = 0; j <= len; j++)
-        row[j] = j;
-    for (unsigned i = 1; *a; a++, i++) {
-        unsigned corner = row[0]; /* distance without the last letters */
-
-        row[0] = i;
-        for (unsigned j = 1; j <= len; j++) {
-            unsigned best = corner + (*a != b[j - 1]);
-
-            corner = row[j];
-            best = best < row[j] + 1 ? best : row[j] + 1;
-            row[j] = best < row[j - 1] + 1 ? best : row[j - 1] + 1;
-        }
-    }
-    return row[len];
+    for (; a_len && b_len && *a == *b; a++, b++)
+        a_len--, b_len--;
+    for (; a_len && b_len && a[a_len - 1] == b[b_len - 1]; a_len--)
+        b_len--;
+    return a_len <= 1 && b_len <= 1;
 }
 
 static int fail_unknown(const struct option_line *line, const char *word)
 {
-    const char *nearest = NULL;
-    unsigned least = EDITS_MAX + 1;
-    char name[WORD_BYTES];
+    const struct option_row *row = line->table->rows;
 
     word += strspn(word, "-");
-    snprintf(name, sizeof(name), "%.*s", (int)strcspn(word, "="), word);
-    if (line->table->explain && line->table->explain(name, 0, line->error))
+    if (line->table->explain && line->table->explain(word, 0, line->error))
         return -EINVAL;
-    for (const struct option_row *row = line->table->rows; row->name; row++) {
-        unsigned distance = edits(name, row->name);
-
-        if (distance < least && distance < strlen(row->name)) {
-            least = distance;
-            nearest = row->name;
-        }
-    }
+    while (row->name && !is_slip(word, strcspn(word, "="), row->name))
+        row++;
     return option_fail(line->error, "there is no option --%s%s%s%s", word,
-                       nearest ? "; is it --" : "", nearest ? nearest : "", nearest ? "?" : "");
+                       row->name ? "; is it --" : "", row->name ? row->name : "",
+                       row->name ? "?" : "");
 }
 
 /* What getopt_long() does not take; `word` is where it stumbled. */
 static int refuse(const struct option_line *line, int opt, const char *word)
 {
-    const struct option_table *table = line->table;
-
     if (opt == ':')
         return option_fail(line->error, "%s needs a value", word);
     if (optopt >= LONG_FIRST)
         return option_fail(line->error, "%.*s takes no value", (int)strcspn(word, "="), word);
     if (optopt == 0)
         return fail_unknown(line, word);
-    if (table->explain && table->explain(NULL, optopt, line->error))
+    if (line->table->explain && line->table->explain(NULL, optopt, line->error))
         return -EINVAL;
     return option_fail(line->error, "there is no option -%c", optopt);
 }
@@ -350,35 +289,22 @@ static int refuse(const struct option_line *line, int opt, const char *word)
 /* The table as getopt_long() wants it. */
 static void build_view(const struct option_table *table, struct option *longs, char *letters)
 {
-    int i = 0;
-
     *letters++ = ':'; /* tells a missing argument */
-    for (const struct option_row *row = table->rows; row->name; row++, i++) {
-        assert(i < OPTION_ROWS_MAX && strlen(row->name) <= WORD_BYTES);
-        longs[i] = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
+    for (int i = 0; table->rows[i].name; i++) {
+        const struct option_row *row = &table->rows[i];
+
+        assert(i < OPTION_ROWS_MAX);
+        *longs++ = (struct option){row->name, row->argument ? required_argument : no_argument, NULL,
                                    LONG_FIRST + i};
         if (row->letter)
-            *letters++ = row->letter;
-        if (row->letter && row->argument)
-            *letters++ = ':';
+            letters += sprintf(letters, "%c%s", row->letter, row->argument ? ":" : "");
     }
-    longs[i] = (struct option){0};
-    *letters = '\0';
-}
-
-static int row_of(const struct option_table *table, int opt)
-{
-    int i = 0;
-
-    if (opt >= LONG_FIRST)
-        return opt - LONG_FIRST;
-    while (table->rows[i].letter != opt)
-        i++;
-    return i;
+    *longs = (struct option){0};
 }
 
 int option_parse(struct option_line *line, int argc, char **argv)
 {
+    const struct option_row *rows = line->table->rows;
     struct option longs[OPTION_ROWS_MAX + 1];
     char letters[2 * OPTION_ROWS_MAX + 2];
     int opt, rc;
@@ -386,13 +312,16 @@ int option_parse(struct option_line *line, int argc, char **argv)
     build_view(line->table, longs, letters);
     optind = 0; /* restart getopt, GNU style */
     opterr = 0;
-    while ((opt = line->table->one_dash ? getopt_long_only(argc, argv, letters, longs, NULL)
-                                        : getopt_long(argc, argv, letters, longs, NULL)) != -1) {
+    while ((opt = (line->table->one_dash ? getopt_long_only : getopt_long)(argc, argv, letters,
+                                                                           longs, NULL)) != -1) {
+        int i = opt - LONG_FIRST;
+
         if (opt == '?' || opt == ':')
             return refuse(line, opt, argv[optind > 1 ? optind - 1 : 1]);
-        int i = row_of(line->table, opt);
+        for (i = i < 0 ? 0 : i; opt < LONG_FIRST && rows[i].letter != opt; i++)
+            ;
         line->given |= UINT64_C(1) << i;
-        rc = option_take(&line->table->rows[i], optarg, line->to, line->error);
+        rc = option_take(&rows[i], optarg, line->to, line->error);
         if (rc)
             return rc;
     }
@@ -410,10 +339,10 @@ int option_check_mode(const struct option_line *line, unsigned mode)
 
         if (!(line->given >> i & 1) || !row->modes || row->modes >> mode & 1)
             continue;
-        show_option(shown, row);
-        join_modes(modes, line->table, row->modes, " and ");
+        show_name(shown, row);
+        join(modes, line->table->modes, row->modes, " and ");
         return option_fail(line->error, "%s is of %s, not of %s", shown, modes,
-                           line->table->mode_name(mode));
+                           line->table->modes[mode]);
     }
     return 0;
 }
@@ -454,16 +383,15 @@ static void print_row(FILE *out, const struct option_table *table, const struct 
     char shown[SHOWN_BYTES], left[2 * SHOWN_BYTES], text[TEXT_BYTES];
     char modes[LIST_BYTES] = "", values[LIST_BYTES] = "";
 
-    if (mode < 0 && __builtin_popcount(row->modes) <= MODES_NAMED)
-        join_modes(modes, table, row->modes, ", ");
+    if (mode < 0 && row->modes && __builtin_popcount(row->modes) <= MODES_NAMED)
+        join(modes, table->modes, row->modes, ", ");
     if (row->type == OPTION_CHOICE)
-        join_values(values, row, ", ");
+        join(values, values_of(row), UINT32_MAX, ", ");
     snprintf(text, sizeof(text), "%s%s%s%s%s%s%s%s", modes, modes[0] ? ": " : "", row->help,
              values[0] && row->help[0] ? ": " : "", values, value ? " (" : "", value ? value : "",
              value ? ")" : "");
-    show_option(shown, row);
-    snprintf(left, sizeof(left), "  %s%s%s", shown, row->argument ? " " : "",
-             row->argument ? row->argument : "");
+    show_name(shown, row);
+    snprintf(left, sizeof(left), "  %s %s", shown, row->argument ? row->argument : "");
     fprintf(out, "%-*s", TEXT_COLUMN, left);
     option_print_words(out, TEXT_COLUMN, text);
 }
@@ -473,8 +401,7 @@ void option_help(FILE *out, const struct option_table *table, int mode)
     const char *heading = NULL;
 
     for (const struct option_row *row = table->rows; row->name; row++) {
-        if (row->heading)
-            heading = row->heading;
+        heading = row->heading ? row->heading : heading;
         if (mode >= 0 && row->modes && !(row->modes >> mode & 1))
             continue;
         if (heading)

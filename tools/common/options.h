@@ -34,6 +34,8 @@ enum option_type {
     OPTION_STOP,   /* the rest of the line is not looked at: option_parse() returns `low` */
 };
 
+struct option_value;
+
 struct option_row {
     const char *name; /* without dashes; behind the last row there is one without a name */
     char letter;      /* 0: none */
@@ -49,13 +51,21 @@ struct option_row {
     const char *const *(*list_values)(void); /* the same, from a function */
     const char *expected;                    /* by OPTION_OTHER, if `take` says nothing else */
     /* 0; -EINVAL, with a sentence unless `expected` says it; above 0 as with OPTION_STOP. */
-    int (*take)(const struct option_row *row, const char *text, void *to, char *error);
+    int (*take)(const struct option_value *value);
+};
+
+/* What an option was given. */
+struct option_value {
+    const struct option_row *row;
+    const char *text;
+    void *to; /* the struct that has the members */
+    char *error;
 };
 
 struct option_table {
     const struct option_row *rows;
-    const char *(*mode_name)(unsigned mode); /* of a bit; NULL: there are no more */
-    bool one_dash;                           /* is enough for a long name, too */
+    const char *const *modes; /* names of bits 0, 1, ...; the last is NULL */
+    bool one_dash;            /* is enough for a long name, too */
     /* -EINVAL with a sentence about an unknown option, or 0: there is none. NULL: never. */
     int (*explain)(const char *name, int letter, char *error);
     /* The default that --help shows in a mode (below 0: in all). NULL: that of the row. */
@@ -93,7 +103,6 @@ bool option_scan(const char **text, long double *value);
 /* Writes the sentence. Returns -EINVAL. */
 int option_fail(char *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-const char *const *option_values(const struct option_row *row);
 /* Print the rows of a mode, or with mode < 0 all rows, each with its modes if these are few. */
 void option_help(FILE *out, const struct option_table *table, int mode);
 /* Print words from column `column` on, where the cursor is; further lines are indented to it. */

@@ -53,63 +53,56 @@ static bool parse_local(struct options *o, const char *text)
     return true;
 }
 
-static int take_listen(const struct option_row *row, const char *text, void *to, char *error)
+static int take_listen(const struct option_value *v)
 {
-    struct options *o = to;
+    struct options *o = v->to;
 
-    (void)row;
-    (void)error;
     o->listen = true;
-    return parse_local(o, text) ? 0 : -EINVAL;
+    return parse_local(o, v->text) ? 0 : -EINVAL;
 }
 
-static int take_bind(const struct option_row *row, const char *text, void *to, char *error)
+static int take_bind(const struct option_value *v)
 {
-    struct options *o = to;
+    struct options *o = v->to;
 
-    (void)row;
-    (void)error;
-    bool good = parse_local(o, text);
+    bool good = parse_local(o, v->text);
     o->hub.link.port = 0;
     return good ? 0 : -EINVAL;
 }
 
 /* -L and -D */
-static int take_forward(const struct option_row *row, const char *text, void *to, char *error)
+static int take_forward(const struct option_value *v)
 {
-    struct options *o = to;
+    struct options *o = v->to;
     struct forward *f = &o->forwards[o->num_forwards];
-    size_t len = strlen(text);
+    size_t len = strlen(v->text);
 
     if (o->num_forwards == OPTIONS_ROWS_MAX)
-        return option_fail(error, "'%s' is one -L or -D too many", text);
-    if (len > 4 && strcmp(text + len - 4, "/udp") == 0)
-        return option_fail(error, "'%s': UDP is not forwarded, only streams are", text);
-    if (row->letter == 'D' ? !forward_parse_socks(f, text) : !forward_parse(f, text))
+        return option_fail(v->error, "'%s' is one -L or -D too many", v->text);
+    if (len > 4 && strcmp(v->text + len - 4, "/udp") == 0)
+        return option_fail(v->error, "'%s': UDP is not forwarded, only streams are", v->text);
+    if (v->row->letter == 'D' ? !forward_parse_socks(f, v->text) : !forward_parse(f, v->text))
         return -EINVAL;
     o->num_forwards++;
     return 0;
 }
 
-static int take_allow(const struct option_row *row, const char *text, void *to, char *error)
+static int take_allow(const struct option_value *v)
 {
-    struct options *o = to;
+    struct options *o = v->to;
 
-    (void)row;
     if (o->num_allow == OPTIONS_ROWS_MAX)
-        return option_fail(error, "'%s' is one --allow too many", text);
-    if (!address_parse(&o->allow[o->num_allow], text, true))
+        return option_fail(v->error, "'%s' is one --allow too many", v->text);
+    if (!address_parse(&o->allow[o->num_allow], v->text, true))
         return -EINVAL;
     o->num_allow++;
     return 0;
 }
 
-static int take_user(const struct option_row *row, const char *text, void *to, char *error)
+static int take_user(const struct option_value *v)
 {
-    (void)row;
-    (void)error;
-    ((struct options *)to)->user = text;
-    return *text ? 0 : -EINVAL;
+    ((struct options *)v->to)->user = v->text;
+    return *v->text ? 0 : -EINVAL;
 }
 
 /* ------------------------------------------------------------------------------------ the table */
@@ -159,14 +152,9 @@ static const struct option_row rows[] = {
     {0},
 };
 
-static const char *mode_name(unsigned mode)
-{
-    static const char *const names[] = {"serve", "connect", "pipe"};
+static const char *const modes[] = {"serve", "connect", "pipe", NULL};
 
-    return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
-}
-
-static const struct option_table table = {.rows = rows, .mode_name = mode_name};
+static const struct option_table table = {.rows = rows, .modes = modes};
 
 void options_help(void)
 {
@@ -239,8 +227,8 @@ static enum options_result take_words(struct options *o, int argc, char **argv)
 /* True: the mode that the first word names. */
 static bool find_mode(const struct option_line *line, enum forward_mode *mode)
 {
-    for (unsigned i = 0; line->num_words && mode_name(i); i++) {
-        if (strcmp(line->words[0], mode_name(i)) == 0) {
+    for (unsigned i = 0; line->num_words && modes[i]; i++) {
+        if (strcmp(line->words[0], modes[i]) == 0) {
             *mode = (enum forward_mode)i;
             return true;
         }

@@ -44,22 +44,22 @@ static bool scan_whole(const struct option_row *row, const char **text, uint64_t
 }
 
 /* "3" or "0,1", and where ranges are allowed "5000,5004,5100-5103": distinct numbers. */
-static int take_list(const struct option_row *row, const char *text, struct perf_options *o,
-                     bool ranges, unsigned *count)
+static int take_list(const struct option_value *v, bool ranges, unsigned *count)
 {
-    uint16_t *list = (uint16_t *)(void *)((char *)o + row->offset);
+    uint16_t *list = (uint16_t *)(void *)((char *)v->to + v->row->offset);
+    const char *text = v->text;
     uint64_t first, last;
 
     for (*count = 0;; text++) {
-        if (!scan_whole(row, &text, &first))
+        if (!scan_whole(v->row, &text, &first))
             return -EINVAL;
         last = first;
-        if (ranges && *text == '-' && (text++, !scan_whole(row, &text, &last)))
+        if (ranges && *text == '-' && (text++, !scan_whole(v->row, &text, &last)))
             return -EINVAL;
         if (first > last)
             return -EINVAL;
         for (; first <= last; first++) {
-            if (*count == row->bytes / sizeof(list[0]) || (ranges && is_in(list, *count, first)))
+            if (*count == v->row->bytes / sizeof(list[0]) || (ranges && is_in(list, *count, first)))
                 return -EINVAL;
             list[(*count)++] = (uint16_t)first;
         }
@@ -68,20 +68,14 @@ static int take_list(const struct option_row *row, const char *text, struct perf
     }
 }
 
-static int take_ports(const struct option_row *row, const char *text, void *to, char *error)
+static int take_ports(const struct option_value *v)
 {
-    struct perf_options *o = to;
-
-    (void)error;
-    return take_list(row, text, o, true, &o->num_source_ports);
+    return take_list(v, true, &((struct perf_options *)v->to)->num_source_ports);
 }
 
-static int take_cpus(const struct option_row *row, const char *text, void *to, char *error)
+static int take_cpus(const struct option_value *v)
 {
-    struct perf_options *o = to;
-
-    (void)error;
-    return take_list(row, text, o, false, &o->num_cpus);
+    return take_list(v, false, &((struct perf_options *)v->to)->num_cpus);
 }
 
 bool perf_options_add_transport(struct perf_options *o, const char *name, size_t len)
@@ -93,15 +87,13 @@ bool perf_options_add_transport(struct perf_options *o, const char *name, size_t
 }
 
 /* "a,b,c" */
-static int take_transports(const struct option_row *row, const char *text, void *to, char *error)
+static int take_transports(const struct option_value *v)
 {
-    struct perf_options *o = to;
+    struct perf_options *o = v->to;
     size_t len = 0;
 
-    (void)row;
-    (void)error;
     o->num_transports = 0;
-    for (;; text += len + 1) {
+    for (const char *text = v->text;; text += len + 1) {
         len = strcspn(text, ",");
         if (!perf_options_add_transport(o, text, len))
             return -EINVAL;
@@ -111,28 +103,27 @@ static int take_transports(const struct option_row *row, const char *text, void 
 }
 
 /* A device, or with --local the server's and the client's. */
-static int take_device(const struct option_row *row, const char *text, void *to, char *error)
+static int take_device(const struct option_value *v)
 {
-    struct perf_options *o = to;
-    size_t first = strcspn(text, ",");
-    const char *second = text[first] ? text + first + 1 : text;
+    struct perf_options *o = v->to;
+    size_t first = strcspn(v->text, ",");
+    const char *second = v->text[first] ? v->text + first + 1 : v->text;
 
-    (void)error;
-    o->two_devices = text[first] == ',';
-    if (first == 0 || first >= sizeof(o->server_device) || !*second || strlen(second) >= row->bytes)
+    o->two_devices = v->text[first] == ',';
+    if (first == 0 || first >= sizeof(o->server_device) || !*second ||
+        strlen(second) >= v->row->bytes)
         return -EINVAL;
-    snprintf(o->server_device, sizeof(o->server_device), "%.*s", (int)first, text);
+    snprintf(o->server_device, sizeof(o->server_device), "%.*s", (int)first, v->text);
     strcpy(o->device, second);
     return 0;
 }
 
-static int take_order(const struct option_row *row, const char *text, void *to, char *error)
+static int take_order(const struct option_value *v)
 {
-    bool ordered = strcmp(text, "msg") == 0;
+    bool ordered = strcmp(v->text, "msg") == 0;
 
-    (void)error;
-    *(bool *)((char *)to + row->offset) = ordered;
-    return ordered || strcmp(text, "none") == 0 ? 0 : -EINVAL;
+    *(bool *)((char *)v->to + v->row->offset) = ordered;
+    return ordered || strcmp(v->text, "none") == 0 ? 0 : -EINVAL;
 }
 
 /* ------------------------------------------------------------------------------------ the table */
@@ -259,16 +250,11 @@ static const struct option_row rows[] = {
     {0},
 };
 
-static const char *mode_name(unsigned mode)
-{
-    static const char *const names[] = {"TEST", "compare", "doctor", "state", "scale"};
-
-    return mode < sizeof(names) / sizeof(names[0]) ? names[mode] : NULL;
-}
+static const char *const modes[] = {"TEST", "compare", "doctor", "state", "scale", NULL};
 
 const struct option_table perf_option_table = {
     .rows = rows,
-    .mode_name = mode_name,
+    .modes = modes,
     .explain = perf_explain_perftest,
 };
 

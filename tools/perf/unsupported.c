@@ -79,8 +79,9 @@ int perf_explain_perftest(const char *name, int letter, char *error)
         for (const char *word = u->options; *word; word += len + (word[len] == ' ')) {
             len = strcspn(word, " ");
             size_t skip = len > 1 && word[1] == ':' ? 2 : 0;
-            bool found = name ? strlen(name) == len - skip && !memcmp(name, word + skip, len - skip)
-                              : skip && *word == letter;
+            bool found =
+                name ? strcspn(name, "=") == len - skip && !memcmp(name, word + skip, len - skip)
+                     : skip && *word == letter;
             const char shown[] = {'-', *word, ' ', '(', '\0'};
 
             if (found)

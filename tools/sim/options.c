@@ -19,12 +19,16 @@ enum {
 
 #define FIELD(field) OPTION_MEMBER(struct simx_config, field)
 
+/* Names of experiments, in their order. */
+static const char *const modes[] = {"run",      "loss",     "collision", "incast",
+                                    "skew",     "failure",  "scale",     "allreduce",
+                                    "alltoall", "fairness", "wan",       NULL};
 static const char *const failures[] = {"blackhole", "down", "flap", "degrade", NULL};
 static const char *const overheads[] = {"ethernet", "htsim", NULL};
 static const char *const transports[] = {"mrd", "rc", "irn", NULL};
 static const char *const knowledge[] = {"sockets", "rdma", "fabric", NULL};
 
-static int take_set(const struct option_row *row, const char *text, void *to, char *error);
+static int take_set(const struct option_value *value);
 
 static const struct option_row rows[] = {
     {"tm", 0, OPTION_TEXT, FIELD(tm), 0, 0, "FILE", .help = "connection matrix of uet-htsim",
@@ -131,11 +135,6 @@ static const struct option_row rows[] = {
     {0},
 };
 
-static const char *experiment_name(unsigned index)
-{
-    return simx_experiments[index] ? simx_experiments[index]->name : NULL;
-}
-
 /* ------------------------------------------------------------------------------------- defaults */
 
 static const struct simx_default *find_default(const struct simx_experiment *experiment,
@@ -169,7 +168,7 @@ static const char *shown_value(const struct option_row *row, int index)
 
 const struct option_table simx_options = {
     .rows = rows,
-    .mode_name = experiment_name,
+    .modes = modes,
     .one_dash = true,
     .shown_value = shown_value,
 };
@@ -194,21 +193,21 @@ void simx_options_defaults(struct simx_config *config, const struct simx_experim
 
 /* --------------------------------------------------------------------------------- command line */
 
-static int take_set(const struct option_row *row, const char *text, void *to, char *error)
+static int take_set(const struct option_value *value)
 {
-    struct simx_config *config = to;
-    const char *equals = strchr(text, '='), *rest = equals ? equals + 1 : text;
+    struct simx_config *config = value->to;
+    const char *text = value->text, *equals = strchr(text, '='), *rest = equals ? equals + 1 : text;
     struct simx_set *set = &config->set[config->num_sets];
-    long double value;
+    long double number;
 
     if (strcmp(text, "list") == 0)
         return SIMX_PARSE_LIST;
     if (config->num_sets == SIMX_SETS_MAX)
-        return option_fail(error, "--%s: more than %d of them", row->name, SIMX_SETS_MAX);
-    if (!equals || (size_t)(equals - text) >= sizeof(set->name) || !option_scan(&rest, &value) ||
-        *rest || value > 1e18)
+        return option_fail(value->error, "--set: more than %d of them", SIMX_SETS_MAX);
+    if (!equals || (size_t)(equals - text) >= sizeof(set->name) || !option_scan(&rest, &number) ||
+        *rest || number > 1e18)
         return -EINVAL;
-    set->value = (double)value;
+    set->value = (double)number;
     snprintf(set->name, sizeof(set->name), "%.*s", (int)(equals - text), text);
     config->num_sets++;
     return 0;
