@@ -80,17 +80,14 @@ void perf_options_init(struct perf_options *options);
 /* False: there is no room for one more, or the name is empty or too long. */
 bool perf_options_add_transport(struct perf_options *options, const char *name, size_t len);
 
-/* A command line that is being read; options_check.c judges it once all options are known. */
-struct perf_cli {
-    struct perf_options *o;
-    struct option_line line; /* what is given, beyond the values */
-    char *error;
-};
-
+/*
+ * A command line is judged once all options are known: options_check.c. The members are those of
+ * struct perf_options.
+ */
 /* Choose what was left open: the transport by the device, the size by the test. */
-void perf_options_default(struct perf_cli *c);
+void perf_options_default(struct option_line *line);
 /* 0, or -EINVAL with a sentence. */
-int perf_options_check(const struct perf_cli *c);
+int perf_options_check(const struct option_line *line);
 
 /* The text of --help. */
 void perf_options_help(FILE *out);

@@ -5,15 +5,16 @@
 #include "tools/perf/options.h"
 #include "tools/perf/scale.h"
 
-static int take_transports(struct perf_cli *c, int count, char **words)
+static int take_transports(struct option_line *line, int count, char **words)
 {
-    c->o->state = true;
+    struct perf_options *o = line->to;
+
+    o->state = true;
     if (count > PERF_TRANSPORTS_MAX)
-        return perf_fail(c->error, -EINVAL, "state: at most %d transports", PERF_TRANSPORTS_MAX);
+        return option_fail(line->error, "state: at most %d transports", PERF_TRANSPORTS_MAX);
     for (int i = 0; i < count; i++) {
-        if (!perf_options_add_transport(c->o, words[i], strlen(words[i])))
-            return perf_fail(c->error, -EINVAL, "state: '%s' is not the name of a transport",
-                             words[i]);
+        if (!perf_options_add_transport(o, words[i], strlen(words[i])))
+            return option_fail(line->error, "state: '%s' is not the name of a transport", words[i]);
     }
     return 0;
 }
@@ -34,31 +35,32 @@ static bool is_named_after(const char *program, enum perf_test *test)
     return false;
 }
 
-static int take_test(struct perf_cli *c, const char *program, int *i)
+static int take_test(struct option_line *line, const char *program, int *i)
 {
-    char **argv = c->line.words;
+    struct perf_options *o = line->to;
+    char **argv = line->words;
 
-    if (is_named_after(program, &c->o->params.test))
+    if (is_named_after(program, &o->params.test))
         return 0;
-    if (*i == c->line.num_words)
-        return perf_fail(c->error, -EINVAL, "which test? One of %s", perf_test_names());
-    if (perf_test_find(argv[*i], &c->o->params.test))
-        return perf_fail(c->error, -EINVAL, "test '%s' is not known; there is %s", argv[*i],
-                         perf_test_names());
+    if (*i == line->num_words)
+        return option_fail(line->error, "which test? One of %s", perf_test_names());
+    if (perf_test_find(argv[*i], &o->params.test))
+        return option_fail(line->error, "test '%s' is not known; there is %s", argv[*i],
+                           perf_test_names());
     ++*i;
     return 0;
 }
 
-static int take_words(struct perf_cli *c, const char *program)
+static int take_words(struct option_line *line, const char *program)
 {
-    struct perf_options *o = c->o;
-    char **argv = c->line.words;
-    int argc = c->line.num_words, i = 0;
+    struct perf_options *o = line->to;
+    char **argv = line->words;
+    int argc = line->num_words, i = 0;
 
     if (i < argc && strcmp(argv[i], "state") == 0)
-        return take_transports(c, argc - i - 1, argv + i + 1);
+        return take_transports(line, argc - i - 1, argv + i + 1);
     if (i < argc && strcmp(argv[i], "scale") == 0)
-        return perf_scale_take(c, argc - i - 1, argv + i + 1);
+        return perf_scale_take(line, argc - i - 1, argv + i + 1);
     if (i < argc && strcmp(argv[i], "compare") == 0) {
         o->compare = true;
         i++;
@@ -66,36 +68,32 @@ static int take_words(struct perf_cli *c, const char *program)
     if (!o->compare && i < argc && strcmp(argv[i], "doctor") == 0) {
         o->doctor = true;
         i++;
-    } else if (take_test(c, program, &i)) {
+    } else if (take_test(line, program, &i)) {
         return -EINVAL;
     }
     if (i < argc) {
         if (argv[i][0] == '\0' || strlen(argv[i]) >= sizeof(o->host))
-            return perf_fail(c->error, -EINVAL, "the host's name is empty or too long");
+            return option_fail(line->error, "the host's name is empty or too long");
         strcpy(o->host, argv[i++]);
     }
     if (i < argc)
-        return perf_fail(c->error, -EINVAL,
-                         "'%s' is one word too many: only a test and a host are expected", argv[i]);
+        return option_fail(
+            line->error, "'%s' is one word too many: only a test and a host are expected", argv[i]);
     return 0;
 }
 
 int perf_options_parse(struct perf_options *o, int argc, char **argv, char *error)
 {
-    struct perf_cli c = {
-        .o = o,
-        .line = {.table = &perf_option_table, .to = o, .error = error},
-        .error = error,
-    };
+    struct option_line line = {.table = &perf_option_table, .to = o, .error = error};
 
     perf_options_init(o);
-    int rc = option_parse(&c.line, argc, argv);
+    int rc = option_parse(&line, argc, argv);
     if (rc)
         return rc;
-    if (take_words(&c, argv[0]))
+    if (take_words(&line, argv[0]))
         return -EINVAL;
-    perf_options_default(&c);
-    if (perf_options_check(&c))
+    perf_options_default(&line);
+    if (perf_options_check(&line))
         return -EINVAL;
     if (o->num_source_ports)
         o->params.paths = o->num_source_ports;

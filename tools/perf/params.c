@@ -136,19 +136,17 @@ static int check_post_list(const struct perf_params *p, const struct perf_transp
                            char *error)
 {
     if (ops->raw || strcmp(ops->name, "tcp") == 0)
-        return perf_fail(error, -EINVAL, "%s has no lists of work requests: leave out -l",
-                         ops->name);
+        return option_fail(error, "%s has no lists of work requests: leave out -l", ops->name);
     if (perf_test_is_lat(p->test))
-        return perf_fail(error, -EINVAL, "latency tests post one message: leave out -l");
+        return option_fail(error, "latency tests post one message: leave out -l");
     if (p->verify && p->qps > 1)
-        return perf_fail(error, -EINVAL,
-                         "verified messages of several QPs are posted one by one: "
-                         "leave out -l or -q");
+        return option_fail(
+            error, "verified messages of several QPs are posted one by one: leave out -l or -q");
     if (p->tx_depth && p->tx_depth < p->post_list)
-        return perf_fail(error, -EINVAL, "-t %u leaves no room for lists of %u", p->tx_depth,
-                         p->post_list);
+        return option_fail(error, "-t %u leaves no room for lists of %u", p->tx_depth,
+                           p->post_list);
     if (p->cq_mod && p->post_list % p->cq_mod)
-        return perf_fail(error, -EINVAL, "-Q %u is no divisor of -l %u", p->cq_mod, p->post_list);
+        return option_fail(error, "-Q %u is no divisor of -l %u", p->cq_mod, p->post_list);
     return 0;
 }
 
@@ -156,16 +154,13 @@ static int check_threads(const struct perf_params *p, const struct perf_transpor
                          char *error)
 {
     if (ops->raw)
-        return perf_fail(error, -EINVAL, "%s has one thread an end: leave out --threads",
-                         ops->name);
+        return option_fail(error, "%s has one thread an end: leave out --threads", ops->name);
     if (perf_test_is_lat(p->test))
-        return perf_fail(error, -EINVAL, "latency tests have one thread: leave out --threads");
+        return option_fail(error, "latency tests have one thread: leave out --threads");
     if (p->qps != 1)
-        return perf_fail(error, -EINVAL,
-                         "each thread has a QP of its own: leave out -q or "
-                         "--threads");
+        return option_fail(error, "each thread has a QP of its own: leave out -q or --threads");
     if (p->bidirectional)
-        return perf_fail(error, -EINVAL, "threads send one way: leave out -b or --threads");
+        return option_fail(error, "threads send one way: leave out -b or --threads");
     return 0;
 }
 
@@ -174,13 +169,12 @@ static int check_events(const struct perf_params *p, const struct perf_transport
                         char *error)
 {
     if (ops->raw)
-        return perf_fail(error, -EINVAL, "%s has no completion channel: leave out -e", ops->name);
+        return option_fail(error, "%s has no completion channel: leave out -e", ops->name);
     if (p->test == PERF_WRITE_LAT && !p->write_with_imm && !p->verify)
-        return perf_fail(error, -EINVAL,
-                         "a plain write has no completion at its target: with -e write_lat needs "
-                         "--write_with_imm");
+        return option_fail(error, "a plain write has no completion at its target: with -e "
+                                  "write_lat needs --write_with_imm");
     if (strcmp(p->wait, "auto") != 0)
-        return perf_fail(error, -EINVAL, "-e sleeps on completion channels: leave out --wait");
+        return option_fail(error, "-e sleeps on completion channels: leave out --wait");
     return 0;
 }
 
@@ -189,35 +183,33 @@ static int check_test(const struct perf_params *p, const struct perf_transport_o
                       char *error)
 {
     if (ops->rdma && perf_ibv_missing())
-        return perf_fail(error, -EINVAL, "transport '%s' is not offered: %s", p->transport,
-                         perf_ibv_missing());
+        return option_fail(error, "transport '%s' is not offered: %s", p->transport,
+                           perf_ibv_missing());
     if (perf_test_is_lat(p->test) && p->qps != 1)
-        return perf_fail(error, -EINVAL, "latency tests use one QP: -q is for bandwidth tests");
+        return option_fail(error, "latency tests use one QP: -q is for bandwidth tests");
     if (perf_test_is_request(p->test) && !ops->requests)
-        return perf_fail(error, -EINVAL, "%s has no reads and atomics: use send and write tests",
-                         p->transport);
+        return option_fail(error, "%s has no reads and atomics: use send and write tests",
+                           p->transport);
     if (perf_test_is_atomic(p->test) && p->size_bytes != PERF_ATOMIC_BYTES)
-        return perf_fail(error, -EINVAL, "atomics are of %d bytes: leave out -s",
-                         PERF_ATOMIC_BYTES);
+        return option_fail(error, "atomics are of %d bytes: leave out -s", PERF_ATOMIC_BYTES);
     if (perf_test_is_request(p->test) && p->cq_mod > 1)
-        return perf_fail(error, -EINVAL, "reads and atomics have a completion each: leave out -Q");
+        return option_fail(error, "reads and atomics have a completion each: leave out -Q");
     if (p->outs && !perf_test_is_request(p->test))
-        return perf_fail(error, -EINVAL, "-o is of reads and atomics: use -t");
+        return option_fail(error, "-o is of reads and atomics: use -t");
     if (p->write_with_imm && !perf_test_is_write(p->test))
-        return perf_fail(error, -EINVAL, "%s writes nothing: leave out --write_with_imm",
-                         perf_test_name(p->test));
+        return option_fail(error, "%s writes nothing: leave out --write_with_imm",
+                           perf_test_name(p->test));
     if (p->write_with_imm && (ops->raw || strcmp(ops->name, "tcp") == 0))
-        return perf_fail(error, -EINVAL, "%s has no immediates: leave out --write_with_imm",
-                         ops->name);
+        return option_fail(error, "%s has no immediates: leave out --write_with_imm", ops->name);
     if (p->bidirectional && perf_test_is_lat(p->test))
-        return perf_fail(error, -EINVAL, "%s takes turns: leave out -b", perf_test_name(p->test));
+        return option_fail(error, "%s takes turns: leave out -b", perf_test_name(p->test));
     if (p->bidirectional && !ops->mutual)
-        return perf_fail(error, -EINVAL, "%s has one sender at a time: leave out -b", ops->name);
+        return option_fail(error, "%s has one sender at a time: leave out -b", ops->name);
     if ((p->histogram || p->unsorted) && !perf_test_is_lat(p->test))
-        return perf_fail(error, -EINVAL, "%s measures no latencies: leave out -%c",
-                         perf_test_name(p->test), p->histogram ? 'H' : 'U');
+        return option_fail(error, "%s measures no latencies: leave out -%c",
+                           perf_test_name(p->test), p->histogram ? 'H' : 'U');
     if (p->histogram && p->unsorted)
-        return perf_fail(error, -EINVAL, "-H sorts and -U does not: choose one");
+        return option_fail(error, "-H sorts and -U does not: choose one");
     if (p->post_list && check_post_list(p, ops, error))
         return -EINVAL;
     if (p->threads > 1 && check_threads(p, ops, error))
@@ -234,14 +226,13 @@ static int check_together(const struct perf_params *p, char *error)
     if (rc)
         return rc;
     if (ops->raw && p->size_bytes == 0)
-        return perf_fail(error, -EINVAL, "%s cannot send messages of 0 bytes: use -s 1 or more",
-                         p->transport);
+        return option_fail(error, "%s cannot send messages of 0 bytes: use -s 1 or more",
+                           p->transport);
     if (p->mtu && ops->rdma && !perf_ibv_mtu_valid(p->mtu))
-        return perf_fail(error, -EINVAL,
-                         "-m %u is no path MTU of %s: there is 256, 512, 1024, 2048, 4096", p->mtu,
-                         p->transport);
+        return option_fail(error, "-m %u is no path MTU of %s: there is 256, 512, 1024, 2048, 4096",
+                           p->mtu, p->transport);
     if (p->mtu % 64)
-        return perf_fail(error, -EINVAL, "-m %u is not a multiple of 64", p->mtu);
+        return option_fail(error, "-m %u is not a multiple of 64", p->mtu);
     return 0;
 }
 

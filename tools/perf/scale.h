@@ -92,9 +92,9 @@ struct scale_end {
 /* ------------------------------------------------------------------------- scale_options.c */
 
 /* Take the words after "scale": numbers of peers. 0, or -EINVAL with a sentence. */
-int perf_scale_take(struct perf_cli *c, int count, char **words);
+int perf_scale_take(struct option_line *line, int count, char **words);
 /* 0, or -EINVAL with a sentence. */
-int perf_scale_check(const struct perf_cli *c);
+int perf_scale_check(const struct option_line *line);
 
 /* ------------------------------------------------------------------------- scale.c */
 
