@@ -52,7 +52,7 @@ int ppoll(struct pollfd *fds, nfds_t num_fds, const struct timespec *timeout, co
 /* How often the thread goes to sleep in so many turns without a packet. */
 static long sleeps(bool busy)
 {
-    uint64_t now_ns = perf_now_ns();
+    uint64_t now_ns = clock_now_ns();
 
     assert_int_equal(perf_mrd_wait(&run, now_ns, true), 0);
     num_sleeps = 0;
@@ -96,7 +96,7 @@ TEST(perf_wait__finds_out_that_its_core_is_shared)
 {
     FILE *f = fopen("/proc/thread-self/schedstat", "r");
     cpu_set_t before, one;
-    uint64_t end_ns = perf_now_ns() + FIND_OUT_S * PERF_SEC_NS;
+    uint64_t end_ns = clock_now_ns() + FIND_OUT_S * PERF_SEC_NS;
     pid_t hog;
     int cpu = 0;
 
@@ -113,8 +113,8 @@ TEST(perf_wait__finds_out_that_its_core_is_shared)
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
     begin("auto");
     hog = start_hog();
-    while (!state_of_run.wait.shared && perf_now_ns() < end_ns)
-        assert_int_equal(perf_mrd_wait(&run, perf_now_ns(), false), 0);
+    while (!state_of_run.wait.shared && clock_now_ns() < end_ns)
+        assert_int_equal(perf_mrd_wait(&run, clock_now_ns(), false), 0);
     assert_true(state_of_run.wait.shared);
     kill(hog, SIGKILL);
     waitpid(hog, NULL, 0);

@@ -20,7 +20,7 @@ struct recv_meter {
 
 static struct recv_meter start_recv_meter(void)
 {
-    uint64_t now_ns = perf_now_ns();
+    uint64_t now_ns = clock_now_ns();
 
     return (struct recv_meter){.now_ns = now_ns, .heard_ns = now_ns};
 }
@@ -75,7 +75,7 @@ static int run_turn(struct perf_run *run, struct recv_meter *meter)
 
     if (n < 0)
         return n;
-    meter->now_ns = perf_now_ns();
+    meter->now_ns = clock_now_ns();
     measure_arrivals(run, meter, n > 0);
     if (n || !over || run->meter.total_bytes != before)
         meter->heard_ns = meter->now_ns;
@@ -105,7 +105,7 @@ static void start_sampling(struct perf_run *run)
 {
     if (run->ops->count_retransmissions && !run->thread.main &&
         !perf_test_is_request(run->params.test))
-        perf_sampler_start(&run->resent, run->params.interval_ms, perf_now_ns(),
+        perf_sampler_start(&run->resent, run->params.interval_ms, clock_now_ns(),
                            run->ops->count_retransmissions(run));
 }
 
@@ -145,12 +145,12 @@ static int watch_once(struct perf_run *run)
 
     if (!run->ops->manual_progress) {
         usleep(WATCH_EVERY_US);
-        return perf_run_tick(run, perf_now_ns(), 0);
+        return perf_run_tick(run, clock_now_ns(), 0);
     }
     int n = run->ops->poll_cq(run, wcs, PERF_POLL);
     if (n < 0)
         return n;
-    uint64_t now_ns = perf_now_ns();
+    uint64_t now_ns = clock_now_ns();
     int rc = run->ops->wait(run, now_ns, n > 0);
     return rc ? rc : perf_run_tick(run, now_ns, 0);
 }

@@ -109,7 +109,7 @@ void perf_bw_conclude(struct perf_run *run)
         run->received = run->e.acked;
         return;
     }
-    perf_meter_update(&run->meter, perf_now_ns(), count_arrived(run));
+    perf_meter_update(&run->meter, clock_now_ns(), count_arrived(run));
     if (!run->e.takes_recvs && run->params.size_bytes)
         run->received = run->meter.total_bytes / run->params.size_bytes;
     perf_endpoint_conclude(run, run->peer.sent);

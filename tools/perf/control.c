@@ -293,7 +293,7 @@ static int parse_more(struct perf_control *c, struct json_object **message)
 int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object **message)
 {
     uint64_t deadline_ns =
-        timeout_ms < 0 ? UINT64_MAX : perf_now_ns() + (uint64_t)timeout_ms * PERF_MSEC_NS;
+        timeout_ms < 0 ? UINT64_MAX : clock_now_ns() + (uint64_t)timeout_ms * PERF_MSEC_NS;
 
     for (;;) {
         int rc = parse_more(c, message);
@@ -301,7 +301,7 @@ int perf_control_recv(struct perf_control *c, int timeout_ms, struct json_object
             continue;
         if (rc != -EAGAIN)
             return rc;
-        uint64_t now_ns = timeout_ms ? perf_now_ns() : deadline_ns;
+        uint64_t now_ns = timeout_ms ? clock_now_ns() : deadline_ns;
         if (now_ns >= deadline_ns)
             return -ETIMEDOUT;
         struct pollfd pfd = {.fd = c->fd, .events = POLLIN};

@@ -36,14 +36,14 @@ static struct json_object *ports_of(const struct perf_probe_sent *sent)
 static int take_until(struct perf_control *c, int fd, int ms, struct json_object *arrivals,
                       struct json_object **message)
 {
-    uint64_t end_ns = perf_now_ns() + (uint64_t)ms * PERF_MSEC_NS;
+    uint64_t end_ns = clock_now_ns() + (uint64_t)ms * PERF_MSEC_NS;
 
     for (;;) {
         struct pollfd fds[] = {{.fd = c->fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
         int rc = perf_control_recv(c, 0, message);
 
         perf_probe_take(fd, arrivals);
-        uint64_t now_ns = perf_now_ns();
+        uint64_t now_ns = clock_now_ns();
         if (rc != -ETIMEDOUT || now_ns >= end_ns)
             return rc;
         poll(fds, 2, (int)((end_ns - now_ns) / PERF_MSEC_NS) + 1);
@@ -146,7 +146,7 @@ int perf_doctor_answer(const struct perf_options *o, struct perf_control *c,
 static struct json_object *ask_in_time(struct perf_control *c, struct json_object *question,
                                        const char *type, uint64_t end_ns, char *error)
 {
-    uint64_t now_ns = perf_now_ns();
+    uint64_t now_ns = clock_now_ns();
     uint64_t left_ms = now_ns < end_ns ? (end_ns - now_ns) / PERF_MSEC_NS : 0;
 
     return perf_control_ask_for(c, question, type, left_ms < ANSWER_MS ? (int)left_ms : ANSWER_MS,
@@ -288,7 +288,7 @@ struct json_object *perf_doctor(const struct perf_options *o, struct perf_contro
                                 char *error)
 {
     struct json_object *report = json_object_new_object();
-    uint64_t begin_ns = perf_now_ns(), end_ns = begin_ns + ALL_MS * PERF_MSEC_NS;
+    uint64_t begin_ns = clock_now_ns(), end_ns = begin_ns + ALL_MS * PERF_MSEC_NS;
 
     error[0] = '\0';
     perf_json_add_text(report, "test", "doctor");
@@ -306,7 +306,7 @@ struct json_object *perf_doctor(const struct perf_options *o, struct perf_contro
     perf_doctor_judge_probes(report);
     if (perf_doctor_may_run(report)) /* mrd cannot work where no datagram comes through */
         rc = perf_doctor_run(o, c, report, begin_ns + RUNS_MS * PERF_MSEC_NS, error);
-    if (rc == 0 && get_facts(c, report, "facts_after", end_ns, error) && perf_now_ns() >= end_ns) {
+    if (rc == 0 && get_facts(c, report, "facts_after", end_ns, error) && clock_now_ns() >= end_ns) {
         perf_doctor_find(report, "no_time", "measure again",
                          "whether allowances were exceeded could not be asked in half a minute");
         error[0] = '\0';

@@ -73,7 +73,7 @@ static void size_bw(const struct doctor *d, struct perf_params *p)
 /* What each end has of a core, from the run's beginning to its end. */
 static void add_cores(const struct perf_run *run, struct json_object *report)
 {
-    double seconds = (double)(perf_now_ns() - run->start_ns) / 1e9;
+    double seconds = (double)(clock_now_ns() - run->start_ns) / 1e9;
     double bytes =
         perf_report_number(report, "bw_gbps") / 8 * perf_report_number(report, "seconds");
     double both_s = perf_report_number(report, "cpu_s_per_gb") * bytes;
@@ -125,7 +125,7 @@ static struct json_object *run_test(struct doctor *d, const char *transport, enu
 
 static bool has_time(const struct doctor *d)
 {
-    return perf_now_ns() + RUN_MS * PERF_MSEC_NS + HANDSHAKE_RTTS * d->control->rtt_ns < d->end_ns;
+    return clock_now_ns() + RUN_MS * PERF_MSEC_NS + HANDSHAKE_RTTS * d->control->rtt_ns < d->end_ns;
 }
 
 /* A run whose report goes under `name`, or if that is an array into it. 1: it is left out. */
@@ -214,7 +214,7 @@ int perf_doctor_run(const struct perf_options *o, struct perf_control *c,
         rc = add_test(&d, "tcp", "tcp", PERF_WRITE_BW, 1);
     if (rc == 0)
         rc = try_one_again(&d);
-    bool late = rc > 0 || (rc < 0 && perf_now_ns() >= end_ns);
+    bool late = rc > 0 || (rc < 0 && clock_now_ns() >= end_ns);
     if (late)
         perf_doctor_find(report, "no_time",
                          "measure by hand what is missing: 'mrd_perf write_bw -D 10'",

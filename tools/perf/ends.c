@@ -104,7 +104,7 @@ static int client_connect(struct perf_run *run)
 static int client_wait_findings(struct perf_run *run)
 {
     while (!run->findings) {
-        uint64_t now_ns = perf_now_ns();
+        uint64_t now_ns = clock_now_ns();
         int rc = run->ops->manual_progress ? perf_bw_progress(run)
                                            : perf_run_tick(run, now_ns, run->sent);
         if (rc)
@@ -157,7 +157,7 @@ static void keep_meter(struct perf_run *run)
 
 static int client_test(struct perf_run *run)
 {
-    run->start_ns = perf_now_ns();
+    run->start_ns = clock_now_ns();
     run->cpu.start_s = perf_cpu_s();
     int rc = 0;
     if (run->params.bidirectional)
@@ -167,7 +167,7 @@ static int client_test(struct perf_run *run)
                                                 : perf_threads_run(run, perf_bw_client);
     if (rc)
         return rc;
-    run->end_ns = perf_now_ns();
+    run->end_ns = clock_now_ns();
     struct json_object *done = perf_message(run->params.bidirectional ? "whole" : "done");
     perf_json_add_u64(done, "sent", run->sent);
     perf_threads_put_sent(run, done);

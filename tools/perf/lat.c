@@ -101,7 +101,7 @@ static int post_message(struct perf_run *run, struct pingpong *pp)
         /* Full: earlier messages still wait for their acks, which come by polling. */
         int rc = poll_once(run, pp);
         if (rc == 0)
-            rc = watch_run(run, perf_now_ns(), began);
+            rc = watch_run(run, clock_now_ns(), began);
         if (rc)
             return rc;
     }
@@ -136,7 +136,7 @@ static int wait_message(struct perf_run *run, struct pingpong *pp, uint64_t begi
             return 1;
         if (idle % look_every)
             continue;
-        uint64_t now_ns = perf_now_ns();
+        uint64_t now_ns = clock_now_ns();
         rc = watch_run(run, now_ns, idle == look_every);
         if (rc)
             return rc;
@@ -166,7 +166,7 @@ static int digest_message(struct perf_run *run, struct pingpong *pp)
 
 static int exchange_messages(struct perf_run *run, struct pingpong *pp, uint64_t *done)
 {
-    uint64_t begin_ns = perf_now_ns();
+    uint64_t begin_ns = clock_now_ns();
     int rc = post_message(run, pp);
 
     if (rc == 0)
@@ -174,7 +174,7 @@ static int exchange_messages(struct perf_run *run, struct pingpong *pp, uint64_t
     if (rc <= 0)
         return rc;
     if (++*done > run->params.warmup) {
-        uint64_t rtt_ns = perf_now_ns() - begin_ns;
+        uint64_t rtt_ns = clock_now_ns() - begin_ns;
 
         perf_latency_add(&run->latency, rtt_ns);
         if (run->params.run_infinitely)
@@ -193,7 +193,7 @@ int perf_lat_client(struct perf_run *run)
 
     perf_endpoint_fill(run, 0, 0);
     for (; rc == 0; pp.n++) {
-        uint64_t now_ns = perf_now_ns();
+        uint64_t now_ns = clock_now_ns();
         if (done == p->warmup && run->sent == 0)
             run->start_ns = now_ns;
         if (done >= p->warmup && perf_run_over(run, run->sent, now_ns))

@@ -61,7 +61,7 @@ static int take_answer(struct perf_run *run, unsigned *attempts)
 
 static int watch_control(struct perf_run *run, unsigned turn)
 {
-    return turn % LOOK_EVERY ? 0 : perf_run_watch(run, perf_now_ns(), 0);
+    return turn % LOOK_EVERY ? 0 : perf_run_watch(run, clock_now_ns(), 0);
 }
 
 int perf_mrd_connect_qps(struct perf_run *run)

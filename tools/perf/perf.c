@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 int perf_fail(char *error, int rc, const char *format, ...)
 {
@@ -40,14 +39,6 @@ bool perf_read_line(const char *path, char *line, size_t len)
     if (read)
         line[strcspn(line, "\n")] = '\0';
     return read;
-}
-
-uint64_t perf_now_ns(void)
-{
-    struct timespec ts;
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * PERF_SEC_NS + (uint64_t)ts.tv_nsec;
 }
 
 double perf_cpu_s(void)

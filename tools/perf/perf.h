@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What all parts of mrd_perf share: the parameters of a run, limits, exit codes, errors, the clock.
+ * What all parts of mrd_perf share: the parameters of a run, limits, exit codes, errors.
  *
  * options_parse.c fills perf_options from the command line. The client sends its perf_params to the
  * server, whose own are ignored. perf_params_settle() replaces "not given" by numbers once the
@@ -15,6 +15,7 @@
 
 #include <mrd/mrd.h>
 
+#include "tools/common/clock.h"
 #include "tools/perf/test.h"
 
 enum perf_exit {
@@ -115,7 +116,6 @@ int perf_fail(char *error, int rc, const char *format, ...) __attribute__((forma
 
 /* Read the first line of a file, without its end. False if there is none. */
 bool perf_read_line(const char *path, char *line, size_t len);
-uint64_t perf_now_ns(void);
 /* CPU time that the process has used, all threads, in seconds. */
 double perf_cpu_s(void);
 

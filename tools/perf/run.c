@@ -181,7 +181,7 @@ int perf_run_sleep(struct perf_run *run, int fd)
 
 int perf_run_patience_ms(const struct perf_run *run, int most_ms)
 {
-    uint64_t now_ns = perf_now_ns();
+    uint64_t now_ns = clock_now_ns();
 
     if (run->deadline_ns == 0)
         return most_ms;

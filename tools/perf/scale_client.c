@@ -151,7 +151,7 @@ static int poll_some(struct sender *s)
 /* Send `count` messages more, and wait until they and all earlier ones are complete. */
 static int send_all(struct sender *s, uint64_t count)
 {
-    uint64_t until_ns = perf_now_ns() + PATIENCE_S * PERF_SEC_NS, last = s->done;
+    uint64_t until_ns = clock_now_ns() + PATIENCE_S * PERF_SEC_NS, last = s->done;
     int rc = 0;
 
     while (rc == 0 && (count || s->outstanding)) {
@@ -161,8 +161,8 @@ static int send_all(struct sender *s, uint64_t count)
         if (rc == 0)
             rc = poll_some(s);
         if (s->done != last)
-            until_ns = perf_now_ns() + PATIENCE_S * PERF_SEC_NS;
-        else if (perf_now_ns() > until_ns)
+            until_ns = clock_now_ns() + PATIENCE_S * PERF_SEC_NS;
+        else if (clock_now_ns() > until_ns)
             return perf_fail(s->end.error, -ETIMEDOUT, "no message was complete within %d s",
                              PATIENCE_S);
         last = s->done;
@@ -181,7 +181,7 @@ static double server_cpu_s(const struct sender *s)
 /* Turn what was counted at the beginning into what was counted since. At the beginning all is 0. */
 static void count_since(const struct sender *s, struct scale_rate *rate)
 {
-    rate->seconds = 1e-9 * (double)perf_now_ns() - rate->seconds;
+    rate->seconds = 1e-9 * (double)clock_now_ns() - rate->seconds;
     rate->cpu_s = perf_cpu_s() - rate->cpu_s;
     rate->server_cpu_s = server_cpu_s(s) - rate->server_cpu_s;
     rate->messages = s->done - rate->messages;
@@ -193,12 +193,12 @@ static void count_since(const struct sender *s, struct scale_rate *rate)
 static int send_timed(struct sender *s, uint32_t depth, struct scale_rate *rate)
 {
     uint32_t seconds = s->end.run->options->params.duration_s;
-    uint64_t end_ns = perf_now_ns() + (seconds ? seconds : SECONDS_DEFAULT) * PERF_SEC_NS;
+    uint64_t end_ns = clock_now_ns() + (seconds ? seconds : SECONDS_DEFAULT) * PERF_SEC_NS;
     int rc = 0;
 
     s->depth = depth;
     count_since(s, rate);
-    while (rc == 0 && perf_now_ns() < end_ns) {
+    while (rc == 0 && clock_now_ns() < end_ns) {
         rc = post_messages(s, UINT64_MAX);
         if (rc == 0)
             rc = poll_some(s);

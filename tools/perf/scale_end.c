@@ -84,7 +84,7 @@ int scale_open(struct scale_end *end, const struct mrd_context_attr *more,
 void scale_wait(struct scale_end *const *ends, unsigned count, bool busy)
 {
     struct pollfd fds[PERF_SCALE_CONTEXTS_MAX];
-    uint64_t now_ns = perf_now_ns(), most_ns = SLEEP_MOST_NS;
+    uint64_t now_ns = clock_now_ns(), most_ns = SLEEP_MOST_NS;
 
     if (busy || ends[0]->busy_ns == 0)
         ends[0]->busy_ns = now_ns;

@@ -88,7 +88,7 @@ static int send_one(struct idle *s, uint32_t i)
 
 static int wait_failures(struct idle *s, uint32_t count)
 {
-    uint64_t until_ns = perf_now_ns() + PATIENCE_S * PERF_SEC_NS;
+    uint64_t until_ns = clock_now_ns() + PATIENCE_S * PERF_SEC_NS;
     struct mrd_wc wcs[SCALE_BATCH];
 
     while (count) {
@@ -98,7 +98,7 @@ static int wait_failures(struct idle *s, uint32_t count)
         scale_wait(&(struct scale_end *){&s->end}, 1, n > 0);
         count -= (uint32_t)n;
         perf_mrd_forget_events(s->end.ctx);
-        if (perf_now_ns() > until_ns)
+        if (clock_now_ns() > until_ns)
             return perf_fail(s->end.error, -ETIMEDOUT,
                              "messages to silent peers did not fail within %d s", PATIENCE_S);
     }

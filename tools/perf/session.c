@@ -28,9 +28,9 @@ static int compare_clocks(struct perf_control *c, char *error)
     uint64_t best_ns = UINT64_MAX;
 
     for (int i = 0; i < CLOCK_ROUNDS; i++) {
-        uint64_t asked_ns = perf_now_ns(), there_ns;
+        uint64_t asked_ns = clock_now_ns(), there_ns;
         struct json_object *answer = perf_control_ask(c, perf_message("clock"), "clock", error);
-        uint64_t rtt_ns = perf_now_ns() - asked_ns;
+        uint64_t rtt_ns = clock_now_ns() - asked_ns;
         if (!answer)
             return -EPROTO;
         if (perf_json_get_u64(answer, "now_ns", &there_ns) == 0 && rtt_ns < best_ns) {
@@ -200,7 +200,7 @@ static int answer_message(struct visit *v, struct json_object *message)
         return -EPROTO;
     if (perf_message_is(message, "clock")) {
         struct json_object *reply = perf_message("clock");
-        perf_json_add_u64(reply, "now_ns", perf_now_ns());
+        perf_json_add_u64(reply, "now_ns", clock_now_ns());
         return perf_control_send(&v->control, reply);
     }
     if (perf_message_is(message, "alive"))

@@ -112,7 +112,7 @@ static int send_one(struct peers *p, struct mrd_qp *qp, uint32_t i)
 /* Until `count` messages have failed, as all do. */
 static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
 {
-    uint64_t until_ns = perf_now_ns() + PATIENCE_S * PERF_SEC_NS;
+    uint64_t until_ns = clock_now_ns() + PATIENCE_S * PERF_SEC_NS;
     struct mrd_wc wc;
 
     while (count) {
@@ -121,7 +121,7 @@ static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
             return fail_call(p, n, "mrd_poll_cq");
         count -= (uint32_t)n;
         perf_mrd_forget_events(p->ctx);
-        if (perf_now_ns() > until_ns)
+        if (clock_now_ns() > until_ns)
             return perf_fail(p->s->error, -ETIMEDOUT,
                              "messages to silent peers did not fail within %d s", PATIENCE_S);
     }
@@ -162,8 +162,8 @@ static int make_active_peers(struct peers *p)
 
     for (uint32_t i = 0; i < p->s->peers && rc == 0; i++)
         rc = send_one(p, qp, i);
-    for (uint64_t until_ns = perf_now_ns() + ACTIVE_MS * PERF_MSEC_NS;
-         rc == 0 && perf_now_ns() < until_ns;) {
+    for (uint64_t until_ns = clock_now_ns() + ACTIVE_MS * PERF_MSEC_NS;
+         rc == 0 && clock_now_ns() < until_ns;) {
         int n = mrd_progress(p->ctx);
         rc = n < 0 ? fail_call(p, n, "mrd_progress") : 0;
     }

@@ -134,7 +134,7 @@ static int tcp_post_send(struct perf_run *run, uint32_t qp, uint64_t n, uint32_t
         if (sent < 0)
             return (int)sent;
         left -= (uint64_t)sent;
-        int rc = sent == 0 ? perf_run_tick(run, perf_now_ns(), run->sent) : 0;
+        int rc = sent == 0 ? perf_run_tick(run, clock_now_ns(), run->sent) : 0;
         if (rc)
             return rc;
     }

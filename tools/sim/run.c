@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tools/common/clock.h"
 #include "tools/sim/fail.h"
 #include "transport/movers/sim/sim_host.h"
 
@@ -19,22 +19,14 @@ enum { PART_HOSTS = 32 };
 
 static uint64_t wall_start_ns;
 
-static uint64_t machine_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-}
-
 void simx_wall_start(void)
 {
-    wall_start_ns = machine_ns();
+    wall_start_ns = clock_now_ns();
 }
 
 uint64_t simx_wall_ns(void)
 {
-    return machine_ns() - wall_start_ns;
+    return clock_now_ns() - wall_start_ns;
 }
 
 /* ---------------------------------------------------------------------------------------- flows */

@@ -99,7 +99,7 @@ static int make_room(struct perf_run *run, const struct verbs_qp *q, uint32_t co
         int n = verbs_poll(run, m->send_cq, PERF_POLL, wcs);
         for (int i = 0; i < n; i++)
             m->qps[verbs_qp_of(wcs[i].wr_id)].datagrams -= m->signal_every;
-        rc = n < 0 ? n : perf_run_tick(run, perf_now_ns(), run->sent);
+        rc = n < 0 ? n : perf_run_tick(run, clock_now_ns(), run->sent);
     }
     return rc;
 }

@@ -181,7 +181,7 @@ int verbs_open_qps(struct perf_run *run, enum ibv_qp_type type)
     int rc = 0;
 
     m->inline_bytes = (uint32_t)run->params.inline_bytes;
-    srandom((unsigned)perf_now_ns());
+    srandom((unsigned)clock_now_ns());
     for (uint32_t i = 0; i < run->e.num_qps && rc == 0; i++)
         rc = open_qp(run, i, type);
     return rc;
