@@ -15,6 +15,7 @@ enum {
     ALL = (1 << SIMX_NUM_EXPERIMENTS) - 1,
     NARROW = 1 << SIMX_FAIRNESS | 1 << SIMX_WAN,
     FABRIC = ALL & ~NARROW,
+    CC_NAMES_MAX = 16,
 };
 
 #define FIELD(field) OPTION_MEMBER(struct simx_config, field)
@@ -28,6 +29,7 @@ static const char *const overheads[] = {"ethernet", "htsim", NULL};
 static const char *const transports[] = {"mrd", "rc", "irn", NULL};
 static const char *const knowledge[] = {"sockets", "rdma", "fabric", NULL};
 
+static const char *const *cc_names(void);
 static int take_set(const struct option_value *value);
 
 static const struct option_row rows[] = {
@@ -104,8 +106,8 @@ static const struct option_row rows[] = {
      .help = "what hosts of mrd know of the network", .value = "fabric", .values = knowledge},
     {"spray", 0, OPTION_CHOICE, FIELD(spray), 0, 0, "NAME", .help = "of mrd", .value = "adaptive",
      .modes = ALL & ~IN(COLLISION), .list_values = mrd_spray_names},
-    {"cc", 0, OPTION_TEXT, FIELD(cc), 0, 0, "NAME",
-     .help = "of mrd: nscc, dctcp, swift, none; of the models: none, dcqcn"},
+    {"cc", 0, OPTION_CHOICE, FIELD(cc), 0, 0, "NAME", .help = "of the models none or dcqcn",
+     .list_values = cc_names},
     {"paths", 0, OPTION_COUNT, FIELD(paths), 1, 256, "N",
      .help = "entropy values for each peer, of mrd", .value = "64"},
     {"payload", 0, OPTION_COUNT, FIELD(payload_bytes), 64, 8192, "BYTES",
@@ -193,6 +195,18 @@ void simx_options_defaults(struct simx_config *config, const struct simx_experim
 
 /* --------------------------------------------------------------------------------- command line */
 
+/* Those of mrd, and that of the models. */
+static const char *const *cc_names(void)
+{
+    static const char *names[CC_NAMES_MAX];
+    unsigned num = 0;
+
+    for (const char *const *name = mrd_cc_names(); *name && num < CC_NAMES_MAX - 2; name++)
+        names[num++] = *name;
+    names[num] = "dcqcn";
+    return names;
+}
+
 static int take_set(const struct option_value *value)
 {
     struct simx_config *config = value->to;
@@ -233,7 +247,7 @@ static int check(struct simx_config *c)
     if (!c->cc[0])
         snprintf(c->cc, sizeof(c->cc), "%s", is_mrd ? "nscc" : "none");
     if (is_mrd && !mrd_cc_find(c->cc))
-        return simx_fail(-EINVAL, "--cc: mrd has nscc, dctcp, swift and none, not '%s'", c->cc);
+        return simx_fail(-EINVAL, "--cc: mrd has no '%s'", c->cc);
     if (!is_mrd && strcmp(c->cc, "none") != 0 && strcmp(c->cc, "dcqcn") != 0)
         return simx_fail(-EINVAL, "--cc: %s has none and dcqcn, not '%s'", c->transport, c->cc);
     if (c->payload_bytes % 64 != 0)
