@@ -90,6 +90,8 @@ awk '
             return 1
         if (from == "spray.c")
             return to ~ /^spray_/ && symbol ~ /^mrd_spray_/
+        if (from == "cc_nscc.c" && to ~ /^cc_nscc_/)
+            return 1
         if (from == "cc.c")
             return to ~ /^cc_/ && symbol ~ /^mrd_cc_/
         if (from ~ /^cc_/ && to == "elastic.c")
