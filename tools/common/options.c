@@ -217,7 +217,8 @@ static void describe(char *text, const struct option_row *row)
         snprintf(text, LIST_BYTES, "%s from %Lg to %.9Lg%s", row->argument, row->low, row->high,
                  row->type == OPTION_PAIR ? ", the smaller first" : "");
     else
-        snprintf(text, LIST_BYTES, "%s", row->expected ? row->expected : "0.01, 1% or the like");
+        snprintf(text, LIST_BYTES, "%s",
+                 row->expected ? row->expected : "a share below 1, such as 0.01 or 1%");
 }
 
 int option_take(const struct option_row *row, const char *text, void *to, char *error)
