@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/forward/clock.h"
+#include "tools/common/clock.h"
 #include "tools/forward/hub_loss.h"
 #include "tools/forward/hub_sweep.h"
 #include "tools/forward/say.h"
@@ -28,7 +28,7 @@ static void move_request(struct stream *s, struct link_peer *to)
     to->uses++;
     s->peer = to;
     s->request.tries = 0;
-    s->request.asked_ns = forward_now_ns();
+    s->request.asked_ns = clock_now_ns();
     link_peer_watch(to);
     stream_ask(s);
     link_peer_release(s->shared->link, from);
@@ -37,7 +37,7 @@ static void move_request(struct stream *s, struct link_peer *to)
 /* If the old peer opens one of them later, it is answered by RESET: on_unknown(). */
 void hub_move(struct hub *hub, struct link_peer *from, struct link_peer *to)
 {
-    uint64_t now = forward_now_ns();
+    uint64_t now = clock_now_ns();
     struct stream *s;
 
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
@@ -240,7 +240,7 @@ static void on_unknown(struct hub *hub, const struct mrd_wc *wc, const struct fr
 {
     bool asks = frame->type == FRAME_DATA || frame->type == FRAME_FIN || frame->type == FRAME_PING;
     bool opened = frame->type == FRAME_OPENED, is_known;
-    uint64_t *at_ns = &hub->answer_ns[wc->peer_id % HUB_ANSWER_ROWS], now = forward_now_ns();
+    uint64_t *at_ns = &hub->answer_ns[wc->peer_id % HUB_ANSWER_ROWS], now = clock_now_ns();
     struct frame reset = {
         .type = FRAME_RESET, .session = frame->seq, .stream = frame->arg, .arg = ECONNABORTED};
 

@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "tools/forward/clock.h"
+#include "tools/common/clock.h"
 #include "tools/forward/say.h"
 
 enum { TRIES_MAX = 16 /* of an OPEN */ };
@@ -15,7 +15,7 @@ static void on_open_sent(struct hub *hub, struct stream *s, enum mrd_wc_status s
         return;
     /* A process that was restarted gets the next try. One that is silent got half the peer timeout. */
     if (status == MRD_WC_RETRY_EXC_ERR && s->request.tries < TRIES_MAX &&
-        forward_now_ns() - s->request.asked_ns < hub->options->link.peer_timeout_ns / 2) {
+        clock_now_ns() - s->request.asked_ns < hub->options->link.peer_timeout_ns / 2) {
         s->request.has_arrived = false;
         stream_ask(s);
         return;

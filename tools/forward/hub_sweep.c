@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "tools/forward/clock.h"
+#include "tools/common/clock.h"
 #include "tools/forward/hub.h"
 #include "tools/forward/hub_loss.h"
 #include "tools/forward/stream_drain.h"
@@ -17,7 +17,7 @@ void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
 {
     struct hub *hub = arg;
     struct stream *s;
-    uint64_t now = forward_now_ns();
+    uint64_t now = clock_now_ns();
     bool again = false;
     bool scarce = schedule_is_scarce(&hub->streams.schedule);
     (void)fd, (void)what;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tools/common/clock.h"
 #include "tools/forward/say.h"
 
 enum { PATHS_MAX = 256, PEERS_MAX = 32, COUNTERS_MAX = 256 };
@@ -20,19 +20,13 @@ struct seen {
 struct report {
     struct hub *hub;
     struct event *timer;
-    struct timespec last;
+    uint64_t last_ns;
     struct stream_totals last_totals;
     uint64_t last_retransmitted, last_packets;
     struct seen seen[PEERS_MAX];
     unsigned oldest; /* of these, to be forgotten next */
     struct mrd_counter counters[COUNTERS_MAX];
 };
-
-static double seconds_since(const struct timespec *then, struct timespec *now)
-{
-    clock_gettime(CLOCK_MONOTONIC, now);
-    return (double)(now->tv_sec - then->tv_sec) + 1e-9 * (double)(now->tv_nsec - then->tv_nsec);
-}
 
 /* Of the streams that are over, and of those there are. */
 static struct stream_totals totals_of(const struct hub *hub)
@@ -105,8 +99,8 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
 {
     struct report *r = arg;
     struct stream_totals now = totals_of(r->hub);
-    struct timespec at;
-    double s = seconds_since(&r->last, &at);
+    uint64_t at_ns = clock_now_ns();
+    double s = 1e-9 * (double)(at_ns - r->last_ns);
     int num = read_counters(r);
     uint64_t retransmitted = counter(r, num, "retx_packets"),
              packets = counter(r, num, "tx_packets");
@@ -120,7 +114,7 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
         8e-9 * (double)(now.bytes_out - r->last_totals.bytes_out) / s, paths_in_use(r),
         (unsigned long long)(retransmitted - r->last_retransmitted),
         (unsigned long long)(packets - r->last_packets));
-    r->last = at;
+    r->last_ns = at_ns;
     r->last_totals = now;
     r->last_retransmitted = retransmitted;
     r->last_packets = packets;
@@ -192,7 +186,7 @@ struct report *report_open(struct hub *hub, bool stats)
         return NULL;
     }
     r->hub = hub;
-    clock_gettime(CLOCK_MONOTONIC, &r->last);
+    r->last_ns = clock_now_ns();
     if (!stats)
         return r;
     r->timer = event_new(hub->streams.base, -1, EV_PERSIST, on_second, r);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/forward/clock.h"
+#include "tools/common/clock.h"
 #include "tools/forward/say.h"
 
 enum { PAUSE_MS = 2000 /* between two lookups, at least */ };
@@ -152,7 +152,7 @@ static void look_up_now(struct server *s)
 {
     if (!s->host[0] || s->lookup)
         return;
-    s->looked_ns = forward_now_ns();
+    s->looked_ns = clock_now_ns();
     s->lookup = lookup_start(s->hub->streams.base, s->host, s->port, on_answer, s);
     if (s->lookup)
         return;
@@ -162,7 +162,7 @@ static void look_up_now(struct server *s)
 
 static void look_up(struct server *s)
 {
-    if (!s->looked_ns || forward_now_ns() - s->looked_ns >= PAUSE_MS * MS_NS)
+    if (!s->looked_ns || clock_now_ns() - s->looked_ns >= PAUSE_MS * MS_NS)
         look_up_now(s);
 }
 

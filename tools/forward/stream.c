@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/forward/clock.h"
+#include "tools/common/clock.h"
 #include "tools/forward/say.h"
 
 enum { WINDOW_FIRST = 4 };
@@ -56,7 +56,7 @@ struct stream *stream_create(struct stream_shared *shared, struct link_peer *pee
     s->peer = peer;
     s->own = peer->own;
     s->in.fd = s->out.fd = -1;
-    s->request.began_ns = s->request.asked_ns = forward_now_ns();
+    s->request.began_ns = s->request.asked_ns = clock_now_ns();
     peer->uses++;
     link_grant(shared->link, window);
     schedule_sweep_if_scarce(&shared->schedule);
@@ -188,7 +188,7 @@ static void end_stream(struct stream *s, int error, const char *why)
 void stream_start_drain(struct stream *s, int error)
 {
     s->drain.error = error;
-    s->drain.moved_ns = forward_now_ns();
+    s->drain.moved_ns = clock_now_ns();
     schedule_sweep(&s->shared->schedule);
     stream_make_due(s);
 }
