@@ -28,6 +28,7 @@ irn = "lw 2 dt solid lc rgb irn_colour"
 dcqcn = "lw 2 dt solid lc rgb dcqcn_colour"
 
 # Spray policies of mrd beside the default one, which is drawn as mrd itself.
+adaptive_colour = mrd_colour
 reps_colour = "#56b4e9"
 rr_colour = "#d55e00"
 single_colour = "#000000"

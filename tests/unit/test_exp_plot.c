@@ -84,8 +84,8 @@ TEST(simx_plot_script__a_line_a_group)
     assert_int_equal(script_of(&picture, texts, script), 2);
     expect_in(script, "set logscale x\n");
     expect_in(script, "$data0 << EOD\n0.5 3 2 4\n2 4 4 4\nEOD\n$data1 << EOD\n1 5 5 5\nEOD\n");
-    expect_in(script, "lc rgb '#0072b2' title '4096'");
-    expect_in(script, "lc rgb '#009e73' title 'rc'"); /* its own colour, wherever it stands */
+    expect_in(script, "lc rgb adaptive_colour title '4096'");
+    expect_in(script, "lc rgb rc_colour title 'rc'"); /* its own colour, wherever it stands */
 }
 
 /* A line for each group and value: a colour a group, dashes a value. */
@@ -106,9 +106,9 @@ TEST(simx_plot_script__a_line_a_group_and_value)
     assert_null(strstr(script, "set yrange [0:*]"));
     expect_in(script, "$data0 << EOD\n1 3 3 3\n2 4 4 4\nEOD\n");
     expect_in(script, "$data1 << EOD\n1 6 6 6\n2 7 7 7\nEOD\n");
-    expect_in(script, "dt 1 lc rgb '#0072b2' title '0.01 first'");
-    expect_in(script, "dt 2 lc rgb '#0072b2' title '0.01 second'");
-    expect_in(script, "dt 1 lc rgb '#d55e00' title '0.1 first'");
+    expect_in(script, "dt 1 lc rgb adaptive_colour title '0.01 first'");
+    expect_in(script, "dt 2 lc rgb adaptive_colour title '0.01 second'");
+    expect_in(script, "dt 1 lc rgb rr_colour title '0.1 first'");
     assert_null(strstr(script, "'0.1 second'")); /* it has no value */
 }
 

@@ -9,21 +9,15 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "plot_style.h"
 #include "tools/sim/experiment.h"
 #include "tools/sim/fail.h"
 
 enum { LINES_MAX = 16, NAME_BYTES = 32, EXIT_NO_COMMAND = 127 };
 
-/*
- * Colours of tools/plot-style.gp, by the name of a line, else in this order (M. Okabe and K. Ito,
- * Color Universal Design, 2008): the colour-blind can tell them apart.
- */
-static const struct {
-    const char *name, *colour;
-} colours[] = {
-    {"adaptive", "#0072b2"}, {"rr", "#d55e00"},     {"rc", "#009e73"},   {"irn", "#cc79a7"},
-    {"dcqcn", "#e69f00"},    {"single", "#000000"}, {"reps", "#56b4e9"}, {"random", "#888888"},
-};
+/* Those that have a colour in tools/plot-style.gp; other lines have these in this order. */
+static const char *const colours[] = {"adaptive", "rr",     "rc",   "irn",
+                                      "dcqcn",    "single", "reps", "random"};
 
 enum { NUM_COLOURS = sizeof(colours) / sizeof(colours[0]) };
 
@@ -238,21 +232,18 @@ static unsigned find_lines(const struct simx_picture *p, struct json_object *con
 static const char *colour_of(const char *name, unsigned index)
 {
     for (unsigned i = 0; i < NUM_COLOURS; i++) {
-        if (strcmp(colours[i].name, name) == 0)
-            return colours[i].colour;
+        if (strcmp(colours[i], name) == 0)
+            return name;
     }
-    return colours[index % NUM_COLOURS].colour;
+    return colours[index % NUM_COLOURS];
 }
 
 static void put_axes(FILE *out, const struct simx_picture *p, struct json_object *run,
                      const char *svg_path)
 {
-    fputs("set encoding utf8\n"
-          "set terminal svg size 800,420 dynamic noenhanced font 'sans-serif,13' "
-          "background '#ffffff'\n"
-          "set border 3 lc rgb '#444444'\n"
-          "set tics nomirror\n"
-          "set grid lc rgb '#dddddd' lt 1 lw 1\n"
+    fputs(simx_plot_style, out);
+    fputs("set terminal svg size 800,420 @terminal_look\n"
+          "set grid xtics\n"
           "set key outside right top vertical Left reverse samplen 2\n",
           out);
     put_text(out, "set output", svg_path);
@@ -282,8 +273,9 @@ unsigned simx_plot_script(const struct simx_picture *p, struct json_object *cons
         if (!is_drawn[i])
             continue;
         fprintf(out,
-                "%s$data%u with %s lw 2 dt %u lc rgb '%s' title '%s', $data%u using "
-                "1:3:(0):($4-$3) with vectors heads size screen 0.005,90 lw 1 lc rgb '%s' notitle",
+                "%s$data%u with %s lw 2 dt %u lc rgb %s_colour title '%s', $data%u using "
+                "1:3:(0):($4-$3) with vectors heads size screen 0.005,90 lw 1 lc rgb %s_colour "
+                "notitle",
                 drawn++ ? ", " : "plot ", i, p->array ? "lines" : "linespoints pt 7 ps 0.6",
                 lines[i].dash + 1, colour, lines[i].name, i, colour);
     }
