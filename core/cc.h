@@ -294,7 +294,7 @@ static inline bool mrd_cc_is_elastic(const struct mrd_cc *cc)
 #define MRD_CC_UNBOUNDED 1e18 /* bytes: no bound */
 
 /* The policies: mrd_cc_NAME of cc_NAME.c. The first is the default. */
-#define MRD_CC_POLICIES(X) X(nscc) X(dctcp) X(swift) X(none)
+#define MRD_CC_POLICIES(X) X(nscc) X(dctcp) X(swift) X(none) X(fixed)
 
 #define X(name) extern const struct mrd_cc_ops mrd_cc_##name;
 MRD_CC_POLICIES(X)

@@ -200,6 +200,9 @@
     X(none, window_bdp,   3,        "BDP: the window where the rate is known")                     \
     X(none, window_bytes, 16 << 20, "bytes: the window where nothing bounds it")
 
+#define MRD_TUNE_FIXED(X)                                                                          \
+    X(fixed, window_packets, 64, "packets: the window")
+
 #define MRD_TUNE_ADAPTIVE(X)                                                                       \
     X(adaptive, noise_rtts, 0.1, "RTTs: delays that differ by less are equal")               \
     X(adaptive, unit_rtts, 0.3, "RTTs: U, what a packet of our own counts against a delay")   \
@@ -290,6 +293,7 @@
     P(dctcp,    MRD_TUNE_DCTCP)                                                                    \
     P(swift,    MRD_TUNE_SWIFT)                                                                    \
     P(none,     MRD_TUNE_NONE)                                                                     \
+    P(fixed,    MRD_TUNE_FIXED)                                                                    \
     P(adaptive, MRD_TUNE_ADAPTIVE)                                                                 \
     P(path,     MRD_TUNE_PATH)                                                                     \
     P(loss,     MRD_TUNE_LOSS)                                                                     \

@@ -340,6 +340,26 @@ TEST_F(cc_fixture, dctcp_lost__halves)
     assert_near(packets(self), 20, 1e-9);
 }
 
+/* Neither acks nor losses nor timeouts change the window of fixed. */
+TEST_F(cc_fixture, fixed_ack__constant)
+{
+    struct mrd_tune tune = mrd_tune_default;
+    struct mrd_cc_config config = fabric;
+
+    assert_int_equal(mrd_tune_set(&tune, "fixed.window_packets", 20), 0);
+    config.tune = &tune;
+    begin(self, "fixed", &config);
+    for (int i = 0; i < 100; i++) {
+        assert_near(self->cc.cwnd_bytes, 20 * PACKET, 1);
+        acks(self, 10, 1);
+        lose(self, 10);
+        self->cc.ops->timeout(&self->cc, self->ack.now_ns);
+    }
+    config.cwnd_cap_bytes = 5 * PACKET;
+    begin(self, "fixed", &config);
+    assert_near(self->cc.cwnd_bytes, 5 * PACKET, 1);
+}
+
 TEST_F(cc_fixture, none_ack__constant)
 {
     begin(self, "none", &sockets);

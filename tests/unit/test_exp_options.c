@@ -227,7 +227,7 @@ TEST(simx_options_parse__bad_words)
     bad("run --spray paint",
         "--spray: expected adaptive, single, rr, random or reps, found 'paint'");
     bad("run --cc dcqcn", "--cc: mrd has no 'dcqcn'");
-    bad("run --cc vegas", "--cc: expected nscc, dctcp, swift, none or dcqcn, found 'vegas'");
+    bad("run --cc vegas", "--cc: expected nscc, dctcp, swift, none, fixed or dcqcn, found 'vegas'");
     bad("run --transport rc --cc nscc", "--cc: rc has none and dcqcn, not 'nscc'");
     bad("run --cc nscc --transport irn", "--cc: irn has none and dcqcn, not 'nscc'");
     bad("failure --failure fire",
