@@ -41,12 +41,6 @@ static uint64_t remote_bytes(const struct atomic *a)
     return bytes;
 }
 
-size_t mrd_ofi_atomic_bytes_max(void)
-{
-    return (mrd_ofi_params.eager_bytes - MRD_OFI_RMA_IOV_MAX * sizeof(struct mrd_ofi_wire_target)) /
-           2;
-}
-
 /* ------------------------------------------------------------------------------------ initiator */
 
 /* Is it one of mrd's own? */

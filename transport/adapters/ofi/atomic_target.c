@@ -14,6 +14,12 @@ struct incoming {
     uint8_t *old;                     /* NULL: not asked for */
 };
 
+size_t mrd_ofi_atomic_bytes_max(void)
+{
+    return (mrd_ofi_params.eager_bytes - MRD_OFI_RMA_IOV_MAX * sizeof(struct mrd_ofi_wire_target)) /
+           2;
+}
+
 /* Applies the part of it that goes to one target. 0, or a FI_ error number. */
 static int apply(struct mrd_ofi_ep *ep, const struct incoming *in,
                  const struct mrd_ofi_wire_target *t, uint64_t offset)

@@ -130,10 +130,10 @@ static int make_wait_fd(struct mrd_ofi_ep *ep)
     struct epoll_event event = {.events = EPOLLIN};
     int flags = fcntl(ep->channel->fd, F_GETFL);
 
-    ep->wait_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (ep->wait_fd < 0 || flags < 0 || fcntl(ep->channel->fd, F_SETFL, flags | O_NONBLOCK) ||
-        epoll_ctl(ep->wait_fd, EPOLL_CTL_ADD, ep->channel->fd, &event) ||
-        epoll_ctl(ep->wait_fd, EPOLL_CTL_ADD, ep->context->async_fd, &event))
+    ep->source.fd = epoll_create1(EPOLL_CLOEXEC);
+    if (ep->source.fd < 0 || flags < 0 || fcntl(ep->channel->fd, F_SETFL, flags | O_NONBLOCK) ||
+        epoll_ctl(ep->source.fd, EPOLL_CTL_ADD, ep->channel->fd, &event) ||
+        epoll_ctl(ep->source.fd, EPOLL_CTL_ADD, ep->context->async_fd, &event))
         return -errno;
     return 0;
 }
@@ -210,8 +210,8 @@ void mrd_ofi_context_close(struct mrd_ofi_ep *ep)
     free(ep->rx_memory);
     if (ep->cq)
         (void)mrd_destroy_cq(ep->cq);
-    if (ep->wait_fd >= 0)
-        close(ep->wait_fd);
+    if (ep->source.fd >= 0)
+        close(ep->source.fd);
     if (ep->channel)
         (void)mrd_destroy_comp_channel(ep->channel);
     if (ep->pd)
@@ -222,7 +222,7 @@ void mrd_ofi_context_close(struct mrd_ofi_ep *ep)
     ep->rx_mr = ep->all = NULL;
     ep->rx_memory = NULL;
     ep->cq = NULL;
-    ep->wait_fd = -1;
+    ep->source.fd = -1;
     ep->channel = NULL;
     ep->pd = NULL;
     ep->context = NULL;

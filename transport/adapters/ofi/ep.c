@@ -23,12 +23,12 @@ static int add_sources(struct mrd_ofi_ep *ep)
     int error = 0;
 
     if (ep->tx_cq)
-        error = mrd_ofi_sources_add(&ep->tx_cq->sources, &ep->tx_cq->wait, ep);
+        error = mrd_ofi_sources_add(&ep->tx_cq->sources, &ep->tx_cq->wait, &ep->source);
     if (ep->rx_cq && !error)
-        error = mrd_ofi_sources_add(&ep->rx_cq->sources, &ep->rx_cq->wait, ep);
+        error = mrd_ofi_sources_add(&ep->rx_cq->sources, &ep->rx_cq->wait, &ep->source);
     for (unsigned i = 0; i < MRD_OFI_COUNTS && !error; i++) {
         if (ep->cntr[i])
-            error = mrd_ofi_sources_add(&ep->cntr[i]->sources, &ep->cntr[i]->wait, ep);
+            error = mrd_ofi_sources_add(&ep->cntr[i]->sources, &ep->cntr[i]->wait, &ep->source);
     }
     return error ? error : mrd_ofi_mrs_add_ep(ep);
 }
@@ -36,12 +36,12 @@ static int add_sources(struct mrd_ofi_ep *ep)
 static void del_sources(struct mrd_ofi_ep *ep)
 {
     if (ep->tx_cq)
-        mrd_ofi_sources_del(&ep->tx_cq->sources, &ep->tx_cq->wait, ep);
+        mrd_ofi_sources_del(&ep->tx_cq->sources, &ep->tx_cq->wait, &ep->source);
     if (ep->rx_cq)
-        mrd_ofi_sources_del(&ep->rx_cq->sources, &ep->rx_cq->wait, ep);
+        mrd_ofi_sources_del(&ep->rx_cq->sources, &ep->rx_cq->wait, &ep->source);
     for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
         if (ep->cntr[i])
-            mrd_ofi_sources_del(&ep->cntr[i]->sources, &ep->cntr[i]->wait, ep);
+            mrd_ofi_sources_del(&ep->cntr[i]->sources, &ep->cntr[i]->wait, &ep->source);
     }
     mrd_ofi_mrs_del_ep(ep);
 }
@@ -61,6 +61,16 @@ static int check_bound(const struct mrd_ofi_ep *ep)
     return 0;
 }
 
+static void make_progress(struct mrd_ofi_source *source)
+{
+    mrd_ofi_ep_progress(mrd_container_of(source, struct mrd_ofi_ep, source));
+}
+
+static void arm(struct mrd_ofi_source *source)
+{
+    mrd_ofi_ep_arm(mrd_container_of(source, struct mrd_ofi_ep, source));
+}
+
 static int enable(struct mrd_ofi_ep *ep)
 {
     int error = check_bound(ep);
@@ -72,9 +82,9 @@ static int enable(struct mrd_ofi_ep *ep)
     if (!error)
         error = add_sources(ep);
     if (!error)
-        error = mrd_ofi_progress_start(ep->domain);
+        error = mrd_ofi_thread_start(ep->domain);
     if (!error && ep->domain->automatic)
-        error = mrd_ofi_wait_add_fd(&ep->domain->wait, ep->wait_fd);
+        error = mrd_ofi_wait_add_fd(&ep->domain->wait, ep->source.fd);
     if (error) {
         MRD_OFI_WARN(EP_CTRL, "an endpoint is not enabled: %s\n",
                      ep->context ? fi_strerror(-error) : mrd_last_error());
@@ -232,7 +242,7 @@ static int ep_close(struct fid *fid)
         linger(ep);
         mrd_list_remove(&ep->domain_node);
         if (d->automatic)
-            mrd_ofi_wait_del_fd(&d->wait, ep->wait_fd);
+            mrd_ofi_wait_del_fd(&d->wait, ep->source.fd);
         del_sources(ep);
         mrd_ofi_context_close(ep);
     }
@@ -379,50 +389,6 @@ static struct fi_ops_ep ep_ops = {
     .tx_size_left = tx_size_left,
 };
 
-/* ------------------------------------------------------------------------------------- its name */
-
-int mrd_ofi_ep_getname(fid_t fid, void *addr, size_t *len)
-{
-    struct mrd_ofi_ep *ep = impl(fid);
-    char text[MRD_ADDRESS_MAX];
-    union mrd_ofi_addr own;
-    size_t bytes, room = *len;
-    int error;
-
-    if (!ep->enabled)
-        return -FI_EOPBADSTATE;
-    error = mrd_query_address(ep->context, text, sizeof(text));
-    if (!error)
-        error = mrd_ofi_addr_parse(text, &own);
-    if (error)
-        return error;
-    bytes = mrd_ofi_addr_bytes(&own);
-    *len = bytes;
-    if (room)
-        memcpy(addr, &own, bytes < room ? bytes : room);
-    return room < bytes ? -FI_ETOOSMALL : 0;
-}
-
-int mrd_ofi_ep_setname(fid_t fid, void *addr, size_t len)
-{
-    struct mrd_ofi_ep *ep = impl(fid);
-    const union mrd_ofi_addr *asked = addr;
-    void *copy;
-
-    if (ep->enabled)
-        return -FI_EOPBADSTATE;
-    if (len < sizeof(asked->in) || mrd_ofi_addr_bytes(asked) > len || !mrd_ofi_addr_bytes(asked))
-        return -FI_EINVAL;
-    copy = calloc(1, sizeof(*asked));
-    if (!copy)
-        return -FI_ENOMEM;
-    memcpy(copy, addr, mrd_ofi_addr_bytes(asked));
-    free(ep->info->src_addr);
-    ep->info->src_addr = copy;
-    ep->info->src_addrlen = mrd_ofi_addr_bytes(asked);
-    return 0;
-}
-
 /* --------------------------------------------------------------------------------------- making */
 
 /* Without one, whoever sends may make searches slow, and nothing worse. */
@@ -458,7 +424,7 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
                               .tagged = &mrd_ofi_tagged_ops,
                               .atomic = &mrd_ofi_atomic_ops};
     ep->domain = d;
-    ep->wait_fd = -1;
+    ep->source = (struct mrd_ofi_source){.progress = make_progress, .arm = arm, .fd = -1};
     ep->tx_flags = ep->info->tx_attr->op_flags;
     ep->rx_flags = ep->info->rx_attr->op_flags;
     ep->tx_most = (uint32_t)ep->info->tx_attr->size;

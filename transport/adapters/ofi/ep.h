@@ -313,7 +313,8 @@ struct mrd_ofi_ep {
     struct mrd_context *context;
     struct mrd_pd *pd;
     struct mrd_comp_channel *channel;
-    int wait_fd; /* an epoll set of the channel and of the context's events */
+    struct mrd_ofi_source
+        source; /* its fd: an epoll set of the channel and of the context's events */
     struct mrd_cq *cq;
     struct mrd_qp *messages, *memory; /* queue pairs */
     struct mrd_mr *all;               /* all memory; NULL: the device pins what it uses */
@@ -370,18 +371,12 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep);
 bool mrd_ofi_take_events(struct mrd_ofi_ep *ep);
 /* Asks for an event at the next completion; events so far are forgotten. */
 void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep);
-/* Readable at an event. */
-int mrd_ofi_ep_fd(const struct mrd_ofi_ep *ep);
 /* A message came. */
 void mrd_ofi_progress_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
                               uint32_t bytes);
 /* Automatic progress: the domain's thread runs while it has endpoints. Without the lock. */
-int mrd_ofi_progress_start(struct mrd_ofi_domain *d);
-void mrd_ofi_progress_stop(struct mrd_ofi_domain *d);
-
-int mrd_ofi_ep_getname(fid_t fid, void *addr, size_t *len);
-/* Before it is enabled: the address to bind to. */
-int mrd_ofi_ep_setname(fid_t fid, void *addr, size_t len);
+int mrd_ofi_thread_start(struct mrd_ofi_domain *d);
+void mrd_ofi_thread_stop(struct mrd_ofi_domain *d);
 
 extern struct fi_ops_msg mrd_ofi_msg_ops;
 extern struct fi_ops_tagged mrd_ofi_tagged_ops;

@@ -21,7 +21,7 @@ static int domain_close(struct fid *fid)
     mrd_ofi_unlock(d);
     if (users)
         return -FI_EBUSY;
-    mrd_ofi_progress_stop(d);
+    mrd_ofi_thread_stop(d);
     mrd_ofi_mrs_fini(d);
     if (d->eq)
         atomic_fetch_sub(&d->eq->users, 1);

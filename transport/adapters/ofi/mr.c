@@ -272,14 +272,15 @@ static void hear_none(struct mrd_ofi_mr *mr)
 {
     for (struct mrd_node *n = mr->domain->eps.next; n != &mr->domain->eps; n = n->next)
         mrd_ofi_sources_del(&mr->cntr->sources, &mr->cntr->wait,
-                            mrd_container_of(n, struct mrd_ofi_ep, domain_node));
+                            &mrd_container_of(n, struct mrd_ofi_ep, domain_node)->source);
 }
 
 static int hear_all(struct mrd_ofi_mr *mr)
 {
     for (struct mrd_node *n = mr->domain->eps.next; n != &mr->domain->eps; n = n->next) {
-        int error = mrd_ofi_sources_add(&mr->cntr->sources, &mr->cntr->wait,
-                                        mrd_container_of(n, struct mrd_ofi_ep, domain_node));
+        int error =
+            mrd_ofi_sources_add(&mr->cntr->sources, &mr->cntr->wait,
+                                &mrd_container_of(n, struct mrd_ofi_ep, domain_node)->source);
 
         if (error) {
             hear_none(mr);
@@ -296,7 +297,9 @@ int mrd_ofi_mrs_add_ep(struct mrd_ofi_ep *ep)
     for (uint32_t i = 0; i < mrs->num_buckets; i++) {
         for (struct mrd_node *n = mrs->bucket[i].next; n != &mrs->bucket[i]; n = n->next) {
             struct mrd_ofi_mr *mr = mrd_container_of(n, struct mrd_ofi_mr, by_key);
-            int error = mr->cntr ? mrd_ofi_sources_add(&mr->cntr->sources, &mr->cntr->wait, ep) : 0;
+            int error = mr->cntr
+                            ? mrd_ofi_sources_add(&mr->cntr->sources, &mr->cntr->wait, &ep->source)
+                            : 0;
 
             if (error)
                 return error;
@@ -314,7 +317,7 @@ void mrd_ofi_mrs_del_ep(struct mrd_ofi_ep *ep)
             struct mrd_ofi_mr *mr = mrd_container_of(n, struct mrd_ofi_mr, by_key);
 
             if (mr->cntr)
-                mrd_ofi_sources_del(&mr->cntr->sources, &mr->cntr->wait, ep);
+                mrd_ofi_sources_del(&mr->cntr->sources, &mr->cntr->wait, &ep->source);
         }
     }
 }

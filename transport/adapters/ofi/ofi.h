@@ -6,13 +6,13 @@
  * completion queue (CQ), counter, event queue (EQ), memory region (MR), poll set. An endpoint has a
  * context of mrd of its own, and so an address; everything else belongs to a domain.
  *
- *   prov.c params.c  entry, parameters     av.c addr.c  addresses, EQ events of inserts
+ *   prov.c params.c log.c  entry           av.c addr.c  addresses, EQ events of inserts
  *   info.c check.c ends.c iface.c links.c  getinfo      eq.c    event queues
  *   fabric.c  fabrics and domains          cq.c    completion queues      cntr.c  counters
  *   mr.c      memory regions, their keys   wait.c  what sleeps: descriptors; poll.c  poll sets
- *   ep.c context.c  endpoints              peer.c  peers of an endpoint, by address and by number
+ *   ep.c cm.c context.c  endpoints         peer.c  peers of an endpoint, by address and by number
  *   hint.c    what to try if a peer is not reached
- *   op.c      work of an endpoint          progress.c  its completions, and who waits for them
+ *   op.c      work of an endpoint          progress.c thread.c  its completions, and who takes them
  *   wire.h    what endpoints say           send.c recv.c match.c pull.c  messages
  *   queue.c index.c rx.c  receives and messages that wait for each other
  *   rma.c key.c transfer.c  remote memory  atomic.c atomic_target.c apply.c  atomics
@@ -42,11 +42,10 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
-#include <rdma/providers/fi_log.h>
-#include <rdma/providers/fi_prov.h>
 
 #include "core/list.h"
 #include "mrd/mrd.h"
+#include "transport/adapters/ofi/log.h"
 #include "transport/adapters/ofi/wire.h"
 
 enum {
@@ -57,22 +56,6 @@ enum {
     MRD_OFI_QUEUE_MAX = 1 << 16,
     MRD_OFI_CQ = 1024, /* entries of a completion queue by default */
 };
-
-extern struct fi_provider mrd_ofi_provider;
-
-#define MRD_OFI_WARN(subsystem, ...) FI_WARN(&mrd_ofi_provider, FI_LOG_##subsystem, __VA_ARGS__)
-#define MRD_OFI_INFO(subsystem, ...) FI_INFO(&mrd_ofi_provider, FI_LOG_##subsystem, __VA_ARGS__)
-/*
- * What a user is to see who set nothing: programs over libfabric seldom pass on more of an error
- * than that there was one. With FI_LOG_LEVEL set, libfabric's filters decide.
- */
-#define MRD_OFI_ERROR(subsystem, ...)                                                              \
-    do {                                                                                           \
-        if (!getenv("FI_LOG_LEVEL") ||                                                             \
-            fi_log_enabled(&mrd_ofi_provider, FI_LOG_WARN, FI_LOG_##subsystem))                    \
-            fi_log(&mrd_ofi_provider, FI_LOG_WARN, FI_LOG_##subsystem, __func__, __LINE__,         \
-                   __VA_ARGS__);                                                                   \
-    } while (0)
 
 /* ----------------------------------------------------------------------------------- parameters */
 
@@ -145,15 +128,24 @@ int mrd_ofi_wait_control(struct mrd_ofi_wait *w, int command, void *arg);
 int mrd_ofi_time_left(int timeout_ms, uint64_t start_ns);
 uint64_t mrd_ofi_now_ns(void);
 
-/* The endpoints that a CQ or counter hears of. */
+/* What entries come from: an endpoint. */
+struct mrd_ofi_source {
+    void (*progress)(struct mrd_ofi_source *source);
+    void (*arm)(struct mrd_ofi_source *source); /* `fd` is readable at the next completion */
+    int fd;
+};
+
+/* Those that a CQ or counter hears of. */
 struct mrd_ofi_sources {
-    struct mrd_ofi_ep **ep;
+    struct mrd_ofi_source **source;
     uint32_t num, room;
 };
 
-/* An endpoint counts once however often it is added; it goes with the last del(). */
-int mrd_ofi_sources_add(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w, struct mrd_ofi_ep *ep);
-void mrd_ofi_sources_del(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w, struct mrd_ofi_ep *ep);
+/* A source counts once however often it is added; it goes with the last del(). */
+int mrd_ofi_sources_add(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w,
+                        struct mrd_ofi_source *source);
+void mrd_ofi_sources_del(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w,
+                         struct mrd_ofi_source *source);
 /* Makes progress on all of them. */
 void mrd_ofi_sources_progress(const struct mrd_ofi_sources *s);
 /* Arms the wait, and asks all of them for an event at their next completion. */
@@ -409,10 +401,12 @@ void mrd_ofi_mr_forget_ep(struct mrd_ofi_ep *ep);
  */
 void *mrd_ofi_mr_at(const struct mrd_ofi_mr *mr, uint64_t addr, uint64_t *len, uint32_t *index);
 
+/* --------------------------------------------------------------------------- names of endpoints */
+
+extern struct fi_ops_cm mrd_ofi_cm_ops;
+
 /* ---------------------------------------------------------------- operations that there are not */
 
-/* Of an endpoint: it has a name, and no connections. */
-extern struct fi_ops_cm mrd_ofi_cm_ops;
 /* Each slot of struct fi_ops: -FI_ENOSYS. */
 int mrd_ofi_no_bind(struct fid *fid, struct fid *other, uint64_t flags);
 int mrd_ofi_no_control(struct fid *fid, int command, void *arg);

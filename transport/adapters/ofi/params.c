@@ -199,6 +199,19 @@ void mrd_ofi_params_parse(struct mrd_ofi_params *p)
     p->drop_ppm = parse_drop();
 }
 
+static void read_once(void)
+{
+    mrd_ofi_params_parse(&mrd_ofi_params);
+    mrd_ofi_log_forward();
+}
+
+void mrd_ofi_params_read(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, read_once);
+}
+
 void mrd_ofi_params_free(struct mrd_ofi_params *p)
 {
     free((char *)(uintptr_t)p->device);

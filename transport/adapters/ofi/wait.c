@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sleeping: descriptors of queues and counters, and the endpoints that these hear of. */
+/* Sleeping: descriptors of queues and counters, and the sources that these hear of. */
 #include "transport/adapters/ofi/ofi.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    SOURCES_FIRST = 4, /* room of a list of endpoints, when it gets its first */
+    SOURCES_FIRST = 4, /* room of a list of sources, when it gets its first */
 };
 
 /* ----------------------------------------------------------------------------------------- time */
@@ -158,65 +158,67 @@ int mrd_ofi_wait_control(struct mrd_ofi_wait *w, int command, void *arg)
 
 /* -------------------------------------------------------------------------------------- sources */
 
-/* Where the endpoint is in the list, or where it would be appended. */
-static uint32_t find(const struct mrd_ofi_sources *s, const struct mrd_ofi_ep *ep)
+/* Where the source is in the list, or where it would be appended. */
+static uint32_t find(const struct mrd_ofi_sources *s, const struct mrd_ofi_source *source)
 {
     uint32_t i = 0;
 
-    while (i < s->num && s->ep[i] != ep)
+    while (i < s->num && s->source[i] != source)
         i++;
     return i;
 }
 
-/* An endpoint that is added twice is there twice, one after the other. */
+/* A source that is added twice is there twice, one after the other. */
 static bool is_first(const struct mrd_ofi_sources *s, uint32_t i)
 {
-    return i == 0 || s->ep[i - 1] != s->ep[i];
+    return i == 0 || s->source[i - 1] != s->source[i];
 }
 
 static int make_room(struct mrd_ofi_sources *s)
 {
     uint32_t room = s->room ? s->room * 2 : SOURCES_FIRST;
-    struct mrd_ofi_ep **grown;
+    struct mrd_ofi_source **grown;
 
     if (s->num < s->room)
         return 0;
-    grown = realloc(s->ep, room * sizeof(*grown));
+    grown = realloc(s->source, room * sizeof(*grown));
     if (!grown)
         return -FI_ENOMEM;
-    s->ep = grown;
+    s->source = grown;
     s->room = room;
     return 0;
 }
 
-int mrd_ofi_sources_add(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w, struct mrd_ofi_ep *ep)
+int mrd_ofi_sources_add(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w,
+                        struct mrd_ofi_source *source)
 {
-    uint32_t at = find(s, ep);
+    uint32_t at = find(s, source);
     int error = make_room(s);
 
     if (!error && at == s->num)
-        error = mrd_ofi_wait_add_fd(w, mrd_ofi_ep_fd(ep));
+        error = mrd_ofi_wait_add_fd(w, source->fd);
     if (error)
         return error;
-    memmove(&s->ep[at + 1], &s->ep[at], (s->num - at) * sizeof(*s->ep));
-    s->ep[at] = ep;
+    memmove(&s->source[at + 1], &s->source[at], (s->num - at) * sizeof(*s->source));
+    s->source[at] = source;
     s->num++;
     return 0;
 }
 
-void mrd_ofi_sources_del(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w, struct mrd_ofi_ep *ep)
+void mrd_ofi_sources_del(struct mrd_ofi_sources *s, struct mrd_ofi_wait *w,
+                         struct mrd_ofi_source *source)
 {
-    uint32_t at = find(s, ep);
+    uint32_t at = find(s, source);
 
     if (at == s->num)
         return;
     s->num--;
-    memmove(&s->ep[at], &s->ep[at + 1], (s->num - at) * sizeof(*s->ep));
-    if (find(s, ep) == s->num)
-        mrd_ofi_wait_del_fd(w, mrd_ofi_ep_fd(ep));
+    memmove(&s->source[at], &s->source[at + 1], (s->num - at) * sizeof(*s->source));
+    if (find(s, source) == s->num)
+        mrd_ofi_wait_del_fd(w, source->fd);
     if (s->num)
         return;
-    free(s->ep);
+    free(s->source);
     *s = (struct mrd_ofi_sources){0};
 }
 
@@ -224,7 +226,7 @@ void mrd_ofi_sources_progress(const struct mrd_ofi_sources *s)
 {
     for (uint32_t i = 0; i < s->num; i++)
         if (is_first(s, i))
-            mrd_ofi_ep_progress(s->ep[i]);
+            s->source[i]->progress(s->source[i]);
 }
 
 void mrd_ofi_sources_arm(const struct mrd_ofi_sources *s, struct mrd_ofi_wait *w)
@@ -232,5 +234,5 @@ void mrd_ofi_sources_arm(const struct mrd_ofi_sources *s, struct mrd_ofi_wait *w
     mrd_ofi_wait_arm(w);
     for (uint32_t i = 0; i < s->num; i++)
         if (is_first(s, i))
-            mrd_ofi_ep_arm(s->ep[i]);
+            s->source[i]->arm(s->source[i]);
 }
