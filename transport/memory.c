@@ -81,7 +81,7 @@ int mrd_memory_check(int fd, const void *addr, size_t length, bool write)
     uintptr_t at = (uintptr_t)addr, end = at + length;
 
     for (unsigned i = 0; at < end; i++) {
-        struct mapping m;
+        struct mapping m = {0};
         int error;
 
         if (i == MRD_MEMORY_PARTS_MAX)
