@@ -3,11 +3,19 @@
  * Atomics. One addition or compare-and-swap of 64 bits is an atomic of mrd's: it needs nothing of
  * the target's program. All others are messages, which the target applies when it makes progress.
  */
-#include "transport/adapters/ofi/apply.h"
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/atomic.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/apply.h"
+#include "transport/adapters/ofi/atomic_target.h"
+#include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/progress.h"
+#include "transport/adapters/ofi/remote.h"
+#include "transport/adapters/ofi/report.h"
+#include "transport/adapters/ofi/rma.h"
 
 /* Memory as fi_ioc lists give it, in bytes. */
 struct list {
@@ -58,7 +66,8 @@ static void post_native(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     uint64_t operand = 0;
 
     mrd_ofi_iov_read(a->operand.iov, (uint32_t)a->operand.num, 0, &operand, sizeof(operand));
-    op->done = mrd_ofi_rma_transferred;
+    op->done = mrd_ofi_remote_done;
+    op->resume = mrd_ofi_remote_start;
     if (a->op == FI_SUM) {
         op->opcode = MRD_WR_ATOMIC_FETCH_AND_ADD;
         op->compare_add = operand;
@@ -73,7 +82,7 @@ static void post_native(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     op->len = sizeof(op->word);
     op->rma[0] = a->rma[0];
     op->num_rma = 1;
-    mrd_ofi_rma_go(ep, op);
+    mrd_ofi_rma_post(ep, op);
 }
 
 static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct atomic *a)
@@ -91,7 +100,7 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
 
     if (!at)
         return -FI_ENOMEM;
-    op->done = mrd_ofi_op_sent;
+    op->done = mrd_ofi_report_sent;
     for (size_t i = 0; i < a->num_rma; i++, at += sizeof(struct mrd_ofi_wire_target)) {
         struct mrd_ofi_wire_target t = {a->rma[i].addr, a->rma[i].len, a->rma[i].key};
 
@@ -104,9 +113,10 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     op->iov[0] = (struct iovec){op->copy, op->payload_bytes};
     op->num_iov = 1;
     op->expects_done = true;
+    (void)mrd_ofi_take_events(ep); /* earlier failures of the peer do not apply to this atomic */
     mrd_ofi_peer_watch(ep, op->peer);
     mrd_ofi_op_await(op);
-    mrd_ofi_op_send(ep, op, &head, NULL, 0);
+    mrd_ofi_message_send(ep, op, &head, NULL, 0);
     return 0;
 }
 
@@ -135,7 +145,7 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
 
     if (error)
         return error;
-    if (!mrd_ofi_has_room(ep))
+    if (!mrd_ofi_progress_make_room(ep))
         return -FI_EAGAIN;
     op = mrd_ofi_op_alloc(ep);
     if (!op)
@@ -152,7 +162,7 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
         return -FI_EINVAL;
     }
     op->injected = a->flags & FI_INJECT;
-    ep->silent += op->injected;
+    ep->num_internal += op->injected;
     ep->tx_used++;
     if (is_native(a)) {
         post_native(ep, op, a);
@@ -160,7 +170,7 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
     }
     error = post_message(ep, op, a);
     if (error) {
-        ep->silent -= op->injected;
+        ep->num_internal -= op->injected;
         ep->tx_used--;
         mrd_ofi_op_release(ep, op);
     }
@@ -199,6 +209,7 @@ static ssize_t run(struct fid_ep *fid, struct atomic *a)
 
     mrd_ofi_lock(ep->domain);
     error = post(ep, a);
+    mrd_ofi_progress_end_turn(ep);
     mrd_ofi_unlock(ep->domain);
     return error;
 }

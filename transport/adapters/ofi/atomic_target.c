@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Atomics that peers ask for by messages are applied to regions here. */
-#include "transport/adapters/ofi/apply.h"
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/atomic_target.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/apply.h"
+#include "transport/adapters/ofi/message.h"
 
 struct incoming {
     enum fi_datatype type;
@@ -85,8 +86,9 @@ static bool parse(const struct mrd_ofi_wire_head *head, const uint8_t *more, uin
     return true;
 }
 
-void mrd_ofi_atomic_asked(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
-                          const struct mrd_ofi_wire_head *head, const uint8_t *more, uint32_t bytes)
+void mrd_ofi_atomic_on_ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                           const struct mrd_ofi_wire_head *head, const uint8_t *more,
+                           uint32_t bytes)
 {
     struct mrd_ofi_wire_head done = {.what = MRD_OFI_DONE, .tag = head->tag, .answer = head->id};
     struct mrd_ofi_wire_target target[MRD_OFI_RMA_IOV_MAX];
@@ -107,6 +109,6 @@ void mrd_ofi_atomic_asked(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                                                                   : MRD_OFI_COUNT_REMOTE_READ],
                          1);
     done.num = (uint32_t)error;
-    mrd_ofi_say(ep, peer, &done, in.old, in.old && !error ? (uint32_t)total : 0);
+    mrd_ofi_message_internal(ep, peer, &done, in.old, in.old && !error ? (uint32_t)total : 0);
     free(in.old);
 }

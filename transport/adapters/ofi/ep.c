@@ -7,6 +7,12 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "transport/adapters/ofi/atomic.h"
+#include "transport/adapters/ofi/match.h"
+#include "transport/adapters/ofi/progress.h"
+#include "transport/adapters/ofi/rma.h"
+#include "transport/adapters/ofi/send.h"
+
 /* How long a closing endpoint waits until the messages that it sent last have arrived. */
 #define LINGER_NS (2 * 1000000000ull)
 
@@ -198,10 +204,10 @@ static void linger(struct mrd_ofi_ep *ep)
 {
     uint64_t start_ns = mrd_ofi_now_ns();
 
-    while ((ep->silent || !mrd_list_empty(&ep->unsent)) &&
+    while ((ep->num_internal || !mrd_list_empty(&ep->unsent)) &&
            mrd_ofi_now_ns() - start_ns < LINGER_NS) {
         mrd_ofi_ep_progress(ep);
-        if (!ep->silent && mrd_list_empty(&ep->unsent))
+        if (!ep->num_internal && mrd_list_empty(&ep->unsent))
             break;
         mrd_ofi_unlock(ep->domain);
         usleep(100);
@@ -434,6 +440,8 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
     mrd_list_init(&ep->domain_node);
     mrd_list_init(&ep->mr_regs);
     mrd_list_init(&ep->unsent);
+    mrd_list_init(&ep->ended);
+    mrd_list_init(&ep->answered);
     mrd_ofi_rxs_init(&ep->rxs);
     mrd_ofi_match_init(&ep->msg, random_number());
     mrd_ofi_match_init(&ep->tagged, random_number());

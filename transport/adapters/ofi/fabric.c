@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "transport/adapters/ofi/atomic.h"
+
 /* -------------------------------------------------------------------------------------- domains */
 
 static struct mrd_ofi_domain *domain_of(struct fid *fid)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Messages meet receives: those posted, in the order posted, or else the message is unexpected and
- * waits for one. All 64 bits of a tag count, but those that the receive ignores.
- */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/match.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/pull.h"
+#include "transport/adapters/ofi/rx_end.h"
 
 static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
 {
@@ -36,73 +36,7 @@ static void dequeue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
     mrd_list_remove(&rx->from_node);
 }
 
-/* ----------------------------------------------------------------------------------------- ends */
-
-/* The receive takes no more, and its buffer is the application's again. */
-static void tell_cancelled(struct mrd_ofi_ep *ep, const struct mrd_ofi_rx *rx)
-{
-    struct mrd_ofi_comp comp = {.context = rx->context,
-                                .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG) |
-                                         (rx->flags & FI_MULTI_RECV),
-                                .tag = rx->tag,
-                                .src = FI_ADDR_NOTAVAIL,
-                                .err = FI_ECANCELED};
-
-    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
-    if (ep->rx_cq)
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
-}
-
-void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
-                    const struct mrd_ofi_wire_head *head, uint64_t at, uint64_t got, int error,
-                    int status)
-{
-    bool multi = rx->flags & FI_MULTI_RECV;
-    bool over = !multi || (rx->retired && rx->pulls == 0);
-    struct mrd_ofi_comp comp = {.context = rx->context,
-                                .flags = FI_RECV | (rx->tagged ? FI_TAGGED : FI_MSG),
-                                .len = got,
-                                .tag = rx->tagged ? head->tag : 0,
-                                .src = peer ? mrd_ofi_peer_fi_addr(ep, peer) : FI_ADDR_NOTAVAIL,
-                                .err = error,
-                                .prov_errno = status};
-
-    if (multi)
-        comp.buf = (uint8_t *)rx->iov.one.iov_base + at;
-    if (multi && over && !rx->cancelled)
-        comp.flags |= FI_MULTI_RECV;
-    if (head->flags & MRD_OFI_DATA) {
-        comp.flags |= FI_REMOTE_CQ_DATA;
-        comp.data = head->data;
-    }
-    if (error) {
-        comp.olen = head->bytes - got;
-        comp.text = mrd_ofi_error_text(peer, error, status);
-        if (status == MRD_WC_RETRY_EXC_ERR)
-            mrd_ofi_peer_lost(ep, peer);
-        mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
-    } else {
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_RECV], 1);
-    }
-    if (ep->rx_cq && (error || rx->flags & FI_COMPLETION || comp.flags & FI_MULTI_RECV))
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
-    else
-        free(comp.text);
-    if (over && rx->cancelled)
-        tell_cancelled(ep, rx);
-    if (over)
-        mrd_ofi_rx_release(&ep->rxs, rx);
-}
-
-void mrd_ofi_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
-                     const struct mrd_ofi_wire_head *head, int error)
-{
-    struct mrd_ofi_wire_head done = {
-        .what = MRD_OFI_DONE, .tag = head->answer, .answer = head->id, .num = (uint32_t)error};
-
-    if (head->flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM))
-        mrd_ofi_say(ep, peer, &done, NULL, 0);
-}
+/* ------------------------------------------------------------------------------------- messages */
 
 /*
  * The receive gets the message: its bytes, or those at the sender's, are put into its buffer.
@@ -128,12 +62,10 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
         return more;
     }
     mrd_ofi_iov_write(iov, rx->num_iov, at, payload, got);
-    mrd_ofi_confirm(ep, peer, head, 0);
+    mrd_ofi_rx_confirm(ep, peer, head, 0);
     mrd_ofi_rx_end(ep, rx, peer, head, at, got, head->bytes > room ? FI_ETRUNC : 0, 0);
     return more;
 }
-
-/* ------------------------------------------------------------------------------------- messages */
 
 /* Does the head say what there is? */
 static bool is_sound(const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
@@ -165,7 +97,7 @@ static void keep(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, struct mrd_ofi_
     if (!u) {
         MRD_OFI_WARN(EP_DATA, "no memory for a message of %s that no receive waits for\n",
                      peer->text);
-        mrd_ofi_confirm(ep, peer, head, FI_ENOMEM);
+        mrd_ofi_rx_confirm(ep, peer, head, FI_ENOMEM);
         return;
     }
     u->peer = peer;
@@ -204,15 +136,18 @@ static bool take(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_un
     return more;
 }
 
-int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+struct mrd_ofi_unexpected *mrd_ofi_match_unexpected(struct mrd_ofi_ep *ep,
+                                                    const struct mrd_ofi_rx *rx)
+{
+    return mrd_ofi_unexpected_find(queue_of(ep, rx->tagged), rx);
+}
+
+int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx,
+                          struct mrd_ofi_unexpected *u)
 {
     struct mrd_ofi_match *q = queue_of(ep, rx->tagged);
-    struct mrd_ofi_unexpected *u = mrd_ofi_unexpected_find(q, rx);
     int error = 0;
 
-    /* What became of it before is not the fate of this receive, but what it sent before is for it. */
-    if (!u && rx->from && rx->from->heard && mrd_ofi_take_events(ep))
-        u = mrd_ofi_unexpected_find(q, rx);
     if (!u || rx->flags & FI_MULTI_RECV)
         error = enqueue(ep, rx);
     if (error)
@@ -229,7 +164,7 @@ int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
 /* It is on no queue. */
 static void discard(struct mrd_ofi_ep *ep, struct mrd_ofi_unexpected *u)
 {
-    mrd_ofi_confirm(ep, u->peer, &u->head, 0);
+    mrd_ofi_rx_confirm(ep, u->peer, &u->head, 0);
     free(u);
 }
 
@@ -365,7 +300,7 @@ int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
         rx->retired = rx->cancelled = true;
         return 0;
     }
-    tell_cancelled(ep, rx);
+    mrd_ofi_rx_report_cancelled(ep, rx);
     mrd_ofi_rx_release(&ep->rxs, rx);
     return 0;
 }

@@ -6,17 +6,21 @@
  * completion queue (CQ), counter, event queue (EQ), memory region (MR), poll set. An endpoint has a
  * context of mrd of its own, and so an address; everything else belongs to a domain.
  *
- *   prov.c params.c log.c  entry           av.c addr.c  addresses, EQ events of inserts
- *   info.c check.c ends.c iface.c links.c  getinfo      eq.c    event queues
- *   fabric.c  fabrics and domains          cq.c    completion queues      cntr.c  counters
- *   mr.c      memory regions, their keys   wait.c  what sleeps: descriptors; poll.c  poll sets
- *   ep.c cm.c context.c  endpoints         peer.c  peers of an endpoint, by address and by number
- *   hint.c    what to try if a peer is not reached
- *   op.c      work of an endpoint          progress.c thread.c  its completions, and who takes them
- *   wire.h    what endpoints say           send.c recv.c match.c pull.c  messages
- *   queue.c index.c rx.c  receives and messages that wait for each other
- *   rma.c key.c transfer.c  remote memory  atomic.c atomic_target.c apply.c  atomics
- *   nosys.c   operations that there are not
+ * Files, from the top. A file calls none above it, which tests/unit/check_circles.sh checks:
+ *
+ *   prov.c fabric.c ep.c cm.c context.c  what libfabric opens: fabrics, domains, endpoints
+ *   send.c recv.c rma.c atomic.c  what endpoints post by; they alone make progress by themselves
+ *   thread.c progress.c  completions, messages and events of endpoints, and who takes them
+ *   atomic_target.c apply.c  atomics for peers
+ *   remote.c key.c keys.c  remote memory, and the keys that peers name theirs by
+ *   report.c errors.c  what the application is told of its operations
+ *   match.c pull.c rx_end.c  messages meet receives: queue.c index.c rx.c
+ *   transfer.c message.c op.c iov.c  operations, by work requests; wire.h  what messages say
+ *   peer.c hint.c  peers of an endpoint, and what to try if one is not reached
+ *   mr.c poll.c cq.c cntr.c av.c eq.c  regions, poll sets, queues, counters, addresses
+ *   wait.c    what sleeps: descriptors
+ *   info.c check.c ends.c iface.c links.c addr.c  getinfo
+ *   params.c log.c nosys.c  parameters, the log, operations that there are not
  *
  * Locking: one mutex a domain, mrd_ofi_lock(); it covers all objects of the domain. EQs and fabrics
  * have their own. Functions named here expect the lock to be held unless they say otherwise.

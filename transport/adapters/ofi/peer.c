@@ -40,7 +40,7 @@ void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep)
             struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, by_addr);
 
             next = n->next;
-            mrd_ofi_keys_fini(peer);
+            mrd_ofi_keys_fini(&peer->keys);
             (void)mrd_destroy_ah(peer->ah);
             free(peer);
         }
@@ -70,7 +70,7 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
     peer->av_version = ep->av ? ep->av->version - 1 : 0;
     mrd_list_init(&peer->answers);
     mrd_list_init(&peer->receives);
-    mrd_list_init(&peer->keys);
+    mrd_ofi_keys_init(&peer->keys);
     mrd_list_init(&peer->unwatched_node);
     mrd_list_init(&peer->expected_node);
     mrd_list_init(&peer->heard_node);
@@ -171,7 +171,6 @@ void mrd_ofi_peers_each_awaited(struct mrd_ofi_ep *ep,
 
 void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
-    (void)mrd_ofi_take_events(ep); /* what became of it before is not the fate of what comes now */
     if (!peer->watched)
         mrd_ofi_peer_watch_again(ep, peer);
 }
@@ -216,9 +215,6 @@ void mrd_ofi_peers_note_heard(struct mrd_ofi_ep *ep)
 {
     struct mrd_node *n;
 
-    if (mrd_list_empty(&ep->peers.heard))
-        return;
-    (void)mrd_ofi_take_events(ep);
     while ((n = mrd_list_pop(&ep->peers.heard))) {
         struct mrd_ofi_peer *peer = mrd_container_of(n, struct mrd_ofi_peer, heard_node);
 
@@ -275,28 +271,6 @@ void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     MRD_OFI_ERROR(EP_DATA, "%s: %s\n", peer->text, mrd_wc_status_str(MRD_WC_RETRY_EXC_ERR));
     if (!peer->heard && !ep->peers.hinted)
         mrd_ofi_peer_hint(ep, peer);
-}
-
-void mrd_ofi_peer_injected_failed(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error,
-                                  int status)
-{
-    char *text = mrd_ofi_error_text(peer, error, status);
-    fi_addr_t whose = peer ? mrd_ofi_peer_fi_addr(ep, peer) : FI_ADDR_NOTAVAIL;
-
-    MRD_OFI_WARN(EP_DATA, "injected: %s\n", text ? text : fi_strerror(error));
-    free(text);
-    if (peer && status == MRD_WC_RETRY_EXC_ERR) {
-        mrd_ofi_peer_lost(ep, peer);
-        /* Receives for who was heard of end by the event. */
-        if (!peer->heard && mrd_ofi_match_lost(ep, peer, error, status))
-            peer->receives_ended = true;
-        if (peer->receives_ended)
-            return;
-    }
-    if (ep->eq && !mrd_ofi_eq_add_error(ep->eq, &ep->fid.fid, ep->fid.fid.context, whose, error))
-        return;
-    if (ep->tx_cq)
-        mrd_ofi_cq_fail(ep->tx_cq, error);
 }
 
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Progress of endpoints: completions, messages, events. */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/progress.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/atomic_target.h"
+#include "transport/adapters/ofi/errors.h"
+#include "transport/adapters/ofi/key.h"
+#include "transport/adapters/ofi/match.h"
+#include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/remote.h"
+#include "transport/adapters/ofi/report.h"
 
 enum {
     TURNS = 8,   /* polls of the completion queue in one call, at most */
@@ -20,7 +26,7 @@ static void take_what_came(struct mrd_ofi_ep *ep)
 {
     int left = ep->cq->cqe, n = MRD_OFI_RX_POLL;
 
-    for (; !ep->taking && n == MRD_OFI_RX_POLL && left > 0; left -= n)
+    for (; n == MRD_OFI_RX_POLL && left > 0; left -= n)
         n = take_completions(ep);
 }
 
@@ -34,14 +40,13 @@ static void fail_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int e
 
         mrd_ofi_op_fail(op, error, status);
         mrd_ofi_op_answered(op);
-        if (!op->pending)
-            op->done(ep, op, NULL);
+        mrd_ofi_op_settle(ep, op);
     }
-    mrd_ofi_keys_fini(peer);
+    mrd_ofi_keys_fini(&peer->keys);
 }
 
 /* Another one may be where it was, and send: receives wait for that. */
-static void is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+static void on_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     peer->watched = false; /* the event ended that */
     fail_answers(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
@@ -49,20 +54,20 @@ static void is_gone(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
         mrd_ofi_peer_watch_again(ep, peer);
 }
 
-static void is_silent(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+static void on_silent(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     take_what_came(ep);
     peer->receives_ended =
         peer->heard && mrd_ofi_match_lost(ep, peer, FI_EHOSTUNREACH, MRD_WC_RETRY_EXC_ERR);
     mrd_list_remove(&peer->expected_node);
-    is_gone(ep, peer);
+    on_gone(ep, peer);
 }
 
 /* What receives told of the one before is not told of this one. */
-static void is_replaced(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
+static void on_replaced(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
     peer->receives_ended = false;
-    is_gone(ep, peer);
+    on_gone(ep, peer);
 }
 
 static void end_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
@@ -71,7 +76,7 @@ static void end_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
     fail_answers(ep, peer, FI_EIO, MRD_WC_WR_FLUSH_ERR);
 }
 
-static void device_is_gone(struct mrd_ofi_ep *ep)
+static void on_device_gone(struct mrd_ofi_ep *ep)
 {
     take_what_came(ep);
     ep->device_gone = true;
@@ -88,12 +93,12 @@ static void take_event(struct mrd_ofi_ep *ep, const struct mrd_async_event *even
         event->event_type == MRD_EVENT_PEER_RESTARTED) {
         peer = mrd_ofi_peer_by_text(ep, event->address);
         if (peer && event->event_type == MRD_EVENT_PEER_UNREACHABLE)
-            is_silent(ep, peer);
+            on_silent(ep, peer);
         else if (peer)
-            is_replaced(ep, peer);
+            on_replaced(ep, peer);
     } else if (event->event_type == MRD_EVENT_DEVICE_FATAL) {
         MRD_OFI_WARN(EP_CTRL, "%s: the device is gone\n", event->address);
-        device_is_gone(ep);
+        on_device_gone(ep);
     }
 }
 
@@ -114,12 +119,33 @@ bool mrd_ofi_take_events(struct mrd_ofi_ep *ep)
 
 /* ---------------------------------------------------------------------------------- completions */
 
+static void injected_failed(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    mrd_ofi_report_injected(ep, op->peer, op->error, op->status);
+    mrd_ofi_op_release(ep, op);
+}
+
+/* It had no operation: it gets one now, which is reported at the end of the turn as others are. */
+static void fail_injected(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error, int status)
+{
+    struct mrd_ofi_op *op = mrd_ofi_op_alloc(ep);
+
+    if (!op) {
+        mrd_ofi_report_injected(ep, peer, error, status);
+        return;
+    }
+    op->peer = peer;
+    op->done = injected_failed;
+    mrd_ofi_op_fail(op, error, status);
+    mrd_ofi_op_settle(ep, op);
+}
+
 static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 {
     struct mrd_ofi_peer *peer;
 
-    ep->silent--;
-    if (wc->wr_id == MRD_OFI_SAID)
+    ep->num_internal--;
+    if (wc->wr_id == MRD_OFI_INTERNAL)
         return;
     peer = mrd_ofi_peer_of(ep, wc->peer_id);
     if (wc->status == MRD_WC_SUCCESS) {
@@ -129,9 +155,62 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
         return;
     }
     mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
-    if (wc->status == MRD_WC_RETRY_EXC_ERR)
-        (void)mrd_ofi_take_events(ep); /* which may end receives that tell of it */
-    mrd_ofi_peer_injected_failed(ep, peer, mrd_ofi_error_of(wc->status), (int)wc->status);
+    fail_injected(ep, peer, mrd_ofi_error_of(wc->status), (int)wc->status);
+}
+
+/* The versions of the two ends differ. */
+static void on_foreign(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+                       const struct mrd_ofi_wire_head *head)
+{
+    struct mrd_ofi_wire_head refused = {.what = MRD_OFI_REFUSED};
+
+    MRD_OFI_WARN(EP_DATA, "%s speaks version %u of this protocol, this is version %d\n", peer->text,
+                 head->version, MRD_OFI_WIRE_VERSION);
+    if (head->what != MRD_OFI_REFUSED)
+        mrd_ofi_message_internal(ep, peer, &refused, NULL, 0);
+    fail_answers(ep, peer, FI_EOPNOTSUPP, 0);
+}
+
+static void take_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
+                         uint32_t bytes)
+{
+    struct mrd_ofi_wire_head head;
+    const uint8_t *more = data + sizeof(head);
+
+    if (bytes < sizeof(head)) {
+        MRD_OFI_WARN(EP_DATA, "%s sent %u bytes that are no message\n", peer->text, bytes);
+        return;
+    }
+    memcpy(&head, data, sizeof(head));
+    mrd_ofi_wire_swap_head(&head);
+    bytes -= (uint32_t)sizeof(head);
+    if (head.version != MRD_OFI_WIRE_VERSION || head.what == MRD_OFI_REFUSED) {
+        on_foreign(ep, peer, &head);
+        return;
+    }
+    switch (head.what) {
+    case MRD_OFI_MSG:
+        mrd_ofi_match_message(ep, peer, &head, more, bytes);
+        break;
+    case MRD_OFI_DONE:
+        mrd_ofi_op_on_done(ep, peer, &head, more, bytes);
+        break;
+    case MRD_OFI_ASK:
+        mrd_ofi_key_on_ask(ep, peer, &head);
+        break;
+    case MRD_OFI_TELL:
+        mrd_ofi_key_on_tell(ep, peer, &head, more, bytes);
+        break;
+    case MRD_OFI_NOTE:
+        mrd_ofi_remote_on_note(ep, peer, &head);
+        break;
+    case MRD_OFI_ATOMIC:
+        mrd_ofi_atomic_on_ask(ep, peer, &head, more, bytes);
+        break;
+    default:
+        MRD_OFI_WARN(EP_DATA, "%s sent a message of an unknown kind, %u\n", peer->text, head.what);
+        break;
+    }
 }
 
 static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
@@ -147,62 +226,7 @@ static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
         return;
     }
     mrd_ofi_peer_heard(ep, peer);
-    mrd_ofi_progress_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
-}
-
-/* The versions of the two ends differ. */
-static void is_foreign(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
-                       const struct mrd_ofi_wire_head *head)
-{
-    struct mrd_ofi_wire_head refused = {.what = MRD_OFI_REFUSED};
-
-    MRD_OFI_WARN(EP_DATA, "%s speaks version %u of this protocol, this is version %d\n", peer->text,
-                 head->version, MRD_OFI_WIRE_VERSION);
-    if (head->what != MRD_OFI_REFUSED)
-        mrd_ofi_say(ep, peer, &refused, NULL, 0);
-    fail_answers(ep, peer, FI_EOPNOTSUPP, 0);
-}
-
-void mrd_ofi_progress_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
-                              uint32_t bytes)
-{
-    struct mrd_ofi_wire_head head;
-    const uint8_t *more = data + sizeof(head);
-
-    if (bytes < sizeof(head)) {
-        MRD_OFI_WARN(EP_DATA, "%s sent %u bytes that are no message\n", peer->text, bytes);
-        return;
-    }
-    memcpy(&head, data, sizeof(head));
-    mrd_ofi_wire_swap_head(&head);
-    bytes -= (uint32_t)sizeof(head);
-    if (head.version != MRD_OFI_WIRE_VERSION || head.what == MRD_OFI_REFUSED) {
-        is_foreign(ep, peer, &head);
-        return;
-    }
-    switch (head.what) {
-    case MRD_OFI_MSG:
-        mrd_ofi_match_message(ep, peer, &head, more, bytes);
-        break;
-    case MRD_OFI_DONE:
-        mrd_ofi_done(ep, peer, &head, more, bytes);
-        break;
-    case MRD_OFI_ASK:
-        mrd_ofi_key_asked(ep, peer, &head);
-        break;
-    case MRD_OFI_TELL:
-        mrd_ofi_key_told(ep, peer, &head, more, bytes);
-        break;
-    case MRD_OFI_NOTE:
-        mrd_ofi_rma_noted(ep, peer, &head);
-        break;
-    case MRD_OFI_ATOMIC:
-        mrd_ofi_atomic_asked(ep, peer, &head, more, bytes);
-        break;
-    default:
-        MRD_OFI_WARN(EP_DATA, "%s sent a message of an unknown kind, %u\n", peer->text, head.what);
-        break;
-    }
+    take_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
 }
 
 /* Buffers that were read are posted again, some at a time: a call for each would cost more. */
@@ -226,27 +250,31 @@ static void repost(struct mrd_ofi_ep *ep)
         MRD_OFI_WARN(EP_DATA, "buffers for messages are lost: %s\n", mrd_last_error());
 }
 
+/* A work request of an operation is complete. */
+static void op_completed(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
+{
+    struct mrd_ofi_op *op = (struct mrd_ofi_op *)(uintptr_t)wc->wr_id;
+
+    op->pending--;
+    if (wc->status == MRD_WC_SUCCESS)
+        mrd_ofi_peer_heard(ep, op->peer);
+    else
+        mrd_ofi_op_fail(op, mrd_ofi_error_of(wc->status), (int)wc->status);
+    mrd_ofi_op_settle(ep, op);
+}
+
 /* Deals with completions; returns how many. */
 static int take_completions(struct mrd_ofi_ep *ep)
 {
     struct mrd_wc wc[MRD_OFI_RX_POLL];
     int n = mrd_poll_cq(ep->cq, MRD_OFI_RX_POLL, wc);
 
-    ep->taking = true;
     for (int i = 0; i < n; i++) {
         if (wc[i].opcode < MRD_WC_RECV) {
-            if (wc[i].wr_id <= MRD_OFI_INJECTED_TAGGED) {
+            if (wc[i].wr_id <= MRD_OFI_INJECTED_TAGGED)
                 end_injected(ep, &wc[i]);
-            } else {
-                struct mrd_ofi_op *op = (struct mrd_ofi_op *)(uintptr_t)wc[i].wr_id;
-
-                op->pending--;
-                if (wc[i].status == MRD_WC_SUCCESS)
-                    mrd_ofi_peer_heard(ep, op->peer);
-                else
-                    mrd_ofi_op_fail(op, mrd_ofi_error_of(wc[i].status), (int)wc[i].status);
-                op->done(ep, op, &wc[i]);
-            }
+            else
+                op_completed(ep, &wc[i]);
             continue;
         }
         received(ep, &wc[i]);
@@ -256,8 +284,32 @@ static int take_completions(struct mrd_ofi_ep *ep)
         if (ep->num_spent == MRD_OFI_RX_SPENT || ep->num_spent >= ep->num_rx / 4)
             repost(ep);
     }
-    ep->taking = false;
     return n;
+}
+
+/* ---------------------------------------------------------------------------------------- turns */
+
+void mrd_ofi_progress_end_ops(struct mrd_ofi_ep *ep)
+{
+    bool events_taken = false;
+    struct mrd_node *n;
+
+    while ((n = mrd_list_first(&ep->ended)) || (n = mrd_list_first(&ep->answered))) {
+        struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
+        bool ended = !mrd_list_empty(&ep->ended);
+
+        /* One that goes on, or is tried again, is not to fail by what happened before. */
+        if (!events_taken && (op->error || !ended)) {
+            events_taken = true;
+            (void)mrd_ofi_take_events(ep);
+            continue;
+        }
+        mrd_list_remove(n);
+        if (ended)
+            op->done(ep, op);
+        else
+            op->resume(ep, op);
+    }
 }
 
 void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
@@ -266,13 +318,25 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
 
     for (unsigned turn = 0; turn < TURNS && n == MRD_OFI_RX_POLL; turn++)
         n = take_completions(ep);
-    mrd_ofi_peers_note_heard(ep);
+    mrd_ofi_progress_end_turn(ep);
+    /* Events first: that nobody was there before does not apply to a peer that is heard of now. */
+    if (!mrd_list_empty(&ep->peers.heard)) {
+        (void)mrd_ofi_take_events(ep);
+        mrd_ofi_peers_note_heard(ep);
+    }
     if (!mrd_list_empty(&ep->unsent))
         mrd_ofi_op_flush(ep);
     if (++ep->calls % CALLS == 0) {
         (void)mrd_ofi_take_events(ep);
         mrd_ofi_peers_watch(ep);
     }
+    mrd_ofi_progress_end_turn(ep);
+}
+
+bool mrd_ofi_progress_has_room(struct mrd_ofi_ep *ep)
+{
+    mrd_ofi_ep_progress(ep);
+    return mrd_ofi_ep_has_room(ep);
 }
 
 /* ----------------------------------------------------------------------------------- who sleeps */
@@ -290,4 +354,5 @@ void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep)
     (void)mrd_req_notify_cq(ep->cq, 0);
     (void)mrd_ofi_take_events(ep);
     mrd_ofi_peers_watch(ep);
+    mrd_ofi_progress_end_turn(ep);
 }

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Long messages stay at their sender until a receive matches. Then the receiver reads them into its
- * buffer, and tells the sender that it is done.
- */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/pull.h"
 
 #include <string.h>
+
+#include "transport/adapters/ofi/rx_end.h"
+#include "transport/adapters/ofi/transfer.h"
 
 /* The part of the receive's buffer that the message goes to. */
 static void set_target(struct mrd_ofi_op *op, const struct mrd_ofi_rx *rx, uint64_t at)
@@ -24,26 +23,20 @@ static void set_target(struct mrd_ofi_op *op, const struct mrd_ofi_rx *rx, uint6
     }
 }
 
-static void end(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+/* mrd_ofi_op.done */
+static void pulled(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     struct mrd_ofi_rx *rx = op->rx;
     bool truncated = op->of.bytes > op->len;
 
     rx->pulls--;
-    mrd_ofi_confirm(ep, op->peer, &op->of, op->error);
+    mrd_ofi_rx_confirm(ep, op->peer, &op->of, op->error);
     mrd_ofi_rx_end(ep, rx, op->peer, &op->of, op->rx_at, op->error ? 0 : op->len,
                    op->error   ? op->error
                    : truncated ? FI_ETRUNC
                                : 0,
                    op->status);
     mrd_ofi_op_release(ep, op);
-}
-
-static void pulled(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
-{
-    (void)wc;
-    if (!op->pending && (op->error || op->offset == op->len))
-        end(ep, op);
 }
 
 void mrd_ofi_pull(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
@@ -53,7 +46,7 @@ void mrd_ofi_pull(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_p
     struct mrd_ofi_op *op = mrd_ofi_op_alloc(ep);
 
     if (!op) {
-        mrd_ofi_confirm(ep, peer, head, FI_ENOMEM);
+        mrd_ofi_rx_confirm(ep, peer, head, FI_ENOMEM);
         mrd_ofi_rx_end(ep, rx, peer, head, at, 0, FI_ENOMEM, 0);
         return;
     }
@@ -70,7 +63,7 @@ void mrd_ofi_pull(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_p
     for (uint32_t i = 0; i < head->num; i++)
         mrd_ofi_wire_swap_range(&op->range[i]);
     if (!room) {
-        end(ep, op);
+        mrd_ofi_op_settle(ep, op);
         return;
     }
     set_target(op, rx, at);

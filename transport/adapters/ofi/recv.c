@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the application posts receives by. */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/recv.h"
+
+#include "transport/adapters/ofi/match.h"
+#include "transport/adapters/ofi/progress.h"
 
 struct receive {
     const struct iovec *iov;
@@ -27,6 +30,17 @@ static ssize_t fill(struct mrd_ofi_ep *ep, const struct receive *r, struct mrd_o
     return rx->from ? 0 : -FI_EINVAL;
 }
 
+/* It gets a message that is there, or waits for one. */
+static int match(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
+{
+    struct mrd_ofi_unexpected *u = mrd_ofi_match_unexpected(ep, rx);
+
+    /* Earlier failures of the peer do not apply to this receive; what it sent before them does. */
+    if (!u && rx->from && rx->from->heard && mrd_ofi_take_events(ep))
+        u = mrd_ofi_match_unexpected(ep, rx);
+    return mrd_ofi_match_receive(ep, rx, u);
+}
+
 static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
 {
     struct mrd_ofi_rx *rx;
@@ -43,7 +57,7 @@ static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
     if (!error && r->flags & FI_CLAIM)
         error = mrd_ofi_match_claimed(ep, rx, r->context);
     else if (!error)
-        error = mrd_ofi_match_receive(ep, rx);
+        error = match(ep, rx);
     if (error)
         mrd_ofi_rx_release(&ep->rxs, rx);
     return error;
@@ -56,6 +70,7 @@ static ssize_t receive(struct fid_ep *fid, const struct receive *r)
 
     mrd_ofi_lock(ep->domain);
     result = post(ep, r);
+    mrd_ofi_progress_end_turn(ep);
     mrd_ofi_unlock(ep->domain);
     return result;
 }
@@ -141,6 +156,7 @@ static ssize_t peek_or_discard(struct mrd_ofi_ep *ep, const struct fi_msg_tagged
         mrd_ofi_ep_progress(ep);
         result = flags & FI_PEEK ? mrd_ofi_match_peek(ep, msg, flags)
                                  : mrd_ofi_match_claimed(ep, NULL, msg->context);
+        mrd_ofi_progress_end_turn(ep);
     }
     mrd_ofi_unlock(ep->domain);
     return result;

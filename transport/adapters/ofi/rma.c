@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Reads and writes of remote memory: mrd's own, once the key is known (key.c). A write with data
- * for the target's completion queue, or one that the target wants to hear of, is followed by a NOTE
- * when it is complete.
- */
-#include "transport/adapters/ofi/ep.h"
+/* What the application reads and writes remote memory by: reads and writes of mrd's. */
+#include "transport/adapters/ofi/rma.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/progress.h"
+#include "transport/adapters/ofi/remote.h"
 
 struct rma {
     const struct iovec *iov;
@@ -21,173 +21,14 @@ struct rma {
     uint64_t flags;
 };
 
-/* ------------------------------------------------------------------------------------ resolving */
-
-static bool add_range(struct mrd_ofi_op *op, const struct mrd_ofi_wire_range *of, uint64_t offset,
-                      uint64_t bytes)
-{
-    if (op->num_ranges == MRD_OFI_RMA_IOV_MAX)
-        return false;
-    op->range[op->num_ranges++] =
-        (struct mrd_ofi_wire_range){of->addr + offset, bytes, of->rkey, 0};
-    return true;
-}
-
-/* Adds where [addr, addr + len) of the key lies. False: it is outside of the region. */
-static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64_t addr,
-                    uint64_t len)
-{
-    bool is_virtual = key->flags & MRD_OFI_VIRTUAL, begun = false;
-
-    for (uint32_t i = 0; i < key->num; i++) {
-        const struct mrd_ofi_wire_range *r = &key->range[i];
-        uint64_t base = is_virtual && !begun ? r->addr : 0, n;
-        bool at_end = addr >= base && addr - base == r->bytes && !len;
-
-        if (!at_end && (addr < base || addr - base >= r->bytes)) {
-            addr -= is_virtual ? 0 : r->bytes;
-            continue;
-        }
-        n = r->bytes - (addr - base) < len ? r->bytes - (addr - base) : len;
-        if (!add_range(op, r, addr - base, n))
-            return false;
-        len -= n;
-        if (!len)
-            return true;
-        begun = true; /* the rest begins where the next range does */
-        addr = 0;
-    }
-    return false;
-}
-
-/*
- * What is known of its keys is wrong: the regions may be other ones by now. Forgets them, once;
- * false the second time.
- */
-static bool forget_keys(struct mrd_ofi_op *op)
-{
-    if (op->asked_again)
-        return false;
-    op->asked_again = true;
-    for (uint32_t i = 0; i < op->num_rma; i++)
-        mrd_ofi_key_drop(op->peer, op->rma[i].key);
-    return true;
-}
-
-/* Adds where range `i` of the operation lies. 0, or a FI_ error number. */
-static int add_remote(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint32_t i)
-{
-    if (op->num_results && key->flags & MRD_OFI_NO_READ)
-        return FI_EACCES;
-    return resolve(op, key, op->rma[i].addr, op->rma[i].len) ? 0 : FI_EINVAL;
-}
-
-/* What the target counts of it: atomics that fetch are read, and change the region all the same. */
-static uint16_t notes_of(const struct mrd_ofi_op *op)
-{
-    if (op->opcode == MRD_WR_RDMA_READ)
-        return MRD_OFI_READ;
-    return op->num_results ? MRD_OFI_READ | MRD_OFI_CHANGED : MRD_OFI_WRITE | MRD_OFI_CHANGED;
-}
-
-void mrd_ofi_rma_go(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
-{
-    int error;
-
-    op->num_ranges = 0;
-    op->offset = 0;
-    for (uint32_t i = 0; i < op->num_rma && !op->error;) {
-        const struct mrd_ofi_key *key = mrd_ofi_key_get(ep, op, op->rma[i].key);
-
-        if (!key)
-            return;
-        if (key->flags & MRD_OFI_EVENTS)
-            op->notes |= notes_of(op);
-        error = add_remote(op, key, i);
-        if (!error)
-            i++;
-        else if (!forget_keys(op))
-            mrd_ofi_op_fail(op, error, 0);
-        else
-            op->num_ranges = i = 0;
-    }
-    if (op->error)
-        op->done(ep, op, NULL);
-    else
-        mrd_ofi_transfer(ep, op);
-}
-
-/* ----------------------------------------------------------------------------------------- ends */
-
-static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
-{
-    struct mrd_ofi_wire_head head = {.what = MRD_OFI_NOTE,
-                                     .flags = op->notes,
-                                     .tag = op->num_rma ? op->rma[0].key : 0,
-                                     .data = op->data,
-                                     .bytes = op->len};
-
-    mrd_ofi_say(ep, op->peer, &head, NULL, 0);
-}
-
-/* The target refused mrd's key. Returns whether it is tried again, with what the target says now.
- */
-static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
-{
-    if (op->status != MRD_WC_REM_ACCESS_ERR || !forget_keys(op))
-        return false;
-    op->error = op->status = 0;
-    mrd_ofi_op_unregister(ep, op, 0);
-    mrd_ofi_rma_go(ep, op);
-    return true;
-}
-
-void mrd_ofi_rma_transferred(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct mrd_wc *wc)
-{
-    (void)wc;
-    if (op->pending || (!op->error && op->offset < op->len))
-        return;
-    mrd_list_remove(&op->node); /* the rest is not posted any more */
-    if (!op->answered)
-        mrd_ofi_op_answered(op);
-    if (op->error && tries_again(ep, op))
-        return;
-    if (!op->error && op->notes)
-        note(ep, op);
-    if (!op->error && op->num_results)
-        mrd_ofi_iov_write(op->result, op->num_results, 0, &op->word, sizeof(op->word));
-    op->data = 0;
-    mrd_ofi_op_tell(ep, op);
-    ep->tx_used--;
-    mrd_ofi_op_release(ep, op);
-}
-
-void mrd_ofi_rma_noted(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
-                       const struct mrd_ofi_wire_head *head)
-{
-    struct mrd_ofi_mr *mr = mrd_ofi_mr_find(ep->domain, head->tag);
-    struct mrd_ofi_comp comp = {.flags = FI_RMA | FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA,
-                                .len = head->bytes,
-                                .data = head->data,
-                                .src = mrd_ofi_peer_fi_addr(ep, peer)};
-
-    if (head->flags & MRD_OFI_READ)
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_READ], 1);
-    if (head->flags & MRD_OFI_WRITE)
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_WRITE], 1);
-    if (head->flags & MRD_OFI_CHANGED && mr)
-        mrd_ofi_cntr_add(mr->cntr, 1);
-    if (head->flags & MRD_OFI_DATA && ep->rx_cq)
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
-}
-
 /* -------------------------------------------------------------------------------------- posting */
 
 static int fill(struct mrd_ofi_op *op, const struct rma *r)
 {
     uint64_t remote = 0;
 
-    op->done = mrd_ofi_rma_transferred;
+    op->done = mrd_ofi_remote_done;
+    op->resume = mrd_ofi_remote_start;
     op->context = r->context;
     op->flags = FI_RMA | (r->read ? FI_READ : FI_WRITE);
     op->tells = r->flags & FI_COMPLETION;
@@ -217,6 +58,14 @@ static int fill(struct mrd_ofi_op *op, const struct rma *r)
     return 0;
 }
 
+void mrd_ofi_rma_post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+{
+    if (mrd_ofi_remote_try(ep, op))
+        return;
+    (void)mrd_ofi_take_events(ep); /* earlier failures of the peer do not apply to this operation */
+    mrd_ofi_remote_start(ep, op);
+}
+
 static int post(struct mrd_ofi_ep *ep, const struct rma *r)
 {
     struct mrd_ofi_peer *peer;
@@ -233,7 +82,7 @@ static int post(struct mrd_ofi_ep *ep, const struct rma *r)
     peer = mrd_ofi_peer_get(ep, r->to);
     if (!peer)
         return -FI_EINVAL;
-    if (!mrd_ofi_has_room(ep))
+    if (!mrd_ofi_progress_make_room(ep))
         return -FI_EAGAIN;
     op = mrd_ofi_op_alloc(ep);
     if (!op)
@@ -245,9 +94,9 @@ static int post(struct mrd_ofi_ep *ep, const struct rma *r)
         return error;
     }
     op->injected = r->flags & FI_INJECT;
-    ep->silent += op->injected;
+    ep->num_internal += op->injected;
     ep->tx_used++;
-    mrd_ofi_rma_go(ep, op);
+    mrd_ofi_rma_post(ep, op);
     return 0;
 }
 
@@ -258,6 +107,7 @@ static ssize_t transfer(struct fid_ep *fid, const struct rma *r)
 
     mrd_ofi_lock(ep->domain);
     error = post(ep, r);
+    mrd_ofi_progress_end_turn(ep);
     mrd_ofi_unlock(ep->domain);
     return error;
 }

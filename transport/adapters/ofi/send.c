@@ -3,10 +3,16 @@
  * What the application sends messages by. A short message goes with its head. Of a long one the
  * receiver is told where it lies, and reads it (pull.c).
  */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/send.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/progress.h"
+#include "transport/adapters/ofi/recv.h"
+#include "transport/adapters/ofi/report.h"
 
 struct message {
     const struct iovec *iov;
@@ -18,23 +24,14 @@ struct message {
     uint64_t flags; /* FI_COMPLETION, FI_INJECT, FI_REMOTE_CQ_DATA, FI_DELIVERY_COMPLETE... */
 };
 
-void mrd_ofi_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
-                  const struct mrd_ofi_wire_head *head, const uint8_t *more, uint32_t bytes)
-{
-    struct mrd_ofi_op *op =
-        head->tag == ep->cookie ? mrd_ofi_op_find(ep, head->answer, peer) : NULL;
-
-    if (!op)
-        return; /* given up meanwhile */
-    if (head->num)
-        mrd_ofi_op_fail(op, head->num <= INT16_MAX ? (int)head->num : FI_EOTHER, 0);
-    else if (op->num_results)
-        mrd_ofi_iov_write(op->result, op->num_results, 0, more, bytes);
-    mrd_ofi_op_answered(op);
-    op->done(ep, op, NULL);
-}
-
 /* -------------------------------------------------------------------------------------- posting */
+
+/* Does it wait until the receiver has it all, or has read it? */
+static bool needs_answer(const struct message *m, uint64_t len)
+{
+    return len > mrd_ofi_params.eager_bytes ||
+           m->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE);
+}
 
 static struct mrd_ofi_wire_head head_of(const struct message *m, uint64_t len)
 {
@@ -94,7 +91,7 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
     if (!op)
         return -FI_ENOMEM;
     op->peer = peer;
-    op->done = mrd_ofi_op_sent;
+    op->done = mrd_ofi_report_sent;
     op->context = m->context;
     op->flags = FI_SEND | (m->tagged ? FI_TAGGED : FI_MSG);
     op->tells = m->flags & FI_COMPLETION;
@@ -121,14 +118,14 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
         return error;
     }
     op->injected = m->flags & FI_INJECT;
-    ep->silent += op->injected;
+    ep->num_internal += op->injected;
     ep->tx_used++;
     op->expects_done = head.flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM);
     if (op->expects_done) {
         mrd_ofi_peer_watch(ep, peer);
         mrd_ofi_op_await(op);
     }
-    mrd_ofi_op_send(ep, op, &head, range, head.num * (uint32_t)sizeof(range[0]));
+    mrd_ofi_message_send(ep, op, &head, range, head.num * (uint32_t)sizeof(range[0]));
     return 0;
 }
 
@@ -149,14 +146,17 @@ static int post(struct mrd_ofi_ep *ep, const struct message *m)
     peer = mrd_ofi_peer_get(ep, m->to);
     if (!peer)
         return -FI_EINVAL;
-    if (!mrd_ofi_has_room(ep))
+    if (!mrd_ofi_progress_make_room(ep))
         return -FI_EAGAIN;
+    if (needs_answer(m, len))
+        (void)mrd_ofi_take_events(
+            ep); /* earlier failures of the peer do not apply to this message */
     if (!(m->flags & FI_INJECT) || m->flags & (FI_COMPLETION | FI_DELIVERY_COMPLETE) ||
         m->context || len > MRD_OFI_INJECT_BYTES)
         return post_op(ep, peer, m, len);
     head = head_of(m, len);
-    error = mrd_ofi_send_now(ep, peer, &head, m->iov, (uint32_t)m->num_iov,
-                             m->tagged ? MRD_OFI_INJECTED_TAGGED : MRD_OFI_INJECTED_MSG);
+    error = mrd_ofi_message_inject(ep, peer, &head, m->iov, (uint32_t)m->num_iov,
+                                   m->tagged ? MRD_OFI_INJECTED_TAGGED : MRD_OFI_INJECTED_MSG);
     if (error == -FI_EAGAIN)
         mrd_ofi_ep_progress(ep);
     return error;
@@ -169,6 +169,7 @@ static ssize_t send_message(struct fid_ep *fid, const struct message *m)
 
     mrd_ofi_lock(ep->domain);
     error = post(ep, m);
+    mrd_ofi_progress_end_turn(ep);
     mrd_ofi_unlock(ep->domain);
     return error;
 }

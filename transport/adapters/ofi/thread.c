@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Automatic progress: the thread of a domain whose endpoints make progress by themselves. */
 #include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/progress.h"
 
 static void *run(void *arg)
 {

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Transfers: reads and writes between a list of local buffers and a list of ranges of a peer's
- * memory, whose borders need not be alike. Each work request is of one range.
- */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/transfer.h"
 
 /* The remote memory at `offset` of the transfer, as far as its range goes. */
 static struct mrd_ofi_wire_range remote_at(const struct mrd_ofi_op *op, uint64_t offset)
@@ -82,7 +78,8 @@ static int post_next(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     return mrd_ofi_op_waits(ep, op, error) ? -FI_EAGAIN : error;
 }
 
-bool mrd_ofi_transfer_post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
+/* Posts as much as there is room for. Returns false if some of it must wait. */
+static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     int error = 0;
 
@@ -91,19 +88,21 @@ bool mrd_ofi_transfer_post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
         error = post_next(ep, op);
     if (error == -FI_EAGAIN)
         return false;
+    op->unposted = false;
     if (error) {
         mrd_ofi_op_fail(op, -error, 0);
         MRD_OFI_WARN(EP_DATA, "memory of %s cannot be used: %s\n", op->peer->text,
                      mrd_last_error());
-        if (!op->pending)
-            op->done(ep, op, NULL);
     }
+    if (op->error)
+        mrd_ofi_op_settle(ep, op);
     return true;
 }
 
 void mrd_ofi_transfer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    op->head_bytes = 0;
-    if (!mrd_list_empty(&ep->unsent) || !mrd_ofi_transfer_post(ep, op))
+    op->post = post;
+    op->unposted = true;
+    if (!mrd_list_empty(&ep->unsent) || !post(ep, op))
         mrd_list_append(&ep->unsent, &op->node);
 }

@@ -40,7 +40,7 @@
  * follow, then `bytes` of operands, then of values to compare with. `tag` is a cookie. DONE answers
  * it.
  *
- * To add one: a value of enum mrd_ofi_what, a line here, a case in mrd_ofi_progress_message().
+ * To add one: a value of enum mrd_ofi_what, a line here, a case in progress.c.
  */
 #ifndef MRD_OFI_WIRE_H
 #define MRD_OFI_WIRE_H
