@@ -6,7 +6,7 @@
  *   [fe80::1%eth0]:4793      struct sockaddr_in6
  *   ::ffff:10.0.0.7/17       struct sockaddr_in6 of a GID: port 0, and the QP number as flow label
  */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/addr.h"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/log.h"
 
 enum {
     HOST_BYTES = INET6_ADDRSTRLEN + 1 + IF_NAMESIZE, /* an address with its scope */

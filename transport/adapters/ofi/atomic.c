@@ -10,12 +10,17 @@
 
 #include "transport/adapters/ofi/apply.h"
 #include "transport/adapters/ofi/atomic_target.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/fabric.h"
 #include "transport/adapters/ofi/iov.h"
 #include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
 #include "transport/adapters/ofi/progress.h"
 #include "transport/adapters/ofi/remote.h"
 #include "transport/adapters/ofi/report.h"
 #include "transport/adapters/ofi/rma.h"
+#include "transport/adapters/ofi/wire.h"
 
 /* Memory as fi_ioc lists give it, in bytes. */
 struct list {

@@ -5,7 +5,12 @@
 #include <string.h>
 
 #include "transport/adapters/ofi/apply.h"
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/ep.h"
 #include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/mr.h"
+#include "transport/adapters/ofi/params.h"
+#include "transport/adapters/ofi/peer.h"
 
 struct incoming {
     enum fi_datatype type;

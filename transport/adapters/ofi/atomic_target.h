@@ -5,7 +5,10 @@
 #ifndef MRD_OFI_ATOMIC_TARGET_H
 #define MRD_OFI_ATOMIC_TARGET_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_peer;
 
 /* Most bytes of operands in a message, with as many to compare with. */
 size_t mrd_ofi_atomic_bytes_max(void);

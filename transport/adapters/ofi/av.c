@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Address vectors. An fi_addr is the index of an entry, in maps as in tables. Entries are found by
- * address through a hash table; an address that was inserted twice has two of them.
- */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/av.h"
 
 #include <arpa/inet.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/eq.h"
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/nosys.h"
 
 enum {
     ENTRIES_MAX = 1 << 28,

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What endpoints can do, against what an application asks for. */
-#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/log.h"
 
 enum { TEXT_BYTES = 1024 };
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* An endpoint has a name, its address, and no connections. */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/cm.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/addr.h"
+#include "transport/adapters/ofi/ep.h"
 
 static struct mrd_ofi_ep *impl(struct fid *fid)
 {

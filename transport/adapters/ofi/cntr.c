@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counters: of completions and of errors. They may be read without the lock. */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/cntr.h"
 
 #include <sched.h>
 #include <stdlib.h>
+
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/nosys.h"
 
 static struct mrd_ofi_cntr *cntr_of(struct fid_cntr *fid)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The context of mrd of an endpoint, with all that it needs there. */
-#include "transport/adapters/ofi/ep.h"
-#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/context.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,6 +8,15 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <unistd.h>
+
+#include "transport/adapters/ofi/addr.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/iface.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/mr.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/params.h"
+#include "transport/adapters/ofi/peer.h"
 
 enum {
     READS = 128,     /* reads and atomics under way, of an endpoint */

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Completion queues: a ring of entries, successes and errors in the order in which they came.
- * Endpoints add to it when they make progress, which reading an empty queue does.
- */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/cq.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/nosys.h"
 
 enum {
     ENTRIES_FIRST = 16,    /* room at first, at least */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which addresses an application means, by names or in its hints. */
-#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/ends.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/log.h"
 
 /* What is known of the format that addresses must have. */
 struct wanted {

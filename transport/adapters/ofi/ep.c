@@ -8,10 +8,23 @@
 #include <unistd.h>
 
 #include "transport/adapters/ofi/atomic.h"
+#include "transport/adapters/ofi/av.h"
+#include "transport/adapters/ofi/check.h"
+#include "transport/adapters/ofi/cm.h"
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/context.h"
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/eq.h"
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/log.h"
 #include "transport/adapters/ofi/match.h"
+#include "transport/adapters/ofi/mr.h"
+#include "transport/adapters/ofi/nosys.h"
+#include "transport/adapters/ofi/params.h"
 #include "transport/adapters/ofi/progress.h"
 #include "transport/adapters/ofi/rma.h"
 #include "transport/adapters/ofi/send.h"
+#include "transport/adapters/ofi/thread.h"
 
 /* How long a closing endpoint waits until the messages that it sent last have arrived. */
 #define LINGER_NS (2 * 1000000000ull)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Event queues: what asynchronous calls tell, and what the application writes itself. */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/eq.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/nosys.h"
 
 enum {
     EVENT_BYTES_MAX = 1 << 16, /* of an event that the application writes */

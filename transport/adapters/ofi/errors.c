@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/errors.h"
 
-#include <stdio.h>
-
 #include <rdma/fi_errno.h>
+#include <stdio.h>
 
 int mrd_ofi_error_of(enum mrd_wc_status status)
 {

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Fabrics and domains: they hold nothing but what is opened on them. */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/fabric.h"
 
 #include <stdlib.h>
 
 #include "transport/adapters/ofi/atomic.h"
+#include "transport/adapters/ofi/av.h"
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/eq.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/nosys.h"
+#include "transport/adapters/ofi/params.h"
+#include "transport/adapters/ofi/poll.h"
+#include "transport/adapters/ofi/thread.h"
 
 /* -------------------------------------------------------------------------------------- domains */
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What to try where a peer is not reached and the machine has several network interfaces. */
-#include "transport/adapters/ofi/ep.h"
-#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/hint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/addr.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/iface.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/params.h"
+#include "transport/adapters/ofi/peer.h"
 
 enum { NAMES_BYTES = 256 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The addresses of this machine, and its routes. */
-#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/iface.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -10,6 +9,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "transport/adapters/ofi/links.h"
+#include "transport/adapters/ofi/log.h"
 
 /* An address without its port. Returns its bytes. */
 static size_t ip_of(const union mrd_ofi_addr *addr, const uint8_t **ip)

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/index.h"
 
+#include <rdma/fi_errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
-
-#include <rdma/fi_errno.h>
 
 enum {
     BUCKETS_FIRST = 64,

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/adapters/ofi/addr.h"
+#include "transport/adapters/ofi/check.h"
+#include "transport/adapters/ofi/ends.h"
+#include "transport/adapters/ofi/iface.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/params.h"
+
 /* What is asked for, once all of it is known. */
 struct request {
     uint32_t version;

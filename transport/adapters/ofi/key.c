@@ -4,7 +4,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/keys.h"
 #include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/mr.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
 
 /* -------------------------------------------------------------------------------- at the target */
 

@@ -8,7 +8,11 @@
 #ifndef MRD_OFI_KEY_H
 #define MRD_OFI_KEY_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_op;
+struct mrd_ofi_peer;
 
 /*
  * The operation waits until the key, which is not known, is: then it is on mrd_ofi_ep.answered. It

@@ -3,12 +3,13 @@
  * Network interfaces that lead to no other machine: each host has them, often with the same
  * addresses. Rtnetlink tells what kind they are, in any network namespace; /sys is of one.
  */
-#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/links.h"
 
 #include <errno.h>
 #include <linux/if_link.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

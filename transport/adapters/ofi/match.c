@@ -4,8 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/ep.h"
 #include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/peer.h"
 #include "transport/adapters/ofi/pull.h"
+#include "transport/adapters/ofi/queue.h"
+#include "transport/adapters/ofi/rx.h"
 #include "transport/adapters/ofi/rx_end.h"
 
 static struct mrd_ofi_rx *rx_of(struct mrd_node *n)

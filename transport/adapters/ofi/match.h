@@ -6,7 +6,12 @@
 #ifndef MRD_OFI_MATCH_H
 #define MRD_OFI_MATCH_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_peer;
+struct mrd_ofi_rx;
+struct mrd_ofi_unexpected;
 
 /* A message, in `payload` with all its head says, is given to a receive, or kept. */
 void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,

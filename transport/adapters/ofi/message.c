@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
+
 static void fill_wr(struct mrd_send_wr *wr, struct mrd_sge *sge, const struct mrd_ofi_peer *peer)
 {
     *wr = (struct mrd_send_wr){.sg_list = sge,

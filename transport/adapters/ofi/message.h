@@ -5,7 +5,11 @@
 #ifndef MRD_OFI_MESSAGE_H
 #define MRD_OFI_MESSAGE_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_op;
+struct mrd_ofi_peer;
 
 /*
  * Posts a message: head, then payload, from op->iov, or op->copy. The operation ends when it is

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Memory regions: what peers may read and write, by a key of a domain. A region is registered with
- * an endpoint's context when a peer of that endpoint asks for the key, and not before.
- */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/mr.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/eq.h"
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/nosys.h"
+#include "transport/adapters/ofi/wait.h"
 
 enum {
     BUCKETS_FIRST = 64, /* a power of two */

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Operations that there are not: libfabric calls most slots of its tables without looking, so none
- * may be NULL.
- */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/nosys.h"
 
 int mrd_ofi_no_bind(struct fid *fid, struct fid *other, uint64_t flags)
 {

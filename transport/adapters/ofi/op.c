@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Operations: pool, registrations, answers, and their ends. */
-#include "transport/adapters/ofi/ep.h"
-#include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/op.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/peer.h"
 
 enum { OPS_CHUNK = 64, INDEX_BITS = 20 };
 

@@ -2,9 +2,14 @@
 #include "transport/adapters/ofi/params.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "mrd/mrd.h"
+#include "transport/adapters/ofi/log.h"
 
 enum {
     PATHS_MAX = 256, /* of a context: mrd_open_device(3) has the ranges */

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The peers of an endpoint: by address, by fi_addr, and by the number that completions name. */
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/peer.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "transport/adapters/ofi/av.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/hint.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/queue.h"
+#include "transport/adapters/ofi/wait.h"
 
 enum { BUCKETS = 1024, IDS = 1024, LOST_TOLD = 8 };
 

@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Poll sets, and fi_trywait(): has one of several queues and counters something for its reader? */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/poll.h"
 
 #include <stdlib.h>
+
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/eq.h"
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/nosys.h"
+#include "transport/adapters/ofi/wait.h"
 
 enum {
     ITEMS_FIRST = 8, /* room of a set at first */

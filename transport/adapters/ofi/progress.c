@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "transport/adapters/ofi/atomic_target.h"
+#include "transport/adapters/ofi/cntr.h"
 #include "transport/adapters/ofi/errors.h"
 #include "transport/adapters/ofi/key.h"
+#include "transport/adapters/ofi/log.h"
 #include "transport/adapters/ofi/match.h"
 #include "transport/adapters/ofi/message.h"
 #include "transport/adapters/ofi/remote.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where libfabric enters. */
-#include "transport/adapters/ofi/ofi.h"
-
+#include "transport/adapters/ofi/fabric.h"
+#include "transport/adapters/ofi/info.h"
+#include "transport/adapters/ofi/log.h"
 #include "transport/adapters/ofi/params.h"
 
 /* libfabric goes away. */

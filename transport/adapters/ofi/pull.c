@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
+#include "transport/adapters/ofi/queue.h"
+#include "transport/adapters/ofi/rx.h"
 #include "transport/adapters/ofi/rx_end.h"
 #include "transport/adapters/ofi/transfer.h"
 

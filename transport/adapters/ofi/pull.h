@@ -6,7 +6,11 @@
 #ifndef MRD_OFI_PULL_H
 #define MRD_OFI_PULL_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_peer;
+struct mrd_ofi_rx;
 
 /* Reads a message of the peer's into the receive, which ends with it, or takes more. */
 void mrd_ofi_pull(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,

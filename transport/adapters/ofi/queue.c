@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/queue.h"
 
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
 
-#include <rdma/fi_errno.h>
+#include "transport/adapters/ofi/peer.h"
 
 enum {
     SHAPES_KEPT = 16,   /* tables of receives that are kept without any; of messages, at most */

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the application posts receives by. */
 #include "transport/adapters/ofi/recv.h"
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/fabric.h"
 #include "transport/adapters/ofi/match.h"
+#include "transport/adapters/ofi/peer.h"
 #include "transport/adapters/ofi/progress.h"
+#include "transport/adapters/ofi/queue.h"
+#include "transport/adapters/ofi/rx.h"
+#include "transport/adapters/ofi/wire.h"
 
 struct receive {
     const struct iovec *iov;

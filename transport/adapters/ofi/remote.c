@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/remote.h"
 
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/ep.h"
 #include "transport/adapters/ofi/iov.h"
 #include "transport/adapters/ofi/key.h"
+#include "transport/adapters/ofi/keys.h"
 #include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/mr.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
 #include "transport/adapters/ofi/report.h"
 #include "transport/adapters/ofi/transfer.h"
 

@@ -10,7 +10,11 @@
 #ifndef MRD_OFI_REMOTE_H
 #define MRD_OFI_REMOTE_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_op;
+struct mrd_ofi_peer;
 
 /* Starts it, if its keys are known. False: they are not, and nothing was done. */
 bool mrd_ofi_remote_try(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);

@@ -3,8 +3,15 @@
 
 #include <stdlib.h>
 
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/eq.h"
 #include "transport/adapters/ofi/errors.h"
+#include "transport/adapters/ofi/log.h"
 #include "transport/adapters/ofi/match.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
 
 void mrd_ofi_report_injected(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, int error,
                              int status)

@@ -6,7 +6,9 @@
 #ifndef MRD_OFI_REPORT_H
 #define MRD_OFI_REPORT_H
 
-#include "transport/adapters/ofi/ep.h"
+struct mrd_ofi_ep;
+struct mrd_ofi_op;
+struct mrd_ofi_peer;
 
 /* The operation has ended: adds its entry, and counts it. */
 void mrd_ofi_report_op(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op);

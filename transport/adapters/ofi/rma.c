@@ -5,7 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/fabric.h"
 #include "transport/adapters/ofi/iov.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
 #include "transport/adapters/ofi/progress.h"
 #include "transport/adapters/ofi/remote.h"
 

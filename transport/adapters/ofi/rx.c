@@ -2,11 +2,10 @@
 #include "transport/adapters/ofi/rx.h"
 
 #include <assert.h>
+#include <rdma/fi_errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-#include <rdma/fi_errno.h>
 
 enum {
     FIRST = 32, /* receives of the first block */

@@ -3,8 +3,14 @@
 
 #include <stdlib.h>
 
+#include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/cq.h"
+#include "transport/adapters/ofi/ep.h"
 #include "transport/adapters/ofi/errors.h"
 #include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/peer.h"
+#include "transport/adapters/ofi/queue.h"
+#include "transport/adapters/ofi/rx.h"
 
 void mrd_ofi_rx_report_cancelled(struct mrd_ofi_ep *ep, const struct mrd_ofi_rx *rx)
 {

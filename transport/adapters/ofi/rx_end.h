@@ -5,7 +5,11 @@
 #ifndef MRD_OFI_RX_END_H
 #define MRD_OFI_RX_END_H
 
-#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/ofi.h"
+
+struct mrd_ofi_ep;
+struct mrd_ofi_peer;
+struct mrd_ofi_rx;
 
 /*
  * `rx` has got `got` bytes of a message, from `at` in its buffer on: tells the application. error:

@@ -8,11 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/fabric.h"
 #include "transport/adapters/ofi/iov.h"
 #include "transport/adapters/ofi/message.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/params.h"
+#include "transport/adapters/ofi/peer.h"
 #include "transport/adapters/ofi/progress.h"
 #include "transport/adapters/ofi/recv.h"
 #include "transport/adapters/ofi/report.h"
+#include "transport/adapters/ofi/wire.h"
 
 struct message {
     const struct iovec *iov;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Automatic progress: the thread of a domain whose endpoints make progress by themselves. */
+#include "transport/adapters/ofi/thread.h"
+
 #include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/fabric.h"
 #include "transport/adapters/ofi/progress.h"
+#include "transport/adapters/ofi/wait.h"
 
 static void *run(void *arg)
 {

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/transfer.h"
 
+#include "transport/adapters/ofi/ep.h"
+#include "transport/adapters/ofi/log.h"
+#include "transport/adapters/ofi/op.h"
+#include "transport/adapters/ofi/peer.h"
+#include "transport/adapters/ofi/wire.h"
+
 /* The remote memory at `offset` of the transfer, as far as its range goes. */
 static struct mrd_ofi_wire_range remote_at(const struct mrd_ofi_op *op, uint64_t offset)
 {

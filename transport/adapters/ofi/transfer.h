@@ -6,7 +6,8 @@
 #ifndef MRD_OFI_TRANSFER_H
 #define MRD_OFI_TRANSFER_H
 
-#include "transport/adapters/ofi/ep.h"
+struct mrd_ofi_ep;
+struct mrd_ofi_op;
 
 /*
  * Posts the work requests of a transfer: op->iov, op->range, op->len and op->opcode are set. Waits

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Sleeping: descriptors of queues and counters, and the sources that these hear of. */
-#include "transport/adapters/ofi/ofi.h"
+#include "transport/adapters/ofi/wait.h"
 
 #include <errno.h>
 #include <sched.h>
