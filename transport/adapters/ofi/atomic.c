@@ -71,22 +71,21 @@ static void post_native(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     uint64_t operand = 0;
 
     mrd_ofi_iov_read(a->operand.iov, (uint32_t)a->operand.num, 0, &operand, sizeof(operand));
-    op->done = mrd_ofi_remote_done;
-    op->resume = mrd_ofi_remote_start;
     if (a->op == FI_SUM) {
-        op->opcode = MRD_WR_ATOMIC_FETCH_AND_ADD;
-        op->compare_add = operand;
+        mrd_ofi_remote_init(op, MRD_WR_ATOMIC_FETCH_AND_ADD);
+        op->transfer.swap = 0;
+        op->transfer.compare_add = operand;
     } else {
-        op->opcode = MRD_WR_ATOMIC_CMP_AND_SWP;
-        op->swap = operand;
-        mrd_ofi_iov_read(a->compare.iov, (uint32_t)a->compare.num, 0, &op->compare_add,
-                         sizeof(op->compare_add));
+        mrd_ofi_remote_init(op, MRD_WR_ATOMIC_CMP_AND_SWP);
+        op->transfer.swap = operand;
+        mrd_ofi_iov_read(a->compare.iov, (uint32_t)a->compare.num, 0, &op->transfer.compare_add,
+                         sizeof(op->transfer.compare_add));
     }
-    op->iov[0] = (struct iovec){&op->word, sizeof(op->word)};
-    op->num_iov = 1;
-    op->len = sizeof(op->word);
-    op->rma[0] = a->rma[0];
-    op->num_rma = 1;
+    op->local.iov[0] = (struct iovec){&op->rma.word, sizeof(op->rma.word)};
+    op->local.num_iov = 1;
+    op->len = sizeof(op->rma.word);
+    op->rma.iov[0] = a->rma[0];
+    op->rma.num = 1;
     mrd_ofi_rma_post(ep, op);
 }
 
@@ -101,7 +100,7 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
                                      .answer = (uint32_t)a->num_rma,
                                      .num = (uint32_t)a->op | (uint32_t)a->type << 8 |
                                             (uint32_t)a->kind << 16};
-    uint8_t *at = op->copy = malloc(targets + operands + compares);
+    uint8_t *at = op->local.copy = malloc(targets + operands + compares);
 
     if (!at)
         return -FI_ENOMEM;
@@ -114,9 +113,9 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     }
     at += mrd_ofi_iov_read(a->operand.iov, (uint32_t)a->operand.num, 0, at, operands);
     mrd_ofi_iov_read(a->compare.iov, (uint32_t)a->compare.num, 0, at, compares);
-    op->payload_bytes = (uint32_t)(targets + operands + compares);
-    op->iov[0] = (struct iovec){op->copy, op->payload_bytes};
-    op->num_iov = 1;
+    op->send.payload_bytes = (uint32_t)(targets + operands + compares);
+    op->local.iov[0] = (struct iovec){op->local.copy, op->send.payload_bytes};
+    op->local.num_iov = 1;
     op->expects_done = true;
     (void)mrd_ofi_take_events(ep); /* earlier failures of the peer do not apply to this atomic */
     mrd_ofi_peer_watch(ep, op->peer);
@@ -156,27 +155,27 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
     if (!op)
         return -FI_ENOMEM;
     op->peer = mrd_ofi_peer_get(ep, a->to);
-    op->context = a->context;
-    op->flags = FI_ATOMIC | (a->kind == MRD_OFI_ATOMIC_WRITE ? FI_WRITE : FI_READ);
-    op->tells = a->flags & FI_COMPLETION;
+    op->entry.context = a->context;
+    op->entry.flags = FI_ATOMIC | (a->kind == MRD_OFI_ATOMIC_WRITE ? FI_WRITE : FI_READ);
+    op->entry.wanted = a->flags & FI_COMPLETION;
     op->len = remote_bytes(a);
-    op->num_results = (uint32_t)a->result.num;
-    memcpy(op->result, a->result.iov, sizeof(op->result));
+    op->results.num = (uint32_t)a->result.num;
+    memcpy(op->results.iov, a->result.iov, sizeof(op->results.iov));
     if (!op->peer) {
         mrd_ofi_op_release(ep, op);
         return -FI_EINVAL;
     }
     op->injected = a->flags & FI_INJECT;
-    ep->num_internal += op->injected;
-    ep->tx_used++;
+    ep->tx.num_internal += op->injected;
+    ep->tx.used++;
     if (is_native(a)) {
         post_native(ep, op, a);
         return 0;
     }
     error = post_message(ep, op, a);
     if (error) {
-        ep->num_internal -= op->injected;
-        ep->tx_used--;
+        ep->tx.num_internal -= op->injected;
+        ep->tx.used--;
         mrd_ofi_op_release(ep, op);
     }
     return error;

@@ -110,9 +110,10 @@ void mrd_ofi_atomic_on_ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         offset += target[i].bytes;
     }
     if (!error)
-        mrd_ofi_cntr_add(ep->cntr[in.kind == MRD_OFI_ATOMIC_WRITE ? MRD_OFI_COUNT_REMOTE_WRITE
-                                                                  : MRD_OFI_COUNT_REMOTE_READ],
-                         1);
+        mrd_ofi_cntr_add(
+            ep->bound.cntr[in.kind == MRD_OFI_ATOMIC_WRITE ? MRD_OFI_COUNT_REMOTE_WRITE
+                                                           : MRD_OFI_COUNT_REMOTE_READ],
+            1);
     done.num = (uint32_t)error;
     mrd_ofi_message_internal(ep, peer, &done, in.old, in.old && !error ? (uint32_t)total : 0);
     free(in.old);

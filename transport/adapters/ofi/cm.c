@@ -22,7 +22,7 @@ static int getname(fid_t fid, void *addr, size_t *len)
 
     if (!ep->enabled)
         return -FI_EOPBADSTATE;
-    error = mrd_query_address(ep->context, text, sizeof(text));
+    error = mrd_query_address(ep->dev.context, text, sizeof(text));
     if (!error)
         error = mrd_ofi_addr_parse(text, &own);
     if (error)

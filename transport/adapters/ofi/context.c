@@ -96,7 +96,7 @@ static int check_own_address(const struct mrd_ofi_ep *ep)
     char text[MRD_ADDRESS_MAX];
     union mrd_ofi_addr own;
 
-    if (mrd_query_address(ep->context, text, sizeof(text)) || mrd_ofi_addr_parse(text, &own) ||
+    if (mrd_query_address(ep->dev.context, text, sizeof(text)) || mrd_ofi_addr_parse(text, &own) ||
         mrd_ofi_addr_fits(ep->info->addr_format, &own))
         return 0;
     MRD_OFI_WARN(EP_CTRL, "the endpoint's address, %s, is not of the format that it has to have\n",
@@ -124,8 +124,8 @@ static int open_context(struct mrd_ofi_ep *ep)
                    (!is_gid && find_first(wants_v6(ep->info) ? AF_INET6 : AF_INET, text))))
         attr.address = text;
     if (!error) {
-        ep->context = mrd_open_device(device, &attr);
-        error = ep->context ? check_own_address(ep) : -errno;
+        ep->dev.context = mrd_open_device(device, &attr);
+        error = ep->dev.context ? check_own_address(ep) : -errno;
     }
     if (list)
         mrd_free_device_list(list);
@@ -135,12 +135,12 @@ static int open_context(struct mrd_ofi_ep *ep)
 static int make_wait_fd(struct mrd_ofi_ep *ep)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    int flags = fcntl(ep->channel->fd, F_GETFL);
+    int flags = fcntl(ep->dev.channel->fd, F_GETFL);
 
     ep->source.fd = epoll_create1(EPOLL_CLOEXEC);
-    if (ep->source.fd < 0 || flags < 0 || fcntl(ep->channel->fd, F_SETFL, flags | O_NONBLOCK) ||
-        epoll_ctl(ep->source.fd, EPOLL_CTL_ADD, ep->channel->fd, &event) ||
-        epoll_ctl(ep->source.fd, EPOLL_CTL_ADD, ep->context->async_fd, &event))
+    if (ep->source.fd < 0 || flags < 0 || fcntl(ep->dev.channel->fd, F_SETFL, flags | O_NONBLOCK) ||
+        epoll_ctl(ep->source.fd, EPOLL_CTL_ADD, ep->dev.channel->fd, &event) ||
+        epoll_ctl(ep->source.fd, EPOLL_CTL_ADD, ep->dev.context->async_fd, &event))
         return -errno;
     return 0;
 }
@@ -149,50 +149,51 @@ static int make_wait_fd(struct mrd_ofi_ep *ep)
 static int make_queues(struct mrd_ofi_ep *ep)
 {
     uint32_t size = (uint32_t)ep->info->tx_attr->size, work = 2 * size + OWN_WORK;
-    struct mrd_cq_init_attr cq = {.cqe = (int)(2 * work + ep->num_rx), .channel = ep->channel};
+    struct mrd_cq_init_attr cq = {.cqe = (int)(2 * work + ep->rx.num), .channel = ep->dev.channel};
     struct mrd_qp_init_attr qp = {
         .cap = {.max_send_wr = work,
-                .max_recv_wr = ep->num_rx,
+                .max_recv_wr = ep->rx.num,
                 .max_send_sge = MRD_OFI_SGE_MAX,
                 .max_inline_data = MRD_INLINE_BYTES_MAX},
         .max_rd_atomic = READS,
         .order = ep->info->tx_attr->msg_order & FI_ORDER_SAS ? MRD_ORDER_MSG : MRD_ORDER_NONE};
 
-    ep->cq = mrd_create_cq_ex(ep->context, &cq);
-    if (!ep->cq)
+    ep->dev.cq = mrd_create_cq_ex(ep->dev.context, &cq);
+    if (!ep->dev.cq)
         return -errno;
-    qp.send_cq = qp.recv_cq = ep->cq;
-    ep->messages = mrd_create_qp(ep->pd, &qp);
-    if (!ep->messages)
+    qp.send_cq = qp.recv_cq = ep->dev.cq;
+    ep->dev.messages = mrd_create_qp(ep->dev.pd, &qp);
+    if (!ep->dev.messages)
         return -errno;
     qp.order = MRD_ORDER_NONE;
     qp.cap.max_recv_wr = 1;
-    ep->memory = mrd_create_qp(ep->pd, &qp);
-    return ep->memory ? 0 : -errno;
+    ep->dev.memory = mrd_create_qp(ep->dev.pd, &qp);
+    return ep->dev.memory ? 0 : -errno;
 }
 
 static int register_all(struct mrd_ofi_ep *ep)
 {
-    ep->all = mrd_reg_mr(ep->pd, NULL, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_ON_DEMAND);
-    ep->on_demand = ep->all != NULL;
-    return ep->all || errno == EOPNOTSUPP ? 0 : -errno;
+    ep->dev.all =
+        mrd_reg_mr(ep->dev.pd, NULL, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_ON_DEMAND);
+    ep->dev.on_demand = ep->dev.all != NULL;
+    return ep->dev.all || errno == EOPNOTSUPP ? 0 : -errno;
 }
 
 static int post_buffers(struct mrd_ofi_ep *ep)
 {
-    size_t bytes = (size_t)ep->num_rx * ep->rx_bytes;
+    size_t bytes = (size_t)ep->rx.num * ep->rx.bytes;
 
-    ep->rx_memory = aligned_alloc(64, bytes);
-    if (!ep->rx_memory)
+    ep->rx.memory = aligned_alloc(64, bytes);
+    if (!ep->rx.memory)
         return -FI_ENOMEM;
-    ep->rx_mr = mrd_reg_mr(ep->pd, ep->rx_memory, bytes, MRD_ACCESS_LOCAL_WRITE);
-    if (!ep->rx_mr)
+    ep->rx.mr = mrd_reg_mr(ep->dev.pd, ep->rx.memory, bytes, MRD_ACCESS_LOCAL_WRITE);
+    if (!ep->rx.mr)
         return -errno;
-    for (uint32_t i = 0; i < ep->num_rx; i++) {
-        struct mrd_sge sge = {(uintptr_t)(ep->rx_memory + (size_t)i * ep->rx_bytes), ep->rx_bytes,
-                              ep->rx_mr->lkey};
+    for (uint32_t i = 0; i < ep->rx.num; i++) {
+        struct mrd_sge sge = {(uintptr_t)(ep->rx.memory + (size_t)i * ep->rx.bytes), ep->rx.bytes,
+                              ep->rx.mr->lkey};
         struct mrd_recv_wr wr = {.wr_id = i, .sg_list = &sge, .num_sge = 1}, *bad;
-        int error = mrd_post_recv(ep->messages, &wr, &bad);
+        int error = mrd_post_recv(ep->dev.messages, &wr, &bad);
 
         if (error)
             return error;
@@ -203,36 +204,36 @@ static int post_buffers(struct mrd_ofi_ep *ep)
 void mrd_ofi_context_close(struct mrd_ofi_ep *ep)
 {
     /* Until they are gone mrd may read what is being sent. */
-    if (ep->messages)
-        (void)mrd_destroy_qp(ep->messages);
-    if (ep->memory)
-        (void)mrd_destroy_qp(ep->memory);
+    if (ep->dev.messages)
+        (void)mrd_destroy_qp(ep->dev.messages);
+    if (ep->dev.memory)
+        (void)mrd_destroy_qp(ep->dev.memory);
     mrd_ofi_ops_abandon(ep);
     mrd_ofi_mr_forget_ep(ep);
     mrd_ofi_peers_fini(ep);
-    if (ep->rx_mr)
-        (void)mrd_dereg_mr(ep->rx_mr);
-    if (ep->all)
-        (void)mrd_dereg_mr(ep->all);
-    free(ep->rx_memory);
-    if (ep->cq)
-        (void)mrd_destroy_cq(ep->cq);
+    if (ep->rx.mr)
+        (void)mrd_dereg_mr(ep->rx.mr);
+    if (ep->dev.all)
+        (void)mrd_dereg_mr(ep->dev.all);
+    free(ep->rx.memory);
+    if (ep->dev.cq)
+        (void)mrd_destroy_cq(ep->dev.cq);
     if (ep->source.fd >= 0)
         close(ep->source.fd);
-    if (ep->channel)
-        (void)mrd_destroy_comp_channel(ep->channel);
-    if (ep->pd)
-        (void)mrd_dealloc_pd(ep->pd);
-    if (ep->context && mrd_close_device(ep->context))
+    if (ep->dev.channel)
+        (void)mrd_destroy_comp_channel(ep->dev.channel);
+    if (ep->dev.pd)
+        (void)mrd_dealloc_pd(ep->dev.pd);
+    if (ep->dev.context && mrd_close_device(ep->dev.context))
         MRD_OFI_WARN(EP_CTRL, "a context is not closed: %s\n", mrd_last_error());
-    ep->messages = ep->memory = NULL;
-    ep->rx_mr = ep->all = NULL;
-    ep->rx_memory = NULL;
-    ep->cq = NULL;
+    ep->dev.messages = ep->dev.memory = NULL;
+    ep->rx.mr = ep->dev.all = NULL;
+    ep->rx.memory = NULL;
+    ep->dev.cq = NULL;
     ep->source.fd = -1;
-    ep->channel = NULL;
-    ep->pd = NULL;
-    ep->context = NULL;
+    ep->dev.channel = NULL;
+    ep->dev.pd = NULL;
+    ep->dev.context = NULL;
 }
 
 int mrd_ofi_context_open(struct mrd_ofi_ep *ep)
@@ -243,9 +244,9 @@ int mrd_ofi_context_open(struct mrd_ofi_ep *ep)
         error = -FI_EIO;
     if (error)
         return error;
-    ep->pd = mrd_alloc_pd(ep->context);
-    ep->channel = mrd_create_comp_channel(ep->context);
-    if (!ep->pd || !ep->channel)
+    ep->dev.pd = mrd_alloc_pd(ep->dev.context);
+    ep->dev.channel = mrd_create_comp_channel(ep->dev.context);
+    if (!ep->dev.pd || !ep->dev.channel)
         return -errno;
     error = make_wait_fd(ep);
     if (!error)

@@ -41,26 +41,27 @@ static int add_sources(struct mrd_ofi_ep *ep)
 {
     int error = 0;
 
-    if (ep->tx_cq)
-        error = mrd_ofi_sources_add(&ep->tx_cq->sources, &ep->tx_cq->wait, &ep->source);
-    if (ep->rx_cq && !error)
-        error = mrd_ofi_sources_add(&ep->rx_cq->sources, &ep->rx_cq->wait, &ep->source);
+    if (ep->tx.cq)
+        error = mrd_ofi_sources_add(&ep->tx.cq->sources, &ep->tx.cq->wait, &ep->source);
+    if (ep->rx.cq && !error)
+        error = mrd_ofi_sources_add(&ep->rx.cq->sources, &ep->rx.cq->wait, &ep->source);
     for (unsigned i = 0; i < MRD_OFI_COUNTS && !error; i++) {
-        if (ep->cntr[i])
-            error = mrd_ofi_sources_add(&ep->cntr[i]->sources, &ep->cntr[i]->wait, &ep->source);
+        if (ep->bound.cntr[i])
+            error = mrd_ofi_sources_add(&ep->bound.cntr[i]->sources, &ep->bound.cntr[i]->wait,
+                                        &ep->source);
     }
     return error ? error : mrd_ofi_mrs_add_ep(ep);
 }
 
 static void del_sources(struct mrd_ofi_ep *ep)
 {
-    if (ep->tx_cq)
-        mrd_ofi_sources_del(&ep->tx_cq->sources, &ep->tx_cq->wait, &ep->source);
-    if (ep->rx_cq)
-        mrd_ofi_sources_del(&ep->rx_cq->sources, &ep->rx_cq->wait, &ep->source);
+    if (ep->tx.cq)
+        mrd_ofi_sources_del(&ep->tx.cq->sources, &ep->tx.cq->wait, &ep->source);
+    if (ep->rx.cq)
+        mrd_ofi_sources_del(&ep->rx.cq->sources, &ep->rx.cq->wait, &ep->source);
     for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
-        if (ep->cntr[i])
-            mrd_ofi_sources_del(&ep->cntr[i]->sources, &ep->cntr[i]->wait, &ep->source);
+        if (ep->bound.cntr[i])
+            mrd_ofi_sources_del(&ep->bound.cntr[i]->sources, &ep->bound.cntr[i]->wait, &ep->source);
     }
     mrd_ofi_mrs_del_ep(ep);
 }
@@ -69,11 +70,11 @@ static void del_sources(struct mrd_ofi_ep *ep)
 static int check_bound(const struct mrd_ofi_ep *ep)
 {
     const uint64_t out = FI_SEND | FI_READ | FI_WRITE, in = FI_RECV;
-    bool tx = ep->tx_cq, rx = ep->rx_cq || ep->cntr[MRD_OFI_COUNT_RECV];
+    bool tx = ep->tx.cq, rx = ep->rx.cq || ep->bound.cntr[MRD_OFI_COUNT_RECV];
 
     for (unsigned i = MRD_OFI_COUNT_SEND; i <= MRD_OFI_COUNT_WRITE; i++)
-        tx = tx || (i != MRD_OFI_COUNT_RECV && ep->cntr[i]);
-    if (!ep->av)
+        tx = tx || (i != MRD_OFI_COUNT_RECV && ep->bound.cntr[i]);
+    if (!ep->bound.av)
         return -FI_ENOAV;
     if ((ep->info->caps & out && !tx) || (ep->info->caps & in && !rx))
         return -FI_ENOCQ;
@@ -106,7 +107,7 @@ static int enable(struct mrd_ofi_ep *ep)
         error = mrd_ofi_wait_add_fd(&ep->domain->wait, ep->source.fd);
     if (error) {
         MRD_OFI_WARN(EP_CTRL, "an endpoint is not enabled: %s\n",
-                     ep->context ? fi_strerror(-error) : mrd_last_error());
+                     ep->dev.context ? fi_strerror(-error) : mrd_last_error());
         del_sources(ep);
         mrd_ofi_context_close(ep);
         return error;
@@ -126,18 +127,18 @@ static int bind_cq(struct mrd_ofi_ep *ep, struct mrd_ofi_cq *cq, uint64_t flags)
 
     if (cq->domain != ep->domain || !(flags & (FI_TRANSMIT | FI_RECV)) ||
         flags & ~(FI_TRANSMIT | FI_RECV | FI_SELECTIVE_COMPLETION) ||
-        (flags & FI_TRANSMIT && ep->tx_cq) || (flags & FI_RECV && ep->rx_cq))
+        (flags & FI_TRANSMIT && ep->tx.cq) || (flags & FI_RECV && ep->rx.cq))
         return -FI_EINVAL;
     if (flags & FI_TRANSMIT) {
-        ep->tx_cq = cq;
-        ep->tx_selective = selective;
-        ep->tx_flags |= selective ? 0 : FI_COMPLETION;
+        ep->tx.cq = cq;
+        ep->tx.selective = selective;
+        ep->tx.flags |= selective ? 0 : FI_COMPLETION;
         cq->users++;
     }
     if (flags & FI_RECV) {
-        ep->rx_cq = cq;
-        ep->rx_selective = selective;
-        ep->rx_flags |= selective ? 0 : FI_COMPLETION;
+        ep->rx.cq = cq;
+        ep->rx.selective = selective;
+        ep->rx.flags |= selective ? 0 : FI_COMPLETION;
         cq->users++;
     }
     return 0;
@@ -160,12 +161,12 @@ static int bind_cntr(struct mrd_ofi_ep *ep, struct mrd_ofi_cntr *cntr, uint64_t 
     if (cntr->domain != ep->domain || !flags || flags & ~known)
         return -FI_EINVAL;
     for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
-        if (flags & flag[i] && ep->cntr[i])
+        if (flags & flag[i] && ep->bound.cntr[i])
             return -FI_EINVAL;
     }
     for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
         if (flags & flag[i]) {
-            ep->cntr[i] = cntr;
+            ep->bound.cntr[i] = cntr;
             cntr->users++;
         }
     }
@@ -174,18 +175,18 @@ static int bind_cntr(struct mrd_ofi_ep *ep, struct mrd_ofi_cntr *cntr, uint64_t 
 
 static int bind_av(struct mrd_ofi_ep *ep, struct mrd_ofi_av *av)
 {
-    if (av->domain != ep->domain || ep->av)
+    if (av->domain != ep->domain || ep->bound.av)
         return -FI_EINVAL;
-    ep->av = av;
+    ep->bound.av = av;
     av->users++;
     return 0;
 }
 
 static int bind_eq(struct mrd_ofi_ep *ep, struct mrd_ofi_eq *eq)
 {
-    if (ep->eq)
+    if (ep->bound.eq)
         return -FI_EINVAL;
-    ep->eq = eq;
+    ep->bound.eq = eq;
     atomic_fetch_add(&eq->users, 1);
     return 0;
 }
@@ -217,10 +218,10 @@ static void linger(struct mrd_ofi_ep *ep)
 {
     uint64_t start_ns = mrd_ofi_now_ns();
 
-    while ((ep->num_internal || !mrd_list_empty(&ep->unsent)) &&
+    while ((ep->tx.num_internal || !mrd_list_empty(&ep->tx.unsent)) &&
            mrd_ofi_now_ns() - start_ns < LINGER_NS) {
         mrd_ofi_ep_progress(ep);
-        if (!ep->num_internal && mrd_list_empty(&ep->unsent))
+        if (!ep->tx.num_internal && mrd_list_empty(&ep->tx.unsent))
             break;
         mrd_ofi_unlock(ep->domain);
         usleep(100);
@@ -230,25 +231,25 @@ static void linger(struct mrd_ofi_ep *ep)
 
 static void unbind(struct mrd_ofi_ep *ep)
 {
-    if (ep->tx_cq)
-        ep->tx_cq->users--;
-    if (ep->rx_cq)
-        ep->rx_cq->users--;
+    if (ep->tx.cq)
+        ep->tx.cq->users--;
+    if (ep->rx.cq)
+        ep->rx.cq->users--;
     for (unsigned i = 0; i < MRD_OFI_COUNTS; i++) {
-        if (ep->cntr[i])
-            ep->cntr[i]->users--;
+        if (ep->bound.cntr[i])
+            ep->bound.cntr[i]->users--;
     }
-    if (ep->av)
-        ep->av->users--;
-    if (ep->eq)
-        atomic_fetch_sub(&ep->eq->users, 1);
+    if (ep->bound.av)
+        ep->bound.av->users--;
+    if (ep->bound.eq)
+        atomic_fetch_sub(&ep->bound.eq->users, 1);
 }
 
 static void free_receives(struct mrd_ofi_ep *ep)
 {
-    mrd_ofi_match_fini(&ep->msg);
-    mrd_ofi_match_fini(&ep->tagged);
-    mrd_ofi_rxs_fini(&ep->rxs);
+    mrd_ofi_match_fini(&ep->rx.msg);
+    mrd_ofi_match_fini(&ep->rx.tagged);
+    mrd_ofi_rxs_fini(&ep->rx.pool);
 }
 
 static int ep_close(struct fid *fid)
@@ -283,9 +284,9 @@ static int set_flags(struct mrd_ofi_ep *ep, uint64_t flags)
 
     flags &= ~way;
     if (way == FI_TRANSMIT)
-        ep->tx_flags = flags | (ep->tx_selective ? 0 : FI_COMPLETION);
+        ep->tx.flags = flags | (ep->tx.selective ? 0 : FI_COMPLETION);
     else if (way == FI_RECV)
-        ep->rx_flags = flags | (ep->rx_selective ? 0 : FI_COMPLETION);
+        ep->rx.flags = flags | (ep->rx.selective ? 0 : FI_COMPLETION);
     else
         return -FI_EINVAL;
     return 0;
@@ -297,7 +298,7 @@ static int get_flags(const struct mrd_ofi_ep *ep, uint64_t *flags)
 
     if (way != FI_TRANSMIT && way != FI_RECV)
         return -FI_EINVAL;
-    *flags = way == FI_TRANSMIT ? ep->tx_flags : ep->rx_flags;
+    *flags = way == FI_TRANSMIT ? ep->tx.flags : ep->rx.flags;
     return 0;
 }
 
@@ -344,7 +345,7 @@ static int ep_getopt(fid_t fid, int level, int option, void *value, size_t *len)
         return -FI_ENOPROTOOPT;
     if (*len < sizeof(size_t))
         return -FI_ETOOSMALL;
-    memcpy(value, &ep->min_multi_recv, sizeof(size_t));
+    memcpy(value, &ep->rx.min_multi, sizeof(size_t));
     *len = sizeof(size_t);
     return 0;
 }
@@ -358,9 +359,9 @@ static int ep_setopt(fid_t fid, int level, int option, const void *value, size_t
     if (len != sizeof(size_t))
         return -FI_EINVAL;
     mrd_ofi_lock(ep->domain);
-    memcpy(&ep->min_multi_recv, value, len);
-    if (!ep->min_multi_recv)
-        ep->min_multi_recv = 1;
+    memcpy(&ep->rx.min_multi, value, len);
+    if (!ep->rx.min_multi)
+        ep->rx.min_multi = 1;
     mrd_ofi_unlock(ep->domain);
     return 0;
 }
@@ -392,7 +393,7 @@ static ssize_t tx_size_left(struct fid_ep *fid)
     ssize_t left;
 
     mrd_ofi_lock(ep->domain);
-    left = ep->enabled ? (ssize_t)(ep->tx_most - ep->tx_used) : -FI_EOPBADSTATE;
+    left = ep->enabled ? (ssize_t)(ep->tx.most - ep->tx.used) : -FI_EOPBADSTATE;
     mrd_ofi_unlock(ep->domain);
     return left;
 }
@@ -444,20 +445,20 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
                               .atomic = &mrd_ofi_atomic_ops};
     ep->domain = d;
     ep->source = (struct mrd_ofi_source){.progress = make_progress, .arm = arm, .fd = -1};
-    ep->tx_flags = ep->info->tx_attr->op_flags;
-    ep->rx_flags = ep->info->rx_attr->op_flags;
-    ep->tx_most = (uint32_t)ep->info->tx_attr->size;
-    ep->min_multi_recv = 64;
-    ep->num_rx = mrd_ofi_params.rx_buffers;
-    ep->rx_bytes = (mrd_ofi_params.eager_bytes + MRD_OFI_HEAD_BYTES + 63) & ~63u;
+    ep->tx.flags = ep->info->tx_attr->op_flags;
+    ep->rx.flags = ep->info->rx_attr->op_flags;
+    ep->tx.most = (uint32_t)ep->info->tx_attr->size;
+    ep->rx.min_multi = 64;
+    ep->rx.num = mrd_ofi_params.rx_buffers;
+    ep->rx.bytes = (mrd_ofi_params.eager_bytes + MRD_OFI_HEAD_BYTES + 63) & ~63u;
     mrd_list_init(&ep->domain_node);
-    mrd_list_init(&ep->mr_regs);
-    mrd_list_init(&ep->unsent);
-    mrd_list_init(&ep->ended);
-    mrd_list_init(&ep->answered);
-    mrd_ofi_rxs_init(&ep->rxs);
-    mrd_ofi_match_init(&ep->msg, random_number());
-    mrd_ofi_match_init(&ep->tagged, random_number());
+    mrd_list_init(&ep->dev.mr_regs);
+    mrd_list_init(&ep->tx.unsent);
+    mrd_list_init(&ep->turn.ended);
+    mrd_list_init(&ep->turn.answered);
+    mrd_ofi_rxs_init(&ep->rx.pool);
+    mrd_ofi_match_init(&ep->rx.msg, random_number());
+    mrd_ofi_match_init(&ep->rx.tagged, random_number());
     mrd_ofi_ops_init(&ep->ops);
     mrd_ofi_lock(d);
     d->users++;

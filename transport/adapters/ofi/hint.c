@@ -54,7 +54,8 @@ static bool find_own(const struct mrd_ofi_ep *ep, union mrd_ofi_addr *own)
 {
     char text[MRD_ADDRESS_MAX];
 
-    return !mrd_query_address(ep->context, text, sizeof(text)) && !mrd_ofi_addr_parse(text, own);
+    return !mrd_query_address(ep->dev.context, text, sizeof(text)) &&
+           !mrd_ofi_addr_parse(text, own);
 }
 
 void mrd_ofi_peer_hint(struct mrd_ofi_ep *ep, const struct mrd_ofi_peer *peer)

@@ -44,7 +44,7 @@ void mrd_ofi_key_on_ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         if (!(mr->access & FI_REMOTE_READ))
             tell.flags |= MRD_OFI_NO_READ;
         if (mr->cntr || mr->flags & FI_RMA_EVENT || ep->info->caps & FI_RMA_EVENT ||
-            ep->cntr[MRD_OFI_COUNT_REMOTE_READ] || ep->cntr[MRD_OFI_COUNT_REMOTE_WRITE])
+            ep->bound.cntr[MRD_OFI_COUNT_REMOTE_READ] || ep->bound.cntr[MRD_OFI_COUNT_REMOTE_WRITE])
             tell.flags |= MRD_OFI_EVENTS;
     }
     mrd_ofi_message_internal(ep, peer, &tell, range, tell.num * (uint32_t)sizeof(range[0]));
@@ -71,7 +71,7 @@ static void fail_waiting(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, struc
 /* The question is there, or it cannot be put. */
 static void asked(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    struct mrd_ofi_key *k = op->error ? mrd_ofi_keys_find(&op->peer->keys, op->tag) : NULL;
+    struct mrd_ofi_key *k = op->error ? mrd_ofi_keys_find(&op->peer->keys, op->send.key) : NULL;
 
     if (k && !k->known && k->question == op->id)
         fail_waiting(ep, op->peer, k, op->error, op->status);
@@ -92,7 +92,7 @@ static struct mrd_ofi_key *ask(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     }
     question->peer = peer;
     question->done = asked;
-    question->tag = key;
+    question->send.key = key;
     k->question = question->id;
     mrd_ofi_message_send(ep, question, &head, NULL, 0);
     return k;
@@ -139,6 +139,6 @@ void mrd_ofi_key_on_tell(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         mrd_ofi_wire_swap_range(&k->range[i]);
     while ((n = mrd_list_pop(&k->waiting))) {
         mrd_ofi_op_answered(mrd_container_of(n, struct mrd_ofi_op, node));
-        mrd_list_append(&ep->answered, n);
+        mrd_list_append(&ep->turn.answered, n);
     }
 }

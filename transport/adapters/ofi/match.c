@@ -21,7 +21,7 @@ static struct mrd_ofi_rx *rx_of(struct mrd_node *n)
 
 static struct mrd_ofi_match *queue_of(struct mrd_ofi_ep *ep, bool tagged)
 {
-    return tagged ? &ep->tagged : &ep->msg;
+    return tagged ? &ep->rx.tagged : &ep->rx.msg;
 }
 
 static int enqueue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
@@ -58,7 +58,7 @@ static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_pe
 
     if (rx->flags & FI_MULTI_RECV) {
         rx->used += got;
-        more = room - got >= ep->min_multi_recv && head->bytes <= room;
+        more = room - got >= ep->rx.min_multi && head->bytes <= room;
         rx->retired = !more;
     }
     if (!more)
@@ -162,7 +162,7 @@ int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx,
         mrd_ofi_unexpected_remove(q, u);
         u = take(ep, rx, u) ? mrd_ofi_unexpected_find(q, rx) : NULL;
     }
-    if (ep->device_gone)
+    if (ep->dev.gone)
         (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
     return 0;
 }
@@ -207,26 +207,26 @@ int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, u
         if (!like.from)
             return -FI_EINVAL;
     }
-    u = mrd_ofi_unexpected_find(&ep->tagged, &like);
+    u = mrd_ofi_unexpected_find(&ep->rx.tagged, &like);
     if (!u) {
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
+        mrd_ofi_cq_add(ep->rx.cq, &comp);
         return 0;
     }
     comp = found(ep, u, msg->context);
     if (flags & FI_DISCARD) {
-        mrd_ofi_unexpected_remove(&ep->tagged, u);
+        mrd_ofi_unexpected_remove(&ep->rx.tagged, u);
         discard(ep, u);
     } else if (flags & FI_CLAIM) {
-        error = mrd_ofi_unexpected_claim(&ep->tagged, u, msg->context);
+        error = mrd_ofi_unexpected_claim(&ep->rx.tagged, u, msg->context);
     }
     if (!error)
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
+        mrd_ofi_cq_add(ep->rx.cq, &comp);
     return error;
 }
 
 int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *context)
 {
-    struct mrd_ofi_unexpected *u = mrd_ofi_claimed_take(&ep->tagged, context);
+    struct mrd_ofi_unexpected *u = mrd_ofi_claimed_take(&ep->rx.tagged, context);
     struct mrd_ofi_comp comp;
 
     if (!u)
@@ -237,7 +237,7 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
     }
     comp = found(ep, u, context);
     discard(ep, u);
-    mrd_ofi_cq_add(ep->rx_cq, &comp);
+    mrd_ofi_cq_add(ep->rx.cq, &comp);
     return 0;
 }
 
@@ -295,10 +295,10 @@ bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, int er
 
 int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
 {
-    struct mrd_ofi_rx *rx = mrd_ofi_posted_of(&ep->tagged, context);
+    struct mrd_ofi_rx *rx = mrd_ofi_posted_of(&ep->rx.tagged, context);
 
     if (!rx)
-        rx = mrd_ofi_posted_of(&ep->msg, context);
+        rx = mrd_ofi_posted_of(&ep->rx.msg, context);
     if (!rx)
         return -FI_ENOENT;
     dequeue(ep, rx);
@@ -307,6 +307,6 @@ int mrd_ofi_match_cancel(struct mrd_ofi_ep *ep, void *context)
         return 0;
     }
     mrd_ofi_rx_report_cancelled(ep, rx);
-    mrd_ofi_rx_release(&ep->rxs, rx);
+    mrd_ofi_rx_release(&ep->rx.pool, rx);
     return 0;
 }

@@ -25,7 +25,7 @@ int mrd_ofi_message_inject(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     struct mrd_send_wr wr;
     int error;
 
-    if (!mrd_list_empty(&ep->unsent))
+    if (!mrd_list_empty(&ep->tx.unsent))
         return -FI_EAGAIN;
     head->version = MRD_OFI_WIRE_VERSION;
     mrd_ofi_wire_swap_head(head);
@@ -39,10 +39,10 @@ int mrd_ofi_message_inject(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
             sge[wr.num_sge++] =
                 (struct mrd_sge){(uintptr_t)more[i].iov_base, (uint32_t)more[i].iov_len, 0};
     }
-    error = mrd_ofi_op_post(ep->messages, &wr);
+    error = mrd_ofi_op_post(ep->dev.messages, &wr);
     mrd_ofi_wire_swap_head(head);
     if (!error)
-        ep->num_internal++;
+        ep->tx.num_internal++;
     return error;
 }
 
@@ -50,21 +50,21 @@ int mrd_ofi_message_inject(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 static int fill_list(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_send_wr *wr)
 {
     struct mrd_sge *sge = wr->sg_list;
-    bool is_inline = op->head_bytes + op->payload_bytes <= MRD_INLINE_BYTES_MAX;
-    uint32_t left = op->payload_bytes;
+    bool is_inline = op->send.head_bytes + op->send.payload_bytes <= MRD_INLINE_BYTES_MAX;
+    uint32_t left = op->send.payload_bytes;
     int error = 0;
 
     if (is_inline)
         wr->send_flags |= MRD_SEND_INLINE;
-    sge[0] = (struct mrd_sge){(uintptr_t)op->head, op->head_bytes, 0};
+    sge[0] = (struct mrd_sge){(uintptr_t)op->send.head, op->send.head_bytes, 0};
     wr->num_sge = 1;
     if (!is_inline) {
-        struct iovec own = {op->head, op->head_bytes};
+        struct iovec own = {op->send.head, op->send.head_bytes};
 
         error = mrd_ofi_op_key(ep, op, &own, 0, &sge[0].lkey);
     }
-    for (uint32_t i = 0; i < op->num_iov && left && !error; i++) {
-        struct iovec part = op->iov[i];
+    for (uint32_t i = 0; i < op->local.num_iov && left && !error; i++) {
+        struct iovec part = op->local.iov[i];
         uint32_t lkey = 0;
 
         if (part.iov_len > left)
@@ -85,7 +85,7 @@ static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     struct mrd_sge sge[MRD_OFI_SGE_MAX];
     struct mrd_send_wr wr;
-    uint32_t registered = op->num_mrs;
+    uint32_t registered = op->local.num_mrs;
     int error;
 
     if (op->error) { /* while it waited: what is told as failed is not sent */
@@ -97,7 +97,7 @@ static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     wr.wr_id = (uintptr_t)op;
     error = fill_list(ep, op, &wr);
     if (!error)
-        error = mrd_ofi_op_post(ep->messages, &wr);
+        error = mrd_ofi_op_post(ep->dev.messages, &wr);
     if (!error)
         return true;
     mrd_ofi_op_unregister(ep, op, registered);
@@ -115,15 +115,15 @@ void mrd_ofi_message_send(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op,
 {
     head->version = MRD_OFI_WIRE_VERSION;
     mrd_ofi_wire_swap_head(head);
-    memcpy(op->head, head, sizeof(*head));
+    memcpy(op->send.head, head, sizeof(*head));
     mrd_ofi_wire_swap_head(head);
     if (more_bytes)
-        memcpy(op->head + sizeof(*head), more, more_bytes);
-    op->head_bytes = (uint32_t)sizeof(*head) + more_bytes;
+        memcpy(op->send.head + sizeof(*head), more, more_bytes);
+    op->send.head_bytes = (uint32_t)sizeof(*head) + more_bytes;
     op->pending++;
     op->post = post;
-    if (!mrd_list_empty(&ep->unsent) || !post(ep, op))
-        mrd_list_append(&ep->unsent, &op->node);
+    if (!mrd_list_empty(&ep->tx.unsent) || !post(ep, op))
+        mrd_list_append(&ep->tx.unsent, &op->node);
 }
 
 /* An answer cannot be sent with what belongs to it: sends that, or its peer would wait for ever. */
@@ -140,12 +140,12 @@ static void send_no_memory(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 static void internal_sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     struct mrd_ofi_peer *peer = op->peer;
-    bool short_of_memory = op->error == FI_ENOMEM && op->payload_bytes;
+    bool short_of_memory = op->error == FI_ENOMEM && op->send.payload_bytes;
     struct mrd_ofi_wire_head head;
 
-    memcpy(&head, op->head, sizeof(head));
+    memcpy(&head, op->send.head, sizeof(head));
     mrd_ofi_wire_swap_head(&head);
-    ep->num_internal--;
+    ep->tx.num_internal--;
     mrd_ofi_op_release(ep, op);
     if (short_of_memory)
         send_no_memory(ep, peer, &head);
@@ -162,8 +162,8 @@ void mrd_ofi_message_internal(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         return;
     op = mrd_ofi_op_alloc(ep);
     if (op && more_bytes)
-        op->copy = malloc(more_bytes);
-    if (!op || (more_bytes && !op->copy)) {
+        op->local.copy = malloc(more_bytes);
+    if (!op || (more_bytes && !op->local.copy)) {
         MRD_OFI_WARN(EP_DATA, "no memory for an answer to %s\n", peer->text);
         if (op)
             mrd_ofi_op_release(ep, op);
@@ -172,12 +172,12 @@ void mrd_ofi_message_internal(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         return;
     }
     if (more_bytes)
-        memcpy(op->copy, more, more_bytes);
+        memcpy(op->local.copy, more, more_bytes);
     op->peer = peer;
     op->done = internal_sent;
-    op->iov[0] = (struct iovec){op->copy, more_bytes};
-    op->num_iov = more_bytes > 0;
-    op->payload_bytes = more_bytes;
-    ep->num_internal++;
+    op->local.iov[0] = (struct iovec){op->local.copy, more_bytes};
+    op->local.num_iov = more_bytes > 0;
+    op->send.payload_bytes = more_bytes;
+    ep->tx.num_internal++;
     mrd_ofi_message_send(ep, op, head, NULL, 0);
 }

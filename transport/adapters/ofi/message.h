@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages to peers: wire.h says which. They wait in mrd_ofi_ep.unsent for room.
+ * Messages to peers: wire.h says which. They wait in mrd_ofi_ep.tx.unsent for room.
  */
 #ifndef MRD_OFI_MESSAGE_H
 #define MRD_OFI_MESSAGE_H
@@ -12,7 +12,7 @@ struct mrd_ofi_op;
 struct mrd_ofi_peer;
 
 /*
- * Posts a message: head, then payload, from op->iov, or op->copy. The operation ends when it is
+ * Posts a message: head, then payload, from op->local.iov, or op->local.copy. The operation ends when it is
  * complete, or cannot be posted, and its answer, if it waits for one, came.
  */
 void mrd_ofi_message_send(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op,

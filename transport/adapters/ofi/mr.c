@@ -159,7 +159,7 @@ static void remove_key(struct mrd_ofi_mr *mr)
 /* What mrd permits peers. Atomics write, whatever they fetch besides. */
 static int access_flags(const struct mrd_ofi_mr *mr, const struct mrd_ofi_ep *ep)
 {
-    int access = ep->on_demand ? MRD_ACCESS_ON_DEMAND : 0;
+    int access = ep->dev.on_demand ? MRD_ACCESS_ON_DEMAND : 0;
 
     if (mr->access & FI_REMOTE_READ)
         access |= MRD_ACCESS_REMOTE_READ;
@@ -183,13 +183,13 @@ struct mrd_mr *mrd_ofi_mr_register(struct mrd_ofi_mr *mr, struct mrd_ofi_ep *ep,
         return NULL;
     reg->ep = ep;
     reg->index = index;
-    reg->mr = mrd_reg_mr(ep->pd, iov->iov_base, iov->iov_len, access_flags(mr, ep));
+    reg->mr = mrd_reg_mr(ep->dev.pd, iov->iov_base, iov->iov_len, access_flags(mr, ep));
     if (!reg->mr) {
         free(reg);
         return NULL;
     }
     mrd_list_append(&mr->regs, &reg->node);
-    mrd_list_append(&ep->mr_regs, &reg->ep_node);
+    mrd_list_append(&ep->dev.mr_regs, &reg->ep_node);
     return reg->mr;
 }
 
@@ -204,7 +204,7 @@ static void unregister(struct mrd_ofi_mr_reg *reg)
 
 void mrd_ofi_mr_forget_ep(struct mrd_ofi_ep *ep)
 {
-    for (struct mrd_node *n = ep->mr_regs.next, *next; n != &ep->mr_regs; n = next) {
+    for (struct mrd_node *n = ep->dev.mr_regs.next, *next; n != &ep->dev.mr_regs; n = next) {
         next = n->next;
         unregister(mrd_container_of(n, struct mrd_ofi_mr_reg, ep_node));
     }

@@ -63,7 +63,9 @@ struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep)
     id = op->id + (1u << INDEX_BITS); /* the next generation */
     if (id < 1u << INDEX_BITS)
         id += 1u << INDEX_BITS; /* none is 0 */
-    memset(op, 0, offsetof(struct mrd_ofi_op, head));
+    memset(op, 0, offsetof(struct mrd_ofi_op, local.iov));
+    op->results.num = 0;
+    op->send.head_bytes = op->send.payload_bytes = 0;
     op->id = id;
     op->answered = true;
     mrd_list_init(&op->node);
@@ -73,17 +75,17 @@ struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep)
 
 void mrd_ofi_op_unregister(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint32_t from)
 {
-    while (op->num_mrs > from) {
-        (void)mrd_dereg_mr(op->mr[--op->num_mrs]);
-        ep->op_mrs -= !op->offers;
+    while (op->local.num_mrs > from) {
+        (void)mrd_dereg_mr(op->local.mr[--op->local.num_mrs]);
+        ep->dev.op_mrs -= !op->offers;
     }
 }
 
 void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     mrd_ofi_op_unregister(ep, op, 0);
-    free(op->copy);
-    op->copy = NULL;
+    free(op->local.copy);
+    op->local.copy = NULL;
     op->peer = NULL;
     mrd_list_remove(&op->node);
     mrd_list_remove(&op->answer_node);
@@ -147,7 +149,7 @@ void mrd_ofi_op_settle(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     if (op->pending || !op->answered || (op->unposted && !op->error))
         return;
     mrd_list_remove(&op->node); /* the rest of one that failed is not posted any more */
-    mrd_list_append(&ep->ended, &op->node);
+    mrd_list_append(&ep->turn.ended, &op->node);
 }
 
 void mrd_ofi_op_on_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
@@ -159,8 +161,8 @@ void mrd_ofi_op_on_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         return; /* given up meanwhile */
     if (head->num)
         mrd_ofi_op_fail(op, head->num <= INT16_MAX ? (int)head->num : FI_EOTHER, 0);
-    else if (op->num_results)
-        mrd_ofi_iov_write(op->result, op->num_results, 0, more, bytes);
+    else if (op->results.num)
+        mrd_ofi_iov_write(op->results.iov, op->results.num, 0, more, bytes);
     mrd_ofi_op_answered(op);
     mrd_ofi_op_settle(ep, op);
 }
@@ -172,22 +174,22 @@ int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct io
 {
     struct mrd_mr *mr;
 
-    if (ep->all && !(access & ~MRD_ACCESS_LOCAL_WRITE)) {
-        *lkey = ep->all->lkey;
+    if (ep->dev.all && !(access & ~MRD_ACCESS_LOCAL_WRITE)) {
+        *lkey = ep->dev.all->lkey;
         return 0;
     }
-    if (op->num_mrs == sizeof(op->mr) / sizeof(op->mr[0]))
+    if (op->local.num_mrs == sizeof(op->local.mr) / sizeof(op->local.mr[0]))
         return -FI_EINVAL;
-    if (ep->on_demand)
+    if (ep->dev.on_demand)
         access |= MRD_ACCESS_ON_DEMAND;
-    mr = mrd_reg_mr(ep->pd, iov->iov_base, iov->iov_len, access);
+    mr = mrd_reg_mr(ep->dev.pd, iov->iov_base, iov->iov_len, access);
     if (!mr) {
         MRD_OFI_WARN(MR, "%zu bytes at %p cannot be used: %s\n", iov->iov_len, iov->iov_base,
                      mrd_last_error());
         return errno ? -errno : -FI_ENOMEM;
     }
-    op->mr[op->num_mrs++] = mr;
-    ep->op_mrs += !op->offers;
+    op->local.mr[op->local.num_mrs++] = mr;
+    ep->dev.op_mrs += !op->offers;
     *lkey = mr->lkey;
     return 0;
 }
@@ -205,19 +207,19 @@ int mrd_ofi_op_post(struct mrd_qp *qp, struct mrd_send_wr *wr)
 bool mrd_ofi_op_waits(const struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op, int error)
 {
     return error == -FI_EAGAIN ||
-           (error == -FI_ENOMEM && ep->op_mrs > (op->offers ? 0 : op->num_mrs));
+           (error == -FI_ENOMEM && ep->dev.op_mrs > (op->offers ? 0 : op->local.num_mrs));
 }
 
 void mrd_ofi_op_flush(struct mrd_ofi_ep *ep)
 {
     struct mrd_node *n;
 
-    while ((n = mrd_list_pop(&ep->unsent))) {
+    while ((n = mrd_list_pop(&ep->tx.unsent))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
 
         if (op->post(ep, op))
             continue;
-        mrd_list_prepend(&ep->unsent, n);
+        mrd_list_prepend(&ep->tx.unsent, n);
         return;
     }
 }

@@ -25,6 +25,60 @@ enum {
     MRD_OFI_RX_SPENT = 32, /* buffers that wait to be posted again */
 };
 
+/* What the application is told of it. */
+struct mrd_ofi_entry {
+    void *context;
+    uint64_t flags; /* FI_SEND | FI_MSG ..., of the completion */
+    uint64_t tag, data;
+    bool wanted; /* also if it succeeds */
+};
+
+/* The local buffer. */
+struct mrd_ofi_local {
+    void *copy; /* of the buffer, of malloc() */
+    uint32_t num_iov, num_mrs;
+    struct iovec iov[MRD_OFI_IOV_MAX];
+    struct mrd_mr *mr[2 * MRD_OFI_IOV_MAX]; /* registered for this operation */
+};
+
+/* Where the old values go that an atomic fetches. */
+struct mrd_ofi_results {
+    uint32_t num;
+    struct iovec iov[MRD_OFI_IOV_MAX];
+};
+
+/* A message: of the application's, an atomic for the peer's program, or the provider's own. */
+struct mrd_ofi_send {
+    uint32_t head_bytes, payload_bytes;
+    uint64_t key; /* of an ASK: what it asks for */
+    uint8_t head[MRD_OFI_OP_HEAD];
+};
+
+/* Between the local buffer and the peer's memory; or an atomic of mrd's on that. */
+struct mrd_ofi_transfer {
+    enum mrd_wr_opcode opcode;
+    uint32_t num_ranges;
+    uint64_t offset;            /* where the next work request begins; from 0 to len */
+    uint64_t compare_add, swap; /* arguments of the atomic */
+    struct mrd_ofi_wire_range range[MRD_OFI_RMA_IOV_MAX];
+};
+
+/* RMA, and atomics of mrd's: the memory as the application named it. */
+struct mrd_ofi_rma {
+    uint32_t num;
+    uint16_t notes;   /* flags of the NOTE that follows; 0: none */
+    bool asked_again; /* keys were asked for a second time */
+    uint64_t word;    /* what was there before the atomic */
+    struct fi_rma_iov iov[MRD_OFI_RMA_IOV_MAX];
+};
+
+/* A pull: the receive that it fills, from where on, and the message's head. */
+struct mrd_ofi_pull {
+    struct mrd_ofi_rx *rx;
+    uint64_t at;
+    struct mrd_ofi_wire_head head;
+};
+
 struct mrd_ofi_op {
     struct mrd_node node;        /* free; unposted; waits for a key; or ended */
     struct mrd_node answer_node; /* on mrd_ofi_peer.answers */
@@ -41,49 +95,23 @@ struct mrd_ofi_op {
     bool expects_done; /* the answer is a DONE */
     bool unposted;     /* a transfer: some of it waits for room */
     bool injected;     /* the application waits for nothing: a closing endpoint does */
-    bool asked_again;  /* RMA: keys were asked for a second time */
     bool offers;       /* its registrations are for the peer to read: they end with the answer */
-    uint16_t notes;    /* RMA: flags of the NOTE that follows; 0: none */
     int error;         /* first FI_ error number; 0: none */
     int status;        /* enum mrd_wc_status of it */
-
-    /* What the application is told. */
-    void *context;
-    uint64_t flags; /* FI_SEND | FI_MSG ..., of the completion */
-    bool tells;     /* adds an entry to the completion queue if it succeeds */
-    uint64_t len, tag, data;
-
-    /* Memory: the local buffer; where results of atomics go. */
-    struct iovec iov[MRD_OFI_IOV_MAX];
-    uint32_t num_iov;
-    struct mrd_mr *mr[2 * MRD_OFI_IOV_MAX]; /* registered for this operation */
-    uint32_t num_mrs;
-    void *copy; /* of the buffer, of malloc() */
-
-    /* RMA and atomics: as the application named the memory. */
-    struct fi_rma_iov rma[MRD_OFI_RMA_IOV_MAX];
-    uint32_t num_rma;
-
-    /* A transfer, between the local buffer and the peer's memory; or an atomic of mrd's on that. */
-    enum mrd_wr_opcode opcode;
-    uint64_t word, compare_add, swap; /* of the atomic: what was there, its arguments */
-    struct mrd_ofi_wire_range range[MRD_OFI_RMA_IOV_MAX];
-    uint32_t num_ranges;
-    uint64_t offset; /* where the next work request begins; from 0 to len */
-
-    /* A pull: the receive that it fills, from where on, and the message's head. */
-    struct mrd_ofi_rx *rx;
-    uint64_t rx_at;
-    struct mrd_ofi_wire_head of;
-
-    /* An atomic: where the old values go. */
-    struct iovec result[MRD_OFI_IOV_MAX];
-    uint32_t num_results;
-
-    /* A message to be posted; 0: a transfer. */
-    uint32_t head_bytes;
-    uint32_t payload_bytes;
-    uint8_t head[MRD_OFI_OP_HEAD];
+    uint64_t len;
+    struct mrd_ofi_entry entry;
+    struct mrd_ofi_local local;
+    struct mrd_ofi_results results;
+    union {
+        struct mrd_ofi_send send;
+        struct {
+            struct mrd_ofi_transfer transfer;
+            union {
+                struct mrd_ofi_rma rma;
+                struct mrd_ofi_pull pull;
+            };
+        };
+    };
 };
 
 struct mrd_ofi_ops {
@@ -96,7 +124,7 @@ void mrd_ofi_ops_init(struct mrd_ofi_ops *ops);
 void mrd_ofi_ops_fini(struct mrd_ofi_ops *ops);
 /* The endpoint closes: what is under way ends without a word. */
 void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep);
-/* Zeroed; NULL: no memory. */
+/* Zeroed, but for lists and what is of a transfer. NULL: no memory. */
 struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep);
 /* Ends its registrations, but the first `from` of them. */
 void mrd_ofi_op_unregister(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint32_t from);
@@ -119,7 +147,7 @@ void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status);
 int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct iovec *iov,
                    int access, uint32_t *lkey);
 /*
- * Something of it is complete, or failed: puts it on mrd_ofi_ep.ended if nothing more is to come of
+ * Something of it is complete, or failed: puts it on mrd_ofi_ep.turn.ended if nothing more is to come of
  * it. mrd_ofi_op.done is called at the end of the turn.
  */
 void mrd_ofi_op_settle(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);

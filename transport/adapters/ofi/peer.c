@@ -66,14 +66,14 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
         return NULL;
     peer->addr = *addr;
     mrd_ofi_addr_text(addr, peer->text);
-    peer->ah = mrd_create_ah(ep->pd, peer->text);
+    peer->ah = mrd_create_ah(ep->dev.pd, peer->text);
     if (!peer->ah) {
         MRD_OFI_WARN(AV, "%s cannot be sent to: %s\n", peer->text, mrd_last_error());
         free(peer);
         return NULL;
     }
     peer->fi_addr = FI_ADDR_NOTAVAIL;
-    peer->av_version = ep->av ? ep->av->version - 1 : 0;
+    peer->av_version = ep->bound.av ? ep->bound.av->version - 1 : 0;
     mrd_list_init(&peer->answers);
     mrd_list_init(&peer->receives);
     mrd_ofi_keys_init(&peer->keys);
@@ -111,19 +111,19 @@ static bool renew_by_fi_addr(struct mrd_ofi_ep *ep)
 {
     struct mrd_ofi_peers *p = &ep->peers;
 
-    if (p->by_fi_addr && p->av_version == ep->av->version)
+    if (p->by_fi_addr && p->av_version == ep->bound.av->version)
         return true;
-    if (p->num_by_fi_addr < ep->av->num) {
-        void *larger = realloc(p->by_fi_addr, ep->av->room * sizeof(*p->by_fi_addr));
+    if (p->num_by_fi_addr < ep->bound.av->num) {
+        void *larger = realloc(p->by_fi_addr, ep->bound.av->room * sizeof(*p->by_fi_addr));
 
         if (!larger)
             return false;
         p->by_fi_addr = larger;
-        p->num_by_fi_addr = ep->av->room;
+        p->num_by_fi_addr = ep->bound.av->room;
     }
     if (p->num_by_fi_addr)
         memset(p->by_fi_addr, 0, p->num_by_fi_addr * sizeof(*p->by_fi_addr));
-    p->av_version = ep->av->version;
+    p->av_version = ep->bound.av->version;
     return p->by_fi_addr != NULL;
 }
 
@@ -132,11 +132,11 @@ struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr)
     struct mrd_ofi_peers *p = &ep->peers;
     const union mrd_ofi_addr *addr;
 
-    if (!ep->av || !renew_by_fi_addr(ep) || fi_addr >= p->num_by_fi_addr)
+    if (!ep->bound.av || !renew_by_fi_addr(ep) || fi_addr >= p->num_by_fi_addr)
         return NULL;
     if (p->by_fi_addr[fi_addr])
         return p->by_fi_addr[fi_addr];
-    addr = mrd_ofi_av_get(ep->av, fi_addr);
+    addr = mrd_ofi_av_get(ep->bound.av, fi_addr);
     if (addr)
         p->by_fi_addr[fi_addr] = by_addr(ep, addr);
     return p->by_fi_addr[fi_addr];
@@ -150,7 +150,7 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
 
     if (slot->peer && slot->id == peer_id)
         return slot->peer;
-    if (mrd_query_peer_id(ep->context, peer_id, &attr, sizeof(attr)))
+    if (mrd_query_peer_id(ep->dev.context, peer_id, &attr, sizeof(attr)))
         return NULL;
     peer = mrd_ofi_peer_by_text(ep, attr.address);
     if (peer)
@@ -281,11 +281,11 @@ void mrd_ofi_peer_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 
 fi_addr_t mrd_ofi_peer_fi_addr(const struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
-    if (!ep->av)
+    if (!ep->bound.av)
         return FI_ADDR_NOTAVAIL;
-    if (peer->av_version != ep->av->version) {
-        peer->fi_addr = mrd_ofi_av_find(ep->av, &peer->addr);
-        peer->av_version = ep->av->version;
+    if (peer->av_version != ep->bound.av->version) {
+        peer->fi_addr = mrd_ofi_av_find(ep->bound.av, &peer->addr);
+        peer->av_version = ep->bound.av->version;
     }
     return peer->fi_addr;
 }

@@ -26,7 +26,7 @@ static int take_completions(struct mrd_ofi_ep *ep);
 /* What was there when the news came. */
 static void take_what_came(struct mrd_ofi_ep *ep)
 {
-    int left = ep->cq->cqe, n = MRD_OFI_RX_POLL;
+    int left = ep->dev.cq->cqe, n = MRD_OFI_RX_POLL;
 
     for (; n == MRD_OFI_RX_POLL && left > 0; left -= n)
         n = take_completions(ep);
@@ -81,7 +81,7 @@ static void end_answers(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 static void on_device_gone(struct mrd_ofi_ep *ep)
 {
     take_what_came(ep);
-    ep->device_gone = true;
+    ep->dev.gone = true;
     mrd_ofi_peers_each_awaited(ep, end_answers);
     (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
 }
@@ -109,7 +109,7 @@ bool mrd_ofi_take_events(struct mrd_ofi_ep *ep)
     struct mrd_async_event event;
     uint32_t taken = 0;
 
-    while (mrd_get_async_event(ep->context, &event) == 0) {
+    while (mrd_get_async_event(ep->dev.context, &event) == 0) {
         take_event(ep, &event);
         mrd_ack_async_event(&event);
         taken++;
@@ -146,17 +146,17 @@ static void end_injected(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 {
     struct mrd_ofi_peer *peer;
 
-    ep->num_internal--;
+    ep->tx.num_internal--;
     if (wc->wr_id == MRD_OFI_INTERNAL)
         return;
     peer = mrd_ofi_peer_of(ep, wc->peer_id);
     if (wc->status == MRD_WC_SUCCESS) {
         if (peer)
             mrd_ofi_peer_heard(ep, peer);
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_SEND], 1);
+        mrd_ofi_cntr_add(ep->bound.cntr[MRD_OFI_COUNT_SEND], 1);
         return;
     }
-    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_SEND], 1);
+    mrd_ofi_cntr_add_error(ep->bound.cntr[MRD_OFI_COUNT_SEND], 1);
     fail_injected(ep, peer, mrd_ofi_error_of(wc->status), (int)wc->status);
 }
 
@@ -228,7 +228,7 @@ static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
         return;
     }
     mrd_ofi_peer_heard(ep, peer);
-    take_message(ep, peer, ep->rx_memory + wc->wr_id * ep->rx_bytes, wc->byte_len);
+    take_message(ep, peer, ep->rx.memory + wc->wr_id * ep->rx.bytes, wc->byte_len);
 }
 
 /* Buffers that were read are posted again, some at a time: a call for each would cost more. */
@@ -237,18 +237,18 @@ static void repost(struct mrd_ofi_ep *ep)
     struct mrd_recv_wr wr[MRD_OFI_RX_SPENT], *bad;
     struct mrd_sge sge[MRD_OFI_RX_SPENT];
 
-    for (uint32_t i = 0; i < ep->num_spent; i++) {
-        uint32_t index = ep->spent[i];
+    for (uint32_t i = 0; i < ep->rx.num_spent; i++) {
+        uint32_t index = ep->rx.spent[i];
 
-        sge[i] = (struct mrd_sge){(uintptr_t)(ep->rx_memory + (size_t)index * ep->rx_bytes),
-                                  ep->rx_bytes, ep->rx_mr->lkey};
+        sge[i] = (struct mrd_sge){(uintptr_t)(ep->rx.memory + (size_t)index * ep->rx.bytes),
+                                  ep->rx.bytes, ep->rx.mr->lkey};
         wr[i] = (struct mrd_recv_wr){.wr_id = index,
-                                     .next = i + 1 < ep->num_spent ? &wr[i + 1] : NULL,
+                                     .next = i + 1 < ep->rx.num_spent ? &wr[i + 1] : NULL,
                                      .sg_list = &sge[i],
                                      .num_sge = 1};
     }
-    ep->num_spent = 0;
-    if (mrd_post_recv(ep->messages, wr, &bad))
+    ep->rx.num_spent = 0;
+    if (mrd_post_recv(ep->dev.messages, wr, &bad))
         MRD_OFI_WARN(EP_DATA, "buffers for messages are lost: %s\n", mrd_last_error());
 }
 
@@ -269,7 +269,7 @@ static void op_completed(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 static int take_completions(struct mrd_ofi_ep *ep)
 {
     struct mrd_wc wc[MRD_OFI_RX_POLL];
-    int n = mrd_poll_cq(ep->cq, MRD_OFI_RX_POLL, wc);
+    int n = mrd_poll_cq(ep->dev.cq, MRD_OFI_RX_POLL, wc);
 
     for (int i = 0; i < n; i++) {
         if (wc[i].opcode < MRD_WC_RECV) {
@@ -282,8 +282,8 @@ static int take_completions(struct mrd_ofi_ep *ep)
         received(ep, &wc[i]);
         if (wc[i].status == MRD_WC_WR_FLUSH_ERR)
             continue;
-        ep->spent[ep->num_spent++] = (uint32_t)wc[i].wr_id;
-        if (ep->num_spent == MRD_OFI_RX_SPENT || ep->num_spent >= ep->num_rx / 4)
+        ep->rx.spent[ep->rx.num_spent++] = (uint32_t)wc[i].wr_id;
+        if (ep->rx.num_spent == MRD_OFI_RX_SPENT || ep->rx.num_spent >= ep->rx.num / 4)
             repost(ep);
     }
     return n;
@@ -296,9 +296,9 @@ void mrd_ofi_progress_end_ops(struct mrd_ofi_ep *ep)
     bool events_taken = false;
     struct mrd_node *n;
 
-    while ((n = mrd_list_first(&ep->ended)) || (n = mrd_list_first(&ep->answered))) {
+    while ((n = mrd_list_first(&ep->turn.ended)) || (n = mrd_list_first(&ep->turn.answered))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
-        bool ended = !mrd_list_empty(&ep->ended);
+        bool ended = !mrd_list_empty(&ep->turn.ended);
 
         /* One that goes on, or is tried again, is not to fail by what happened before. */
         if (!events_taken && (op->error || !ended)) {
@@ -326,9 +326,9 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
         (void)mrd_ofi_take_events(ep);
         mrd_ofi_peers_note_heard(ep);
     }
-    if (!mrd_list_empty(&ep->unsent))
+    if (!mrd_list_empty(&ep->tx.unsent))
         mrd_ofi_op_flush(ep);
-    if (++ep->calls % CALLS == 0) {
+    if (++ep->turn.calls % CALLS == 0) {
         (void)mrd_ofi_take_events(ep);
         mrd_ofi_peers_watch(ep);
     }
@@ -349,11 +349,11 @@ void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep)
     void *context;
     unsigned taken = 0;
 
-    while (mrd_get_cq_event(ep->channel, &cq, &context) == 0)
+    while (mrd_get_cq_event(ep->dev.channel, &cq, &context) == 0)
         taken++;
     if (taken)
-        mrd_ack_cq_events(ep->cq, taken);
-    (void)mrd_req_notify_cq(ep->cq, 0);
+        mrd_ack_cq_events(ep->dev.cq, taken);
+    (void)mrd_req_notify_cq(ep->dev.cq, 0);
     (void)mrd_ofi_take_events(ep);
     mrd_ofi_peers_watch(ep);
     mrd_ofi_progress_end_turn(ep);

@@ -24,19 +24,19 @@ static void set_target(struct mrd_ofi_op *op, const struct mrd_ofi_rx *rx, uint6
         part.iov_base = (uint8_t *)part.iov_base + at;
         part.iov_len -= at;
         at = 0;
-        op->iov[op->num_iov++] = part;
+        op->local.iov[op->local.num_iov++] = part;
     }
 }
 
 /* mrd_ofi_op.done */
 static void pulled(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    struct mrd_ofi_rx *rx = op->rx;
-    bool truncated = op->of.bytes > op->len;
+    struct mrd_ofi_rx *rx = op->pull.rx;
+    bool truncated = op->pull.head.bytes > op->len;
 
     rx->pulls--;
-    mrd_ofi_rx_confirm(ep, op->peer, &op->of, op->error);
-    mrd_ofi_rx_end(ep, rx, op->peer, &op->of, op->rx_at, op->error ? 0 : op->len,
+    mrd_ofi_rx_confirm(ep, op->peer, &op->pull.head, op->error);
+    mrd_ofi_rx_end(ep, rx, op->peer, &op->pull.head, op->pull.at, op->error ? 0 : op->len,
                    op->error   ? op->error
                    : truncated ? FI_ETRUNC
                                : 0,
@@ -58,15 +58,16 @@ void mrd_ofi_pull(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_p
     rx->pulls++;
     op->peer = peer;
     op->done = pulled;
-    op->rx = rx;
-    op->rx_at = at;
-    op->of = *head;
+    op->pull.rx = rx;
+    op->pull.at = at;
+    op->pull.head = *head;
     op->len = room;
-    op->opcode = MRD_WR_RDMA_READ;
-    op->num_ranges = head->num;
-    memcpy(op->range, ranges, head->num * sizeof(op->range[0]));
+    op->transfer.opcode = MRD_WR_RDMA_READ;
+    op->transfer.offset = 0;
+    op->transfer.num_ranges = head->num;
+    memcpy(op->transfer.range, ranges, head->num * sizeof(op->transfer.range[0]));
     for (uint32_t i = 0; i < head->num; i++)
-        mrd_ofi_wire_swap_range(&op->range[i]);
+        mrd_ofi_wire_swap_range(&op->transfer.range[i]);
     if (!room) {
         mrd_ofi_op_settle(ep, op);
         return;

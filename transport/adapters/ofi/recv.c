@@ -27,7 +27,7 @@ static ssize_t fill(struct mrd_ofi_ep *ep, const struct receive *r, struct mrd_o
     rx->tagged = r->tagged;
     rx->tag = r->tag;
     rx->ignore = r->ignore;
-    if (mrd_ofi_rx_set_iov(&ep->rxs, rx, r->iov, r->num_iov))
+    if (mrd_ofi_rx_set_iov(&ep->rx.pool, rx, r->iov, r->num_iov))
         return -FI_ENOMEM;
     if (!(ep->info->caps & FI_DIRECTED_RECV) || r->src == FI_ADDR_UNSPEC)
         return 0;
@@ -55,7 +55,7 @@ static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
         return -FI_EOPBADSTATE;
     if (r->num_iov > MRD_OFI_IOV_MAX || (r->flags & FI_MULTI_RECV && r->num_iov != 1))
         return -FI_EINVAL;
-    rx = mrd_ofi_rx_alloc(&ep->rxs);
+    rx = mrd_ofi_rx_alloc(&ep->rx.pool);
     if (!rx)
         return -FI_ENOMEM;
     error = fill(ep, r, rx);
@@ -64,7 +64,7 @@ static ssize_t post(struct mrd_ofi_ep *ep, const struct receive *r)
     else if (!error)
         error = match(ep, rx);
     if (error)
-        mrd_ofi_rx_release(&ep->rxs, rx);
+        mrd_ofi_rx_release(&ep->rx.pool, rx);
     return error;
 }
 
@@ -83,14 +83,14 @@ static ssize_t receive(struct fid_ep *fid, const struct receive *r)
 /* The flags of a call that names none. */
 static uint64_t usual_flags(struct fid_ep *fid)
 {
-    return mrd_container_of(fid, struct mrd_ofi_ep, fid)->rx_flags;
+    return mrd_container_of(fid, struct mrd_ofi_ep, fid)->rx.flags;
 }
 
 /* Those of a call that names some: without selective completion all are reported. */
 static uint64_t named_flags(struct fid_ep *fid, uint64_t flags)
 {
     return flags |
-           (mrd_container_of(fid, struct mrd_ofi_ep, fid)->rx_selective ? 0 : FI_COMPLETION);
+           (mrd_container_of(fid, struct mrd_ofi_ep, fid)->rx.selective ? 0 : FI_COMPLETION);
 }
 
 /* ------------------------------------------------------------------------------------- untagged */
@@ -155,7 +155,7 @@ static ssize_t peek_or_discard(struct mrd_ofi_ep *ep, const struct fi_msg_tagged
     ssize_t result = -FI_EOPBADSTATE;
 
     mrd_ofi_lock(ep->domain);
-    if (ep->enabled && !ep->rx_cq) {
+    if (ep->enabled && !ep->rx.cq) {
         result = -FI_ENOCQ; /* what is found is told there */
     } else if (ep->enabled) {
         mrd_ofi_ep_progress(ep);

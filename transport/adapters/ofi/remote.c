@@ -19,9 +19,9 @@
 static bool add_range(struct mrd_ofi_op *op, const struct mrd_ofi_wire_range *of, uint64_t offset,
                       uint64_t bytes)
 {
-    if (op->num_ranges == MRD_OFI_RMA_IOV_MAX)
+    if (op->transfer.num_ranges == MRD_OFI_RMA_IOV_MAX)
         return false;
-    op->range[op->num_ranges++] =
+    op->transfer.range[op->transfer.num_ranges++] =
         (struct mrd_ofi_wire_range){of->addr + offset, bytes, of->rkey, 0};
     return true;
 }
@@ -59,52 +59,52 @@ static bool resolve(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint64
  */
 static bool forget_keys(struct mrd_ofi_op *op)
 {
-    if (op->asked_again)
+    if (op->rma.asked_again)
         return false;
-    op->asked_again = true;
-    for (uint32_t i = 0; i < op->num_rma; i++)
-        mrd_ofi_keys_forget(&op->peer->keys, op->rma[i].key);
+    op->rma.asked_again = true;
+    for (uint32_t i = 0; i < op->rma.num; i++)
+        mrd_ofi_keys_forget(&op->peer->keys, op->rma.iov[i].key);
     return true;
 }
 
 /* Adds where range `i` of the operation lies. 0, or a FI_ error number. */
 static int add_remote(struct mrd_ofi_op *op, const struct mrd_ofi_key *key, uint32_t i)
 {
-    if (op->num_results && key->flags & MRD_OFI_NO_READ)
+    if (op->results.num && key->flags & MRD_OFI_NO_READ)
         return FI_EACCES;
-    return resolve(op, key, op->rma[i].addr, op->rma[i].len) ? 0 : FI_EINVAL;
+    return resolve(op, key, op->rma.iov[i].addr, op->rma.iov[i].len) ? 0 : FI_EINVAL;
 }
 
 /* What the target counts of it: atomics that fetch are read, and change the region all the same. */
 static uint16_t notes_of(const struct mrd_ofi_op *op)
 {
-    if (op->opcode == MRD_WR_RDMA_READ)
+    if (op->transfer.opcode == MRD_WR_RDMA_READ)
         return MRD_OFI_READ;
-    return op->num_results ? MRD_OFI_READ | MRD_OFI_CHANGED : MRD_OFI_WRITE | MRD_OFI_CHANGED;
+    return op->results.num ? MRD_OFI_READ | MRD_OFI_CHANGED : MRD_OFI_WRITE | MRD_OFI_CHANGED;
 }
 
 /* Finds where all of it lies. False: a key is not known, *unknown. */
 static bool resolve_all(struct mrd_ofi_op *op, uint64_t *unknown)
 {
-    op->num_ranges = 0;
-    op->offset = 0;
-    for (uint32_t i = 0; i < op->num_rma && !op->error;) {
-        const struct mrd_ofi_key *key = mrd_ofi_keys_find(&op->peer->keys, op->rma[i].key);
+    op->transfer.num_ranges = 0;
+    op->transfer.offset = 0;
+    for (uint32_t i = 0; i < op->rma.num && !op->error;) {
+        const struct mrd_ofi_key *key = mrd_ofi_keys_find(&op->peer->keys, op->rma.iov[i].key);
         int error;
 
         if (!key || !key->known) {
-            *unknown = op->rma[i].key;
+            *unknown = op->rma.iov[i].key;
             return false;
         }
         if (key->flags & MRD_OFI_EVENTS)
-            op->notes |= notes_of(op);
+            op->rma.notes |= notes_of(op);
         error = add_remote(op, key, i);
         if (!error)
             i++;
         else if (!forget_keys(op))
             mrd_ofi_op_fail(op, error, 0);
         else
-            op->num_ranges = i = 0;
+            op->transfer.num_ranges = i = 0;
     }
     return true;
 }
@@ -144,9 +144,9 @@ void mrd_ofi_remote_start(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 static void note(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
 {
     struct mrd_ofi_wire_head head = {.what = MRD_OFI_NOTE,
-                                     .flags = op->notes,
-                                     .tag = op->num_rma ? op->rma[0].key : 0,
-                                     .data = op->data,
+                                     .flags = op->rma.notes,
+                                     .tag = op->rma.num ? op->rma.iov[0].key : 0,
+                                     .data = op->entry.data,
                                      .bytes = op->len};
 
     mrd_ofi_message_internal(ep, op->peer, &head, NULL, 0);
@@ -168,14 +168,24 @@ void mrd_ofi_remote_done(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     if (op->error && tries_again(ep, op))
         return;
-    if (!op->error && op->notes)
+    if (!op->error && op->rma.notes)
         note(ep, op);
-    if (!op->error && op->num_results)
-        mrd_ofi_iov_write(op->result, op->num_results, 0, &op->word, sizeof(op->word));
-    op->data = 0;
+    if (!op->error && op->results.num)
+        mrd_ofi_iov_write(op->results.iov, op->results.num, 0, &op->rma.word, sizeof(op->rma.word));
+    op->entry.data = 0;
     mrd_ofi_report_op(ep, op);
-    ep->tx_used--;
+    ep->tx.used--;
     mrd_ofi_op_release(ep, op);
+}
+
+void mrd_ofi_remote_init(struct mrd_ofi_op *op, enum mrd_wr_opcode opcode)
+{
+    op->done = mrd_ofi_remote_done;
+    op->resume = mrd_ofi_remote_start;
+    op->transfer.opcode = opcode;
+    op->rma.num = 0;
+    op->rma.notes = 0;
+    op->rma.asked_again = false;
 }
 
 void mrd_ofi_remote_on_note(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
@@ -188,11 +198,11 @@ void mrd_ofi_remote_on_note(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                                 .src = mrd_ofi_peer_fi_addr(ep, peer)};
 
     if (head->flags & MRD_OFI_READ)
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_READ], 1);
+        mrd_ofi_cntr_add(ep->bound.cntr[MRD_OFI_COUNT_REMOTE_READ], 1);
     if (head->flags & MRD_OFI_WRITE)
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_REMOTE_WRITE], 1);
+        mrd_ofi_cntr_add(ep->bound.cntr[MRD_OFI_COUNT_REMOTE_WRITE], 1);
     if (head->flags & MRD_OFI_CHANGED && mr)
         mrd_ofi_cntr_add(mr->cntr, 1);
-    if (head->flags & MRD_OFI_DATA && ep->rx_cq)
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    if (head->flags & MRD_OFI_DATA && ep->rx.cq)
+        mrd_ofi_cq_add(ep->rx.cq, &comp);
 }

@@ -29,38 +29,39 @@ void mrd_ofi_report_injected(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, i
         if (peer->receives_ended)
             return;
     }
-    if (ep->eq && !mrd_ofi_eq_add_error(ep->eq, &ep->fid.fid, ep->fid.fid.context, whose, error))
+    if (ep->bound.eq &&
+        !mrd_ofi_eq_add_error(ep->bound.eq, &ep->fid.fid, ep->fid.fid.context, whose, error))
         return;
-    if (ep->tx_cq)
-        mrd_ofi_cq_fail(ep->tx_cq, error);
+    if (ep->tx.cq)
+        mrd_ofi_cq_fail(ep->tx.cq, error);
 }
 
 /* The counter of an operation of the application. */
 static struct mrd_ofi_cntr *counter_of(const struct mrd_ofi_ep *ep, uint64_t flags)
 {
     if (flags & FI_SEND)
-        return ep->cntr[MRD_OFI_COUNT_SEND];
-    return ep->cntr[flags & FI_READ ? MRD_OFI_COUNT_READ : MRD_OFI_COUNT_WRITE];
+        return ep->bound.cntr[MRD_OFI_COUNT_SEND];
+    return ep->bound.cntr[flags & FI_READ ? MRD_OFI_COUNT_READ : MRD_OFI_COUNT_WRITE];
 }
 
 void mrd_ofi_report_op(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
 {
-    struct mrd_ofi_comp comp = {.context = op->context,
-                                .flags = op->flags,
+    struct mrd_ofi_comp comp = {.context = op->entry.context,
+                                .flags = op->entry.flags,
                                 .len = op->len,
-                                .tag = op->tag,
-                                .data = op->data,
+                                .tag = op->entry.tag,
+                                .data = op->entry.data,
                                 .src = FI_ADDR_NOTAVAIL};
 
-    ep->num_internal -= op->injected;
+    ep->tx.num_internal -= op->injected;
     if (!op->error) {
-        mrd_ofi_cntr_add(counter_of(ep, op->flags), 1);
-        if (op->tells && ep->tx_cq)
-            mrd_ofi_cq_add(ep->tx_cq, &comp);
+        mrd_ofi_cntr_add(counter_of(ep, op->entry.flags), 1);
+        if (op->entry.wanted && ep->tx.cq)
+            mrd_ofi_cq_add(ep->tx.cq, &comp);
         return;
     }
-    mrd_ofi_cntr_add_error(counter_of(ep, op->flags), 1);
-    if (op->injected && !op->tells && !op->context) {
+    mrd_ofi_cntr_add_error(counter_of(ep, op->entry.flags), 1);
+    if (op->injected && !op->entry.wanted && !op->entry.context) {
         mrd_ofi_report_injected(ep, op->peer, op->error, op->status);
         return;
     }
@@ -70,8 +71,8 @@ void mrd_ofi_report_op(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
     if (op->status == MRD_WC_RETRY_EXC_ERR)
         mrd_ofi_peer_lost(ep, op->peer);
     MRD_OFI_WARN(EP_DATA, "%s\n", comp.text ? comp.text : "an operation failed");
-    if (ep->tx_cq)
-        mrd_ofi_cq_add(ep->tx_cq, &comp);
+    if (ep->tx.cq)
+        mrd_ofi_cq_add(ep->tx.cq, &comp);
     else
         free(comp.text);
 }
@@ -79,6 +80,6 @@ void mrd_ofi_report_op(struct mrd_ofi_ep *ep, const struct mrd_ofi_op *op)
 void mrd_ofi_report_sent(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     mrd_ofi_report_op(ep, op);
-    ep->tx_used--;
+    ep->tx.used--;
     mrd_ofi_op_release(ep, op);
 }

@@ -31,34 +31,32 @@ static int fill(struct mrd_ofi_op *op, const struct rma *r)
 {
     uint64_t remote = 0;
 
-    op->done = mrd_ofi_remote_done;
-    op->resume = mrd_ofi_remote_start;
-    op->context = r->context;
-    op->flags = FI_RMA | (r->read ? FI_READ : FI_WRITE);
-    op->tells = r->flags & FI_COMPLETION;
-    op->opcode = r->read ? MRD_WR_RDMA_READ : MRD_WR_RDMA_WRITE;
+    mrd_ofi_remote_init(op, r->read ? MRD_WR_RDMA_READ : MRD_WR_RDMA_WRITE);
+    op->entry.context = r->context;
+    op->entry.flags = FI_RMA | (r->read ? FI_READ : FI_WRITE);
+    op->entry.wanted = r->flags & FI_COMPLETION;
     op->len = mrd_ofi_iov_bytes(r->iov, r->num_iov);
-    op->num_iov = (uint32_t)r->num_iov;
-    op->num_rma = (uint32_t)r->num_rma;
+    op->local.num_iov = (uint32_t)r->num_iov;
+    op->rma.num = (uint32_t)r->num_rma;
     if (r->num_iov)
-        memcpy(op->iov, r->iov, r->num_iov * sizeof(op->iov[0]));
-    memcpy(op->rma, r->rma, r->num_rma * sizeof(op->rma[0]));
+        memcpy(op->local.iov, r->iov, r->num_iov * sizeof(op->local.iov[0]));
+    memcpy(op->rma.iov, r->rma, r->num_rma * sizeof(op->rma.iov[0]));
     for (size_t i = 0; i < r->num_rma; i++)
         remote += r->rma[i].len;
     if (remote != op->len)
         return -FI_EINVAL;
     if (r->flags & FI_REMOTE_CQ_DATA) {
-        op->notes = MRD_OFI_DATA;
-        op->data = r->data;
+        op->rma.notes = MRD_OFI_DATA;
+        op->entry.data = r->data;
     }
     if (!(r->flags & FI_INJECT) || !op->len)
         return 0;
-    op->copy = malloc(op->len);
-    if (!op->copy)
+    op->local.copy = malloc(op->len);
+    if (!op->local.copy)
         return -FI_ENOMEM;
-    mrd_ofi_iov_read(op->iov, op->num_iov, 0, op->copy, op->len);
-    op->iov[0] = (struct iovec){op->copy, op->len};
-    op->num_iov = 1;
+    mrd_ofi_iov_read(op->local.iov, op->local.num_iov, 0, op->local.copy, op->len);
+    op->local.iov[0] = (struct iovec){op->local.copy, op->len};
+    op->local.num_iov = 1;
     return 0;
 }
 
@@ -98,8 +96,8 @@ static int post(struct mrd_ofi_ep *ep, const struct rma *r)
         return error;
     }
     op->injected = r->flags & FI_INJECT;
-    ep->num_internal += op->injected;
-    ep->tx_used++;
+    ep->tx.num_internal += op->injected;
+    ep->tx.used++;
     mrd_ofi_rma_post(ep, op);
     return 0;
 }

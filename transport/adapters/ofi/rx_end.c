@@ -21,9 +21,9 @@ void mrd_ofi_rx_report_cancelled(struct mrd_ofi_ep *ep, const struct mrd_ofi_rx 
                                 .src = FI_ADDR_NOTAVAIL,
                                 .err = FI_ECANCELED};
 
-    mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
-    if (ep->rx_cq)
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    mrd_ofi_cntr_add_error(ep->bound.cntr[MRD_OFI_COUNT_RECV], 1);
+    if (ep->rx.cq)
+        mrd_ofi_cq_add(ep->rx.cq, &comp);
 }
 
 void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
@@ -53,18 +53,18 @@ void mrd_ofi_rx_end(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi
         comp.text = mrd_ofi_error_text(peer ? peer->text : NULL, error, status);
         if (status == MRD_WC_RETRY_EXC_ERR)
             mrd_ofi_peer_lost(ep, peer);
-        mrd_ofi_cntr_add_error(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+        mrd_ofi_cntr_add_error(ep->bound.cntr[MRD_OFI_COUNT_RECV], 1);
     } else {
-        mrd_ofi_cntr_add(ep->cntr[MRD_OFI_COUNT_RECV], 1);
+        mrd_ofi_cntr_add(ep->bound.cntr[MRD_OFI_COUNT_RECV], 1);
     }
-    if (ep->rx_cq && (error || rx->flags & FI_COMPLETION || comp.flags & FI_MULTI_RECV))
-        mrd_ofi_cq_add(ep->rx_cq, &comp);
+    if (ep->rx.cq && (error || rx->flags & FI_COMPLETION || comp.flags & FI_MULTI_RECV))
+        mrd_ofi_cq_add(ep->rx.cq, &comp);
     else
         free(comp.text);
     if (over && rx->cancelled)
         mrd_ofi_rx_report_cancelled(ep, rx);
     if (over)
-        mrd_ofi_rx_release(&ep->rxs, rx);
+        mrd_ofi_rx_release(&ep->rx.pool, rx);
 }
 
 void mrd_ofi_rx_confirm(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,

@@ -58,17 +58,18 @@ static int offer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_ofi_wi
 {
     *num = 0;
     op->offers = true;
-    for (uint32_t i = 0; i < op->num_iov; i++) {
+    for (uint32_t i = 0; i < op->local.num_iov; i++) {
         uint32_t lkey;
         int error;
 
-        if (!op->iov[i].iov_len)
+        if (!op->local.iov[i].iov_len)
             continue;
-        error = mrd_ofi_op_key(ep, op, &op->iov[i], MRD_ACCESS_REMOTE_READ, &lkey);
+        error = mrd_ofi_op_key(ep, op, &op->local.iov[i], MRD_ACCESS_REMOTE_READ, &lkey);
         if (error)
             return error;
-        range[*num] = (struct mrd_ofi_wire_range){
-            (uintptr_t)op->iov[i].iov_base, op->iov[i].iov_len, op->mr[op->num_mrs - 1]->rkey, 0};
+        range[*num] = (struct mrd_ofi_wire_range){(uintptr_t)op->local.iov[i].iov_base,
+                                                  op->local.iov[i].iov_len,
+                                                  op->local.mr[op->local.num_mrs - 1]->rkey, 0};
         mrd_ofi_wire_swap_range(&range[(*num)++]);
     }
     return 0;
@@ -77,12 +78,12 @@ static int offer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, struct mrd_ofi_wi
 /* What is injected is the application's again when the call returns, also if it waits for room. */
 static int copy_buffer(struct mrd_ofi_op *op)
 {
-    op->copy = malloc(op->len);
-    if (!op->copy)
+    op->local.copy = malloc(op->len);
+    if (!op->local.copy)
         return -FI_ENOMEM;
-    mrd_ofi_iov_read(op->iov, op->num_iov, 0, op->copy, op->len);
-    op->iov[0] = (struct iovec){op->copy, op->len};
-    op->num_iov = 1;
+    mrd_ofi_iov_read(op->local.iov, op->local.num_iov, 0, op->local.copy, op->len);
+    op->local.iov[0] = (struct iovec){op->local.copy, op->len};
+    op->local.num_iov = 1;
     return 0;
 }
 
@@ -98,13 +99,13 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
         return -FI_ENOMEM;
     op->peer = peer;
     op->done = mrd_ofi_report_sent;
-    op->context = m->context;
-    op->flags = FI_SEND | (m->tagged ? FI_TAGGED : FI_MSG);
-    op->tells = m->flags & FI_COMPLETION;
+    op->entry.context = m->context;
+    op->entry.flags = FI_SEND | (m->tagged ? FI_TAGGED : FI_MSG);
+    op->entry.wanted = m->flags & FI_COMPLETION;
     op->len = len;
-    op->num_iov = (uint32_t)m->num_iov;
+    op->local.num_iov = (uint32_t)m->num_iov;
     if (m->num_iov)
-        memcpy(op->iov, m->iov, m->num_iov * sizeof(op->iov[0]));
+        memcpy(op->local.iov, m->iov, m->num_iov * sizeof(op->local.iov[0]));
     head.id = op->id;
     head.answer = ep->cookie;
     if (m->flags & (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE))
@@ -116,7 +117,7 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
         if (!error)
             error = offer(ep, op, range, &head.num);
     } else {
-        op->payload_bytes = (uint32_t)len;
+        op->send.payload_bytes = (uint32_t)len;
     }
     if (error) {
         error = mrd_ofi_op_waits(ep, op, error) ? -FI_EAGAIN : error;
@@ -124,8 +125,8 @@ static int post_op(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const struc
         return error;
     }
     op->injected = m->flags & FI_INJECT;
-    ep->num_internal += op->injected;
-    ep->tx_used++;
+    ep->tx.num_internal += op->injected;
+    ep->tx.used++;
     op->expects_done = head.flags & (MRD_OFI_PULL | MRD_OFI_CONFIRM);
     if (op->expects_done) {
         mrd_ofi_peer_watch(ep, peer);

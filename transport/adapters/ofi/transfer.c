@@ -13,9 +13,9 @@ static struct mrd_ofi_wire_range remote_at(const struct mrd_ofi_op *op, uint64_t
     uint32_t i = 0;
     struct mrd_ofi_wire_range r;
 
-    while (i + 1 < op->num_ranges && offset >= op->range[i].bytes)
-        offset -= op->range[i++].bytes;
-    r = op->range[i];
+    while (i + 1 < op->transfer.num_ranges && offset >= op->transfer.range[i].bytes)
+        offset -= op->transfer.range[i++].bytes;
+    r = op->transfer.range[i];
     r.addr += offset;
     r.bytes -= offset;
     return r;
@@ -25,11 +25,11 @@ static struct mrd_ofi_wire_range remote_at(const struct mrd_ofi_op *op, uint64_t
 static uint64_t fill_local(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint64_t most,
                            struct mrd_send_wr *wr, int *error)
 {
-    int access = op->opcode == MRD_WR_RDMA_WRITE ? 0 : MRD_ACCESS_LOCAL_WRITE;
-    uint64_t offset = op->offset, filled = 0;
+    int access = op->transfer.opcode == MRD_WR_RDMA_WRITE ? 0 : MRD_ACCESS_LOCAL_WRITE;
+    uint64_t offset = op->transfer.offset, filled = 0;
 
-    for (uint32_t i = 0; i < op->num_iov && filled < most && !*error; i++) {
-        struct iovec part = op->iov[i];
+    for (uint32_t i = 0; i < op->local.num_iov && filled < most && !*error; i++) {
+        struct iovec part = op->local.iov[i];
         uint32_t lkey = 0;
 
         if (offset >= part.iov_len) {
@@ -52,31 +52,32 @@ static uint64_t fill_local(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint64_
 /* Posts the next work request. 0, -FI_EAGAIN: no room now, or another -FI_ error number. */
 static int post_next(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
-    struct mrd_ofi_wire_range remote = remote_at(op, op->offset);
-    uint64_t most = op->len - op->offset < remote.bytes ? op->len - op->offset : remote.bytes;
+    struct mrd_ofi_wire_range remote = remote_at(op, op->transfer.offset);
+    uint64_t most =
+        op->len - op->transfer.offset < remote.bytes ? op->len - op->transfer.offset : remote.bytes;
     struct mrd_sge sge[MRD_OFI_IOV_MAX];
     struct mrd_send_wr wr = {.wr_id = (uintptr_t)op,
                              .sg_list = sge,
-                             .opcode = op->opcode,
+                             .opcode = op->transfer.opcode,
                              .send_flags = MRD_SEND_SIGNALED,
                              .ud = {.ah = op->peer->ah, .remote_qpn = MRD_FIRST_QP_NUM + 1},
                              .wr.rdma = {remote.addr, remote.rkey}};
-    uint32_t registered = op->num_mrs;
+    uint32_t registered = op->local.num_mrs;
     uint64_t bytes;
     int error = 0;
 
     if (most > MRD_MESSAGE_BYTES_MAX)
         most = MRD_MESSAGE_BYTES_MAX;
-    if (op->opcode >= MRD_WR_ATOMIC_CMP_AND_SWP) {
-        wr.wr.atomic.compare_add = op->compare_add;
-        wr.wr.atomic.swap = op->swap;
+    if (op->transfer.opcode >= MRD_WR_ATOMIC_CMP_AND_SWP) {
+        wr.wr.atomic.compare_add = op->transfer.compare_add;
+        wr.wr.atomic.swap = op->transfer.swap;
         wr.wr.atomic.rkey = remote.rkey;
     }
     bytes = fill_local(ep, op, most, &wr, &error);
     if (!error)
-        error = mrd_ofi_op_post(ep->memory, &wr);
+        error = mrd_ofi_op_post(ep->dev.memory, &wr);
     if (!error) {
-        op->offset += bytes;
+        op->transfer.offset += bytes;
         op->pending++;
         return 0;
     }
@@ -90,7 +91,7 @@ static bool post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     int error = 0;
 
     /* An empty one is a work request, too. */
-    while (!error && !op->error && (op->offset < op->len || (!op->len && !op->pending)))
+    while (!error && !op->error && (op->transfer.offset < op->len || (!op->len && !op->pending)))
         error = post_next(ep, op);
     if (error == -FI_EAGAIN)
         return false;
@@ -109,6 +110,6 @@ void mrd_ofi_transfer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     op->post = post;
     op->unposted = true;
-    if (!mrd_list_empty(&ep->unsent) || !post(ep, op))
-        mrd_list_append(&ep->unsent, &op->node);
+    if (!mrd_list_empty(&ep->tx.unsent) || !post(ep, op))
+        mrd_list_append(&ep->tx.unsent, &op->node);
 }

@@ -10,8 +10,8 @@ struct mrd_ofi_ep;
 struct mrd_ofi_op;
 
 /*
- * Posts the work requests of a transfer: op->iov, op->range, op->len and op->opcode are set. Waits
- * in mrd_ofi_ep.unsent for room. The operation ends when they are complete, or the rest of them
+ * Posts the work requests of a transfer: op->local.iov, op->transfer.range, op->len and op->transfer.opcode are set. Waits
+ * in mrd_ofi_ep.tx.unsent for room. The operation ends when they are complete, or the rest of them
  * cannot be posted.
  */
 void mrd_ofi_transfer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
