@@ -455,7 +455,6 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
     mrd_list_init(&ep->dev.mr_regs);
     mrd_list_init(&ep->tx.unsent);
     mrd_list_init(&ep->turn.ended);
-    mrd_list_init(&ep->turn.answered);
     mrd_ofi_rxs_init(&ep->rx.pool);
     mrd_ofi_match_init(&ep->rx.msg, random_number());
     mrd_ofi_match_init(&ep->rx.tagged, random_number());

@@ -78,9 +78,9 @@ struct mrd_ofi_rx_side {
 
 /* What a turn of progress leaves for its end: progress.h. */
 struct mrd_ofi_turn {
-    struct mrd_node ended;    /* operations whose end is to be reported */
-    struct mrd_node answered; /* operations that waited for a key, which is known now */
-    uint32_t calls;           /* of mrd_ofi_ep_progress() */
+    struct mrd_node
+        ended;      /* operations that ended, or go on: the key that they waited for is known */
+    uint32_t calls; /* of mrd_ofi_ep_progress() */
 };
 
 struct mrd_ofi_ep {

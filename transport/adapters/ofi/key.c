@@ -138,7 +138,10 @@ void mrd_ofi_key_on_tell(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     for (uint32_t i = 0; i < k->num; i++)
         mrd_ofi_wire_swap_range(&k->range[i]);
     while ((n = mrd_list_pop(&k->waiting))) {
-        mrd_ofi_op_answered(mrd_container_of(n, struct mrd_ofi_op, node));
-        mrd_list_append(&ep->turn.answered, n);
+        struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
+
+        mrd_ofi_op_answered(op);
+        op->goes_on = true;
+        mrd_list_append(&ep->turn.ended, n);
     }
 }

@@ -15,7 +15,7 @@ struct mrd_ofi_op;
 struct mrd_ofi_peer;
 
 /*
- * The operation waits until the key, which is not known, is: then it is on mrd_ofi_ep.turn.answered. It
+ * The operation waits until the key, which is not known, is: then it goes on. It
  * fails if there is no memory.
  */
 void mrd_ofi_key_await(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, uint64_t key);

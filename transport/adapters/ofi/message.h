@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages to peers: wire.h says which. They wait in mrd_ofi_ep.tx.unsent for room.
+ * Messages to peers: wire.h says which. They wait in mrd_ofi_tx.unsent for room.
  */
 #ifndef MRD_OFI_MESSAGE_H
 #define MRD_OFI_MESSAGE_H

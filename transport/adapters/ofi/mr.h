@@ -36,7 +36,7 @@ struct mrd_ofi_mr {
 
 /* A region's range, registered with an endpoint's context. */
 struct mrd_ofi_mr_reg {
-    struct mrd_node node, ep_node; /* on mrd_ofi_mr.regs; on mrd_ofi_ep.dev.mr_regs */
+    struct mrd_node node, ep_node; /* on mrd_ofi_mr.regs; on mrd_ofi_dev.mr_regs */
     struct mrd_ofi_ep *ep;
     struct mrd_mr *mr;
     uint32_t index; /* of its range in mrd_ofi_mr.iov */

@@ -2,6 +2,7 @@
 /* Operations: pool, registrations, answers, and their ends. */
 #include "transport/adapters/ofi/op.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,6 +96,7 @@ void mrd_ofi_op_release(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 /* Free ones have no peer. */
 void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep)
 {
+    assert(mrd_list_empty(&ep->turn.ended)); /* all that ended is reported */
     for (uint32_t i = 0; i < ep->ops.num_chunks * OPS_CHUNK; i++) {
         struct mrd_ofi_op *op = &ep->ops.chunk[i / OPS_CHUNK][i % OPS_CHUNK];
 

@@ -94,6 +94,7 @@ struct mrd_ofi_op {
     bool answered;     /* waits for no answer, or has it */
     bool expects_done; /* the answer is a DONE */
     bool unposted;     /* a transfer: some of it waits for room */
+    bool goes_on;      /* on mrd_ofi_turn.ended, to be resumed */
     bool injected;     /* the application waits for nothing: a closing endpoint does */
     bool offers;       /* its registrations are for the peer to read: they end with the answer */
     int error;         /* first FI_ error number; 0: none */
@@ -147,7 +148,7 @@ void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status);
 int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct iovec *iov,
                    int access, uint32_t *lkey);
 /*
- * Something of it is complete, or failed: puts it on mrd_ofi_ep.turn.ended if nothing more is to come of
+ * Something of it is complete, or failed: puts it on mrd_ofi_turn.ended if nothing more is to come of
  * it. mrd_ofi_op.done is called at the end of the turn.
  */
 void mrd_ofi_op_settle(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);

@@ -296,21 +296,21 @@ void mrd_ofi_progress_end_ops(struct mrd_ofi_ep *ep)
     bool events_taken = false;
     struct mrd_node *n;
 
-    while ((n = mrd_list_first(&ep->turn.ended)) || (n = mrd_list_first(&ep->turn.answered))) {
+    while ((n = mrd_list_first(&ep->turn.ended))) {
         struct mrd_ofi_op *op = mrd_container_of(n, struct mrd_ofi_op, node);
-        bool ended = !mrd_list_empty(&ep->turn.ended);
 
         /* One that goes on, or is tried again, is not to fail by what happened before. */
-        if (!events_taken && (op->error || !ended)) {
+        if (!events_taken && (op->error || op->goes_on)) {
             events_taken = true;
             (void)mrd_ofi_take_events(ep);
-            continue;
         }
         mrd_list_remove(n);
-        if (ended)
-            op->done(ep, op);
-        else
+        if (op->goes_on) {
+            op->goes_on = false;
             op->resume(ep, op);
+        } else {
+            op->done(ep, op);
+        }
     }
 }
 
@@ -325,14 +325,17 @@ void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
     if (!mrd_list_empty(&ep->peers.heard)) {
         (void)mrd_ofi_take_events(ep);
         mrd_ofi_peers_note_heard(ep);
+        mrd_ofi_progress_end_turn(ep);
     }
-    if (!mrd_list_empty(&ep->tx.unsent))
+    if (!mrd_list_empty(&ep->tx.unsent)) {
         mrd_ofi_op_flush(ep);
+        mrd_ofi_progress_end_turn(ep);
+    }
     if (++ep->turn.calls % CALLS == 0) {
         (void)mrd_ofi_take_events(ep);
         mrd_ofi_peers_watch(ep);
+        mrd_ofi_progress_end_turn(ep);
     }
-    mrd_ofi_progress_end_turn(ep);
 }
 
 bool mrd_ofi_progress_has_room(struct mrd_ofi_ep *ep)

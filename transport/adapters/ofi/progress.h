@@ -2,9 +2,9 @@
 /*
  * Progress of endpoints: completions, messages, events.
  *
- * What ends an operation puts it on mrd_ofi_ep.turn.ended, and what it was waiting for to go on, on .answered:
- * nothing is posted, and no other event is taken, while completions or events are being dealt with. Both
- * lists are walked at the end of a turn, and are empty whenever the lock is released.
+ * What ends an operation puts it on mrd_ofi_turn.ended, and so does an answer that it goes on with:
+ * nothing is posted, and no other event is taken, while completions or events are being dealt with.
+ * The list is walked at the end of a turn, and is empty whenever the lock is released.
  *
  * Only what libfabric calls makes progress: calls that post do mrd_ofi_progress_make_room(),
  * mrd_ofi_take_events() if the operation will wait for the peer, then post, then
@@ -29,7 +29,7 @@ bool mrd_ofi_take_events(struct mrd_ofi_ep *ep);
 void mrd_ofi_progress_end_ops(struct mrd_ofi_ep *ep);
 static inline void mrd_ofi_progress_end_turn(struct mrd_ofi_ep *ep)
 {
-    if (!mrd_list_empty(&ep->turn.ended) || !mrd_list_empty(&ep->turn.answered))
+    if (!mrd_list_empty(&ep->turn.ended))
         mrd_ofi_progress_end_ops(ep);
 }
 

@@ -11,7 +11,7 @@ struct mrd_ofi_op;
 
 /*
  * Posts the work requests of a transfer: op->local.iov, op->transfer.range, op->len and op->transfer.opcode are set. Waits
- * in mrd_ofi_ep.tx.unsent for room. The operation ends when they are complete, or the rest of them
+ * in mrd_ofi_tx.unsent for room. The operation ends when they are complete, or the rest of them
  * cannot be posted.
  */
 void mrd_ofi_transfer(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
