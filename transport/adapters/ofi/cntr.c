@@ -109,7 +109,7 @@ static int state(const struct mrd_ofi_cntr *cntr, uint64_t threshold, uint64_t e
 }
 
 /* Makes progress; if that does not do, again when the next completion is sure to raise an event. */
-static int look(struct mrd_ofi_cntr *cntr, uint64_t threshold, uint64_t errors)
+static int look_for_end(struct mrd_ofi_cntr *cntr, uint64_t threshold, uint64_t errors)
 {
     int result;
 
@@ -128,7 +128,7 @@ static int wait_for(struct mrd_ofi_cntr *cntr, uint64_t threshold, int timeout_m
     uint64_t start_ns = mrd_ofi_now_ns(), errors = atomic_load(&cntr->errors);
 
     for (;;) {
-        int result = look(cntr, threshold, errors), left_ms;
+        int result = look_for_end(cntr, threshold, errors), left_ms;
 
         if (result != -FI_EAGAIN)
             return result;

@@ -103,7 +103,7 @@ static size_t format_bytes(enum fi_cq_format format)
 }
 
 /* What a reader of no entries is told. One without room for any only makes progress. */
-static ssize_t nothing(struct mrd_ofi_cq *cq, size_t count)
+static ssize_t result_of_none(struct mrd_ofi_cq *cq, size_t count)
 {
     int failed = cq->failed;
 
@@ -116,12 +116,12 @@ static ssize_t nothing(struct mrd_ofi_cq *cq, size_t count)
 }
 
 /* Takes up to `count` entries that succeeded. */
-static ssize_t take(struct mrd_ofi_cq *cq, void *buf, size_t count, fi_addr_t *src)
+static ssize_t take_entries(struct mrd_ofi_cq *cq, void *buf, size_t count, fi_addr_t *src)
 {
     size_t bytes = format_bytes(cq->format), n = 0;
 
     if (cq->head == cq->tail)
-        return nothing(cq, count);
+        return result_of_none(cq, count);
     for (; n < count && cq->head != cq->tail; n++) {
         const struct mrd_ofi_comp *comp = entry_at(cq, cq->head);
         const struct fi_cq_tagged_entry entry = {
@@ -156,7 +156,7 @@ static ssize_t cq_readfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr_
      */
     if (!count || (mrd_ofi_cq_empty(cq) && !cq->gave))
         mrd_ofi_sources_progress(&cq->sources);
-    result = take(cq, buf, count, src);
+    result = take_entries(cq, buf, count, src);
     cq->gave = result > 0;
     mrd_ofi_unlock(cq->domain);
     return result;
@@ -180,7 +180,7 @@ static size_t wanted(const struct mrd_ofi_cq *cq, const void *cond, size_t count
 }
 
 /* Makes progress; if that does not do, again when the next completion is sure to raise an event. */
-static bool look(struct mrd_ofi_cq *cq, size_t threshold)
+static bool look_for_entries(struct mrd_ofi_cq *cq, size_t threshold)
 {
     mrd_ofi_sources_progress(&cq->sources);
     if (is_ready(cq, threshold))
@@ -196,7 +196,7 @@ static void wait_for(struct mrd_ofi_cq *cq, size_t threshold, int timeout_ms)
     pthread_mutex_t *mutex = cq->domain->locks ? &cq->domain->mutex : NULL;
     uint64_t start_ns = mrd_ofi_now_ns();
 
-    while (!look(cq, threshold)) {
+    while (!look_for_entries(cq, threshold)) {
         int left_ms = mrd_ofi_time_left(timeout_ms, start_ns);
 
         if (cq->signaled || !left_ms) {
@@ -220,7 +220,7 @@ static ssize_t cq_sreadfrom(struct fid_cq *fid, void *buf, size_t count, fi_addr
     mrd_ofi_lock(cq->domain);
     if (!is_ready(cq, threshold))
         wait_for(cq, threshold, timeout_ms);
-    result = take(cq, buf, count, src);
+    result = take_entries(cq, buf, count, src);
     /* Others may sleep that the same signal was for. */
     if (!mrd_ofi_cq_empty(cq))
         mrd_ofi_wait_signal(&cq->wait);

@@ -15,7 +15,7 @@ struct wanted {
 };
 
 /* Is it an address that can be offered? 0, or -FI_ENODATA. v4-mapped IPv6 is IPv4. */
-static int settle(const struct wanted *wanted, const char *what, union mrd_ofi_addr *addr)
+static int accept_address(const struct wanted *wanted, const char *what, union mrd_ofi_addr *addr)
 {
     if (!wanted->rdma)
         mrd_ofi_addr_unmap(addr);
@@ -71,7 +71,7 @@ static int look_up(const struct wanted *wanted, const char *node, const char *se
     if (found)
         memcpy(addr, found->ai_addr, found->ai_addrlen);
     freeaddrinfo(list);
-    return settle(wanted, node ? node : "any address", addr);
+    return accept_address(wanted, node ? node : "any address", addr);
 }
 
 /* "fi_sockaddr_in://192.0.2.7:4793", as fi_av_straddr() and applications write it, or without. */
@@ -89,7 +89,7 @@ static int look_up_peer(const struct wanted *wanted, const char *node, const cha
     char port[8];
 
     if (node && !service && !mrd_ofi_addr_parse(without_format(node), addr))
-        return settle(wanted, node, addr);
+        return accept_address(wanted, node, addr);
     if (wanted->rdma) {
         MRD_OFI_INFO(CORE,
                      "not offered: %s: of an RDMA device, peers are known by what "
@@ -121,8 +121,8 @@ static int look_up_own(const struct wanted *wanted, const char *node, const char
 
 /* ------------------------------------------------------------------------------------- by hints */
 
-static int take(const struct wanted *wanted, const char *what, const void *from, size_t bytes,
-                union mrd_ofi_addr *addr)
+static int take_address(const struct wanted *wanted, const char *what, const void *from,
+                        size_t bytes, union mrd_ofi_addr *addr)
 {
     union mrd_ofi_addr copy = {0};
     int error;
@@ -130,7 +130,7 @@ static int take(const struct wanted *wanted, const char *what, const void *from,
     memcpy(&copy, from, bytes < sizeof(copy) ? bytes : sizeof(copy));
     if (mrd_ofi_addr_bytes(&copy) > bytes)
         copy.sa.sa_family = AF_UNSPEC; /* it is cut off */
-    error = settle(wanted, what, &copy);
+    error = accept_address(wanted, what, &copy);
     if (!error)
         *addr = copy;
     return error;
@@ -159,11 +159,12 @@ int mrd_ofi_ends_find(const char *node, const char *service, uint64_t flags,
     if (ends->has_dest)
         error = look_up_peer(&wanted, node, service, &ends->dest);
     if (!error && hints && hints->src_addr && !ends->has_src) {
-        error = take(&wanted, "src_addr", hints->src_addr, hints->src_addrlen, &ends->src);
+        error = take_address(&wanted, "src_addr", hints->src_addr, hints->src_addrlen, &ends->src);
         ends->has_src = true;
     }
     if (!error && hints && hints->dest_addr && !ends->has_dest) {
-        error = take(&wanted, "dest_addr", hints->dest_addr, hints->dest_addrlen, &ends->dest);
+        error =
+            take_address(&wanted, "dest_addr", hints->dest_addr, hints->dest_addrlen, &ends->dest);
         ends->has_dest = true;
     }
     if (!error && ends->has_src && ends->has_dest && ends->src.sa.sa_family != AF_UNSPEC &&

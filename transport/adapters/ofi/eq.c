@@ -81,7 +81,8 @@ static void remove_event(struct mrd_ofi_event *event)
 /* ------------------------------------------------------------------------------- read and write */
 
 /* With the EQ's lock. */
-static ssize_t take(struct mrd_ofi_eq *eq, uint32_t *type, void *buf, size_t len, uint64_t flags)
+static ssize_t take_event(struct mrd_ofi_eq *eq, uint32_t *type, void *buf, size_t len,
+                          uint64_t flags)
 {
     struct mrd_ofi_event *event = first_event(eq);
     size_t bytes;
@@ -107,17 +108,17 @@ static ssize_t eq_read(struct fid_eq *fid, uint32_t *type, void *buf, size_t len
     ssize_t result;
 
     pthread_mutex_lock(&eq->mutex);
-    result = take(eq, type, buf, len, flags);
+    result = take_event(eq, type, buf, len, flags);
     pthread_mutex_unlock(&eq->mutex);
     return result;
 }
 
-/* As take(), but waits for an event. */
+/* As take_event(), but waits for an event. */
 static ssize_t take_waiting(struct mrd_ofi_eq *eq, uint32_t *type, void *buf, size_t len,
                             int timeout_ms, uint64_t flags)
 {
     uint64_t start_ns = mrd_ofi_now_ns();
-    ssize_t result = take(eq, type, buf, len, flags);
+    ssize_t result = take_event(eq, type, buf, len, flags);
     bool waited = false;
 
     while (result == -FI_EAGAIN) {
@@ -127,9 +128,9 @@ static ssize_t take_waiting(struct mrd_ofi_eq *eq, uint32_t *type, void *buf, si
             return -FI_EAGAIN;
         mrd_ofi_wait_arm(&eq->wait);
         if (mrd_ofi_wait_block(&eq->wait, &eq->mutex, left_ms))
-            return take(eq, type, buf, len, flags); /* a signal ends the call */
+            return take_event(eq, type, buf, len, flags); /* a signal ends the call */
         waited = true;
-        result = take(eq, type, buf, len, flags);
+        result = take_event(eq, type, buf, len, flags);
     }
     /* Others may sleep that the same signal was for. */
     if (waited && first_event(eq))

@@ -48,8 +48,8 @@ static void dequeue(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx)
  * The receive gets the message: its bytes, or those at the sender's, are put into its buffer.
  * Returns whether it takes more; else it may have ended.
  */
-static bool give(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
-                 const struct mrd_ofi_wire_head *head, const uint8_t *payload)
+static bool fill_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_peer *peer,
+                         const struct mrd_ofi_wire_head *head, const uint8_t *payload)
 {
     const struct iovec *iov = mrd_ofi_rx_iov(rx);
     uint64_t at = rx->used, room = mrd_ofi_iov_bytes(iov, rx->num_iov) - at;
@@ -95,8 +95,9 @@ static bool is_sound(const struct mrd_ofi_wire_head *head, const uint8_t *payloa
     return sum == head->bytes;
 }
 
-static void keep(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, struct mrd_ofi_peer *peer,
-                 const struct mrd_ofi_wire_head *head, const uint8_t *payload, uint32_t bytes)
+static void keep_unexpected(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q,
+                            struct mrd_ofi_peer *peer, const struct mrd_ofi_wire_head *head,
+                            const uint8_t *payload, uint32_t bytes)
 {
     struct mrd_ofi_unexpected *u = malloc(sizeof(*u) + bytes);
 
@@ -126,17 +127,18 @@ void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     }
     rx = mrd_ofi_posted_find(q, peer, head->tag);
     if (rx)
-        (void)give(ep, rx, peer, head, payload);
+        (void)fill_receive(ep, rx, peer, head, payload);
     else
-        keep(ep, q, peer, head, payload, bytes);
+        keep_unexpected(ep, q, peer, head, payload, bytes);
 }
 
 /* ------------------------------------------------------------------------------------- receives */
 
-/* The message, which is on no queue, is the receive's, as for give(); its record ends. */
-static bool take(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, struct mrd_ofi_unexpected *u)
+/* The message, which is on no queue, is the receive's, as for fill_receive(); its record ends. */
+static bool take_unexpected(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx,
+                            struct mrd_ofi_unexpected *u)
 {
-    bool more = give(ep, rx, u->peer, &u->head, u->payload);
+    bool more = fill_receive(ep, rx, u->peer, &u->head, u->payload);
 
     free(u);
     return more;
@@ -160,7 +162,7 @@ int mrd_ofi_match_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx,
         return error;
     while (u) {
         mrd_ofi_unexpected_remove(q, u);
-        u = take(ep, rx, u) ? mrd_ofi_unexpected_find(q, rx) : NULL;
+        u = take_unexpected(ep, rx, u) ? mrd_ofi_unexpected_find(q, rx) : NULL;
     }
     if (ep->dev.gone)
         (void)mrd_ofi_match_lost(ep, NULL, FI_EIO, MRD_WC_WR_FLUSH_ERR);
@@ -175,8 +177,8 @@ static void discard(struct mrd_ofi_ep *ep, struct mrd_ofi_unexpected *u)
 }
 
 /* The completion of a search that found a message. */
-static struct mrd_ofi_comp found(struct mrd_ofi_ep *ep, const struct mrd_ofi_unexpected *u,
-                                 void *context)
+static struct mrd_ofi_comp completion_of(struct mrd_ofi_ep *ep, const struct mrd_ofi_unexpected *u,
+                                         void *context)
 {
     struct mrd_ofi_comp comp = {.context = context,
                                 .flags = FI_RECV | FI_TAGGED,
@@ -212,7 +214,7 @@ int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, u
         mrd_ofi_cq_add(ep->rx.cq, &comp);
         return 0;
     }
-    comp = found(ep, u, msg->context);
+    comp = completion_of(ep, u, msg->context);
     if (flags & FI_DISCARD) {
         mrd_ofi_unexpected_remove(&ep->rx.tagged, u);
         discard(ep, u);
@@ -232,10 +234,10 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
     if (!u)
         return -FI_EINVAL;
     if (rx) {
-        (void)take(ep, rx, u);
+        (void)take_unexpected(ep, rx, u);
         return 0;
     }
-    comp = found(ep, u, context);
+    comp = completion_of(ep, u, context);
     discard(ep, u);
     mrd_ofi_cq_add(ep->rx.cq, &comp);
     return 0;
@@ -243,7 +245,7 @@ int mrd_ofi_match_claimed(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, void *co
 
 /* ------------------------------------------------------------------------ ends without a message */
 
-static void end_one(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, int error, int status)
+static void end_receive(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, int error, int status)
 {
     struct mrd_ofi_wire_head none = {.tag = rx->tag};
 
@@ -253,18 +255,18 @@ static void end_one(struct mrd_ofi_ep *ep, struct mrd_ofi_rx *rx, int error, int
         mrd_ofi_rx_end(ep, rx, rx->from, &none, rx->used, 0, error, status);
 }
 
-static bool end_all(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, int error, int status)
+static bool end_all_receives(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q, int error, int status)
 {
     bool any = !mrd_list_empty(&q->posted);
 
     while (!mrd_list_empty(&q->posted))
-        end_one(ep, rx_of(q->posted.next), error, status);
+        end_receive(ep, rx_of(q->posted.next), error, status);
     return any;
 }
 
 /* Those on one of the queues. */
-static bool end_those_of(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, bool tagged, int error,
-                         int status)
+static bool end_receives_of(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, bool tagged,
+                            int error, int status)
 {
     bool any = false;
 
@@ -275,7 +277,7 @@ static bool end_those_of(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, bool 
         if (rx->tagged != tagged)
             continue;
         any = true;
-        end_one(ep, rx, error, status);
+        end_receive(ep, rx, error, status);
     }
     return any;
 }
@@ -286,9 +288,9 @@ bool mrd_ofi_match_lost(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *from, int er
 
     for (int tagged = 0; tagged < 2; tagged++) {
         if (from)
-            any |= end_those_of(ep, from, tagged, error, status);
+            any |= end_receives_of(ep, from, tagged, error, status);
         else
-            any |= end_all(ep, queue_of(ep, tagged), error, status);
+            any |= end_all_receives(ep, queue_of(ep, tagged), error, status);
     }
     return any;
 }

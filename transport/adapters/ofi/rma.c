@@ -114,21 +114,14 @@ static ssize_t transfer(struct fid_ep *fid, const struct rma *r)
     return error;
 }
 
-static ssize_t simple(struct fid_ep *fid, const struct iovec *iov, size_t count, fi_addr_t to,
-                      uint64_t addr, uint64_t key, bool read, uint64_t data, void *context,
-                      uint64_t flags)
+/* `r` names no memory: it is all at one address. */
+static ssize_t transfer_at(struct fid_ep *fid, struct rma r, uint64_t addr, uint64_t key)
 {
-    struct fi_rma_iov rma = {addr, mrd_ofi_iov_bytes(iov, count), key};
+    struct fi_rma_iov rma = {addr, mrd_ofi_iov_bytes(r.iov, r.num_iov), key};
 
-    return transfer(fid, &(struct rma){.iov = iov,
-                                       .num_iov = count,
-                                       .rma = &rma,
-                                       .num_rma = 1,
-                                       .to = to,
-                                       .data = data,
-                                       .read = read,
-                                       .context = context,
-                                       .flags = flags});
+    r.rma = &rma;
+    r.num_rma = 1;
+    return transfer(fid, &r);
 }
 
 static ssize_t message(struct fid_ep *fid, const struct fi_msg_rma *msg, bool read, uint64_t flags)
@@ -148,8 +141,14 @@ static ssize_t rma_readv(struct fid_ep *fid, const struct iovec *iov, void **des
                          fi_addr_t from, uint64_t addr, uint64_t key, void *context)
 {
     (void)desc;
-    return simple(fid, iov, count, from, addr, key, true, 0, context,
-                  mrd_ofi_tx_flags(fid) & ~FI_INJECT);
+    return transfer_at(fid,
+                       (struct rma){.iov = iov,
+                                    .num_iov = count,
+                                    .to = from,
+                                    .read = true,
+                                    .context = context,
+                                    .flags = mrd_ofi_tx_flags(fid) & ~FI_INJECT},
+                       addr, key);
 }
 
 static ssize_t rma_read(struct fid_ep *fid, void *buf, size_t len, void *desc, fi_addr_t from,
@@ -169,7 +168,13 @@ static ssize_t rma_writev(struct fid_ep *fid, const struct iovec *iov, void **de
                           fi_addr_t to, uint64_t addr, uint64_t key, void *context)
 {
     (void)desc;
-    return simple(fid, iov, count, to, addr, key, false, 0, context, mrd_ofi_tx_flags(fid));
+    return transfer_at(fid,
+                       (struct rma){.iov = iov,
+                                    .num_iov = count,
+                                    .to = to,
+                                    .context = context,
+                                    .flags = mrd_ofi_tx_flags(fid)},
+                       addr, key);
 }
 
 static ssize_t rma_write(struct fid_ep *fid, const void *buf, size_t len, void *desc, fi_addr_t to,
@@ -190,7 +195,10 @@ static ssize_t inject(struct fid_ep *fid, const void *buf, size_t len, uint64_t 
 {
     struct iovec iov = {(void *)(uintptr_t)buf, len};
 
-    return simple(fid, &iov, 1, to, addr, key, false, data, NULL, FI_INJECT | flags);
+    return transfer_at(
+        fid,
+        (struct rma){.iov = &iov, .num_iov = 1, .to = to, .data = data, .flags = FI_INJECT | flags},
+        addr, key);
 }
 
 static ssize_t rma_inject(struct fid_ep *fid, const void *buf, size_t len, fi_addr_t to,
@@ -206,8 +214,14 @@ static ssize_t rma_writedata(struct fid_ep *fid, const void *buf, size_t len, vo
     struct iovec iov = {(void *)(uintptr_t)buf, len};
 
     (void)desc;
-    return simple(fid, &iov, 1, to, addr, key, false, data, context,
-                  mrd_ofi_tx_flags(fid) | FI_REMOTE_CQ_DATA);
+    return transfer_at(fid,
+                       (struct rma){.iov = &iov,
+                                    .num_iov = 1,
+                                    .to = to,
+                                    .data = data,
+                                    .context = context,
+                                    .flags = mrd_ofi_tx_flags(fid) | FI_REMOTE_CQ_DATA},
+                       addr, key);
 }
 
 static ssize_t rma_injectdata(struct fid_ep *fid, const void *buf, size_t len, uint64_t data,
