@@ -117,7 +117,8 @@ static int post_message(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const stru
     op->local.iov[0] = (struct iovec){op->local.copy, op->send.payload_bytes};
     op->local.num_iov = 1;
     op->expects_done = true;
-    (void)mrd_ofi_take_events(ep); /* earlier failures of the peer do not apply to this atomic */
+    /* Earlier failures of the peer do not apply to this atomic. */
+    (void)mrd_ofi_take_events(ep);
     mrd_ofi_peer_watch(ep, op->peer);
     mrd_ofi_op_await(op);
     mrd_ofi_message_send(ep, op, &head, NULL, 0);

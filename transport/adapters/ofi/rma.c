@@ -64,7 +64,8 @@ void mrd_ofi_rma_post(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
 {
     if (mrd_ofi_remote_try(ep, op))
         return;
-    (void)mrd_ofi_take_events(ep); /* earlier failures of the peer do not apply to this operation */
+    /* Earlier failures of the peer do not apply to this operation. */
+    (void)mrd_ofi_take_events(ep);
     mrd_ofi_remote_start(ep, op);
 }
 

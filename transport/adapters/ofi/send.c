@@ -155,9 +155,9 @@ static int post(struct mrd_ofi_ep *ep, const struct message *m)
         return -FI_EINVAL;
     if (!mrd_ofi_progress_make_room(ep))
         return -FI_EAGAIN;
+    /* Earlier failures of the peer do not apply to this message. */
     if (needs_answer(m, len))
-        (void)mrd_ofi_take_events(
-            ep); /* earlier failures of the peer do not apply to this message */
+        (void)mrd_ofi_take_events(ep);
     if (!(m->flags & FI_INJECT) || m->flags & (FI_COMPLETION | FI_DELIVERY_COMPLETE) ||
         m->context || len > MRD_OFI_INJECT_BYTES)
         return post_op(ep, peer, m, len);
