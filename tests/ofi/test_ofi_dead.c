@@ -355,7 +355,7 @@ TEST(ofi_dead__old_news)
     POST(send_flagged(&e, victim.to, FI_DELIVERY_COMPLETE));
     POST(fi_write(e.ep, out, 100, NULL, victim.to, 0, KEY, NULL));
     for (unsigned i = 0; i < 2; i++)
-        expect_error(e.tx, &victim, NULL); /* and nothing more: the news is not read yet */
+        expect_error(e.tx, &victim, NULL); /* and no more progress is made */
     process_kill(&victim.process);
     process_tell(second.process.channel, &victim.told, sizeof(victim.told));
     meet_target(&e, &second);

@@ -323,7 +323,7 @@ TEST(ofi_expect__old_news_and_receive)
     POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
     end_sleep_ms(3 * PEER_TIMEOUT_MS);
     since_ns = end_now_ns();
-    while (!end_take(e.tx, &entry)) /* and nothing more: the news is not read yet */
+    while (!end_take(e.tx, &entry)) /* and no more progress is made */
         end_patience(since_ns);
     assert_int_equal(entry.err, FI_EHOSTUNREACH);
     take_over(&e, &sender.told, &sender);
@@ -452,6 +452,24 @@ TEST(ofi_expect__death_of_the_next_one)
     end_close(&e);
 }
 
+/* The peer is killed and another one comes where it was; the news of that is there, and is not read. */
+static void replace_unread(struct end *e, struct peer *victim, struct peer *second)
+{
+    char in[8];
+
+    start(victim, alive);
+    start(second, reborn);
+    open_and_hear(e, &options, victim);
+    POST(fi_recv(e->ep, in, sizeof(in), NULL, victim->to, in));
+    ends_drive_for(20);
+    assert_int_equal(fi_cancel(&e->ep->fid, in), 0);
+    end_fails(e->rx, in, FI_ECANCELED);
+    process_kill(&victim->process);
+    end_sleep_ms(3 * PEER_TIMEOUT_MS);
+    take_over(e, &victim->told, second);
+    second->to = victim->to;
+}
+
 /* That one was gone is not the fate of a receive that is posted after another one came. */
 TEST(ofi_expect__receive_after_old_news)
 {
@@ -459,19 +477,59 @@ TEST(ofi_expect__receive_after_old_news)
     struct end e;
     char in[8];
 
-    start(&victim, alive);
-    start(&second, reborn);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
-    ends_drive_for(20);
-    assert_int_equal(fi_cancel(&e.ep->fid, in), 0);
-    end_fails(e.rx, in, FI_ECANCELED);
-    process_kill(&victim.process);
-    end_sleep_ms(3 * PEER_TIMEOUT_MS); /* the news comes, and is not read */
-    take_over(&e, &victim.told, &second);
+    replace_unread(&e, &victim, &second);
     POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
     POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
     end_ok(e.rx, in);
+    part(&second);
+    end_close(&e);
+}
+
+/* Nor of what is posted to that one then, and waits: for a key, */
+TEST(ofi_expect__write_after_old_news)
+{
+    struct peer victim, second;
+    struct end e;
+    char out[8] = {0};
+
+    replace_unread(&e, &victim, &second);
+    POST(fi_write(e.ep, out, sizeof(out), NULL, victim.to, 0, KEY, out));
+    end_ok(e.tx, out);
+    hear_of(&e, &second);
+    part(&second);
+    end_close(&e);
+}
+
+/* for the receiver to have it, */
+TEST(ofi_expect__confirmed_message_after_old_news)
+{
+    struct iovec iov = {"a", 1};
+    struct peer victim, second;
+    struct end e;
+    char in[8];
+
+    replace_unread(&e, &victim, &second);
+    POST(fi_recv(e.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_sendmsg(
+        e.ep, &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = victim.to, .context = &iov},
+        FI_DELIVERY_COMPLETE));
+    end_ok(e.tx, &iov);
+    end_ok(e.rx, in);
+    part(&second);
+    end_close(&e);
+}
+
+/* or for what its program does. */
+TEST(ofi_expect__atomic_after_old_news)
+{
+    struct peer victim, second;
+    struct end e;
+    uint32_t out[2] = {0};
+
+    replace_unread(&e, &victim, &second);
+    POST(fi_atomic(e.ep, out, 2, NULL, victim.to, 0, KEY, FI_UINT32, FI_BXOR, out));
+    end_ok(e.tx, out);
+    hear_of(&e, &second);
     part(&second);
     end_close(&e);
 }
