@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Endpoints. Each is a context of mrd with two queue pairs: one for messages (wire.h), in order if the
- * application asks for that, and one for reads and writes, which have none.
+ * Endpoints. Each is a context of mrd with two queue pairs: one for messages (wire.h), in order if
+ * the application asks for that, and one for reads and writes, which have none.
  */
 #ifndef MRD_OFI_EP_H
 #define MRD_OFI_EP_H

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Network interfaces that lead to no other machine: each host has them, often with the same addresses. */
+/*
+ * Network interfaces that lead to no other machine: each host has them, often with the same
+ * addresses.
+ */
 #ifndef MRD_OFI_LINKS_H
 #define MRD_OFI_LINKS_H
 

@@ -30,7 +30,10 @@ extern struct fi_provider mrd_ofi_provider;
                    __VA_ARGS__);                                                                   \
     } while (0)
 
-/* The library's messages go to libfabric's log. What that would drop anyway is not formatted at all. */
+/*
+ * The library's messages go to libfabric's log. What that would drop anyway is not formatted at
+ * all.
+ */
 void mrd_ofi_log_forward(void);
 
 #endif

@@ -12,8 +12,8 @@ struct mrd_ofi_op;
 struct mrd_ofi_peer;
 
 /*
- * Posts a message: head, then payload, from op->local.iov, or op->local.copy. The operation ends when it is
- * complete, or cannot be posted, and its answer, if it waits for one, came.
+ * Posts a message: head, then payload, from op->local.iov, or op->local.copy. The operation ends
+ * when it is complete, or cannot be posted, and its answer, if it waits for one, came.
  */
 void mrd_ofi_message_send(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op,
                           struct mrd_ofi_wire_head *head, const void *more, uint32_t more_bytes);

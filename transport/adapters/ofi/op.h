@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations. One is what the application, or the provider for itself, has under way: it is taken from a
- * pool, posts one or more work requests, and ends when their completions and, if it waits for one, the
- * peer's answer have come.
+ * Operations. One is what the application, or the provider for itself, has under way: it is taken
+ * from a pool, posts one or more work requests, and ends when their completions and, if it waits
+ * for one, the peer's answer have come.
  */
 #ifndef MRD_OFI_OP_H
 #define MRD_OFI_OP_H
@@ -148,8 +148,8 @@ void mrd_ofi_op_fail(struct mrd_ofi_op *op, int error, int status);
 int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct iovec *iov,
                    int access, uint32_t *lkey);
 /*
- * Something of it is complete, or failed: puts it on mrd_ofi_turn.ended if nothing more is to come of
- * it. mrd_ofi_op.done is called at the end of the turn.
+ * Something of it is complete, or failed: puts it on mrd_ofi_turn.ended if nothing more is to come
+ * of it. mrd_ofi_op.done is called at the end of the turn.
  */
 void mrd_ofi_op_settle(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
 /* Posts what waits for room. */

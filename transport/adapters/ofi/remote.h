@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Operations on remote memory that keys name: where it lies, and what follows when they are complete. A
- * write with data for the target's completion queue, or one that the target wants to hear of, is
- * followed by a NOTE.
+ * Operations on remote memory that keys name: where it lies, and what follows when they are
+ * complete. A write with data for the target's completion queue, or one that the target wants to
+ * hear of, is followed by a NOTE.
  *
  * mrd_ofi_remote_init(); the caller names the memory, op->rma, and the buffer, op->local; then
  * mrd_ofi_remote_try(), and mrd_ofi_remote_start() if that returns false.

@@ -15,7 +15,10 @@ struct mrd_ofi_wait {
     enum fi_wait_obj obj; /* FI_WAIT_NONE: there is no descriptor */
     int epoll_fd, event_fd;
     bool armed; /* write event_fd at the next entry */
-    /* Threads in mrd_ofi_wait_block(); those of them that a signal came for and that have yet to see it. */
+    /*
+     * Threads in mrd_ofi_wait_block(); those of them that a signal came for and that have yet to
+     * see it.
+     */
     uint32_t sleepers, to_wake;
     uint32_t signals; /* counts them */
 };
