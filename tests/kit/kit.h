@@ -93,13 +93,13 @@ void kit_after_test(void (*function)(void));
     }
 
 #define KIT_TEST_F(fixture_, name_, ...)                                                           \
-    static void name_(struct fixture_ *self);                                                      \
+    static void name_(kit_self_##fixture_ *self);                                                  \
     KIT_REGISTER(name_, .fixture = &kit_fixture_##fixture_, __VA_ARGS__)                           \
     static void kit_run_##name_(void *self)                                                        \
     {                                                                                              \
         name_(self);                                                                               \
     }                                                                                              \
-    static void name_(__attribute__((unused)) struct fixture_ *self)
+    static void name_(__attribute__((unused)) kit_self_##fixture_ *self)
 
 #define TEST(name_)                                                                                \
     static void name_(void);                                                                       \
@@ -116,7 +116,7 @@ void kit_after_test(void (*function)(void));
 #define TEST_F_WITH(fixture_, name_, ...)                                                          \
     static void kit_prepare_##name_(void *fixture)                                                 \
     {                                                                                              \
-        struct fixture_ *self = fixture;                                                           \
+        kit_self_##fixture_ *self = fixture;                                                       \
                                                                                                    \
         __VA_ARGS__;                                                                               \
     }                                                                                              \
@@ -126,7 +126,7 @@ void kit_after_test(void (*function)(void));
 #define TEST_F_AGAIN(fixture_, name_, label_, ...)                                                 \
     static void kit_prepare_##name_(void *fixture)                                                 \
     {                                                                                              \
-        struct fixture_ *self = fixture;                                                           \
+        kit_self_##fixture_ *self = fixture;                                                       \
                                                                                                    \
         __VA_ARGS__;                                                                               \
     }                                                                                              \
@@ -141,29 +141,35 @@ void kit_after_test(void (*function)(void));
                                                                                                    \
         kit_add(&test);                                                                            \
     }                                                                                              \
-    struct fixture_
+    extern const struct kit_fixture kit_fixture_##fixture_
 
 #define FIXTURE(fixture_)                                                                          \
+    typedef struct fixture_ kit_self_##fixture_;                                                   \
     extern const struct kit_fixture kit_fixture_##fixture_;                                        \
     struct fixture_
 
+/* A fixture with the struct of another one, which its setup and teardown may call. */
+#define FIXTURE_OF(fixture_, struct_)                                                              \
+    typedef struct struct_ kit_self_##fixture_;                                                    \
+    extern const struct kit_fixture kit_fixture_##fixture_
+
 #define FIXTURE_SETUP(fixture_)                                                                    \
-    static void kit_setup_##fixture_(struct fixture_ *self);                                       \
+    static void kit_setup_##fixture_(kit_self_##fixture_ *self);                                   \
     static void kit_call_setup_##fixture_(void *self)                                              \
     {                                                                                              \
         kit_setup_##fixture_(self);                                                                \
     }                                                                                              \
-    static void kit_setup_##fixture_(__attribute__((unused)) struct fixture_ *self)
+    static void kit_setup_##fixture_(__attribute__((unused)) kit_self_##fixture_ *self)
 
 /* After FIXTURE_SETUP. Where the setup fails, this does not run. */
 #define FIXTURE_TEARDOWN(fixture_)                                                                 \
-    static void kit_teardown_##fixture_(struct fixture_ *self);                                    \
+    static void kit_teardown_##fixture_(kit_self_##fixture_ *self);                                \
     static void kit_call_teardown_##fixture_(void *self)                                           \
     {                                                                                              \
         kit_teardown_##fixture_(self);                                                             \
     }                                                                                              \
     const struct kit_fixture kit_fixture_##fixture_ = {                                            \
-        sizeof(struct fixture_), kit_call_setup_##fixture_, kit_call_teardown_##fixture_};         \
-    static void kit_teardown_##fixture_(__attribute__((unused)) struct fixture_ *self)
+        sizeof(kit_self_##fixture_), kit_call_setup_##fixture_, kit_call_teardown_##fixture_};     \
+    static void kit_teardown_##fixture_(__attribute__((unused)) kit_self_##fixture_ *self)
 
 #endif

@@ -3,8 +3,8 @@
  * Two engines, face to face: what one sends lies in the other's inbox until its next turn, where a
  * test may look at it, lose it, repeat it or break it. Time is the test's.
  *
- * pair_begin(); pair_post() and pair_turn(), or pair_settle() until nobody has anything to
- * say; pair_end().
+ * TEST_F(pair, name) finds both open; pair_post() and pair_turn(), or pair_settle() until nobody has
+ * anything to say. For another configuration: pair_config(), the change, pair_open().
  */
 #ifndef MRD_UNIT_ENGINE_PAIR_H
 #define MRD_UNIT_ENGINE_PAIR_H
@@ -46,7 +46,8 @@ struct pair_end {
     uint64_t cookie; /* last one of a packet sent */
 };
 
-struct pair {
+FIXTURE(pair)
+{
     struct unit_alloc alloc;
     struct mrd_engine_config config;
     struct pair_end end[2];
@@ -55,9 +56,31 @@ struct pair {
     uint8_t head[PAIR_BURST][MRD_TX_HEAD_BYTES];
 };
 
-/* The default configuration; a test may change it before pair_open(). */
+/* Everything is given back, and no figure differs from what it is derived from. */
+static inline void pair_end(struct pair *p)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        struct pair_end *end = &p->end[i];
+
+        if (!end->e)
+            continue;
+        assert_null(mrd_engine_audit(end->e));
+        assert_int_equal(mrd_engine_destroy_ah(end->e, end->ah), 0);
+        assert_int_equal(mrd_engine_destroy_qp(end->e, end->qp, p->now), 0);
+        assert_int_equal(mrd_engine_destroy_cq(end->e, end->cq), 0);
+        if (end->mr)
+            assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+        assert_int_equal(mrd_engine_dealloc_pd(end->e, end->pd), 0);
+        mrd_engine_destroy(end->e);
+        end->e = NULL;
+    }
+    assert_int_equal(p->alloc.live_bytes, 0);
+}
+
+/* The default configuration; a test may change it before pair_open(). What was open is closed. */
 static inline void pair_config(struct pair *p)
 {
+    pair_end(p);
     memset(p, 0, sizeof(*p));
     unit_alloc_init(&p->alloc);
     p->now = 1000 * MRD_SEC;
@@ -125,30 +148,22 @@ static inline void pair_begin(struct pair *p)
     pair_open(p);
 }
 
+FIXTURE_SETUP(pair)
+{
+    pair_begin(self);
+}
+
+FIXTURE_TEARDOWN(pair)
+{
+    pair_end(self);
+}
+
 /* As contexts of real movers are: they challenge first contacts. */
 static inline void pair_begin_wary(struct pair *p)
 {
     pair_config(p);
     p->config.trusting = false;
     pair_open(p);
-}
-
-/* Everything is given back, and no figure differs from what it is derived from. */
-static inline void pair_end(struct pair *p)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        struct pair_end *end = &p->end[i];
-
-        assert_null(mrd_engine_audit(end->e));
-        assert_int_equal(mrd_engine_destroy_ah(end->e, end->ah), 0);
-        assert_int_equal(mrd_engine_destroy_qp(end->e, end->qp, p->now), 0);
-        assert_int_equal(mrd_engine_destroy_cq(end->e, end->cq), 0);
-        if (end->mr)
-            assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
-        assert_int_equal(mrd_engine_dealloc_pd(end->e, end->pd), 0);
-        mrd_engine_destroy(end->e);
-    }
-    assert_int_equal(p->alloc.live_bytes, 0);
 }
 
 /* From one end's memory to the same place of the other's; `opcode` WRITE or SEND. */

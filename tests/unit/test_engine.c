@@ -11,19 +11,15 @@
 #include "core/engine/tx_gate.h"
 #include "tests/unit/engine_pair.h"
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* --------------------------------------------------------------------------------------- create */
 
-TEST(mrd_engine_create__rejects_bad_configurations)
+TEST_F(pair, mrd_engine_create__rejects_bad_configurations)
 {
-    struct pair *p = &pair;
-
     for (int i = 0; i < 16; i++) {
-        struct mrd_engine_config *c = &p->config;
+        struct mrd_engine_config *c = &self->config;
         int error = 0;
 
-        pair_config(p);
+        pair_config(self);
         c->incarnation = 1;
         switch (i) {
         case 0:
@@ -75,305 +71,276 @@ TEST(mrd_engine_create__rejects_bad_configurations)
             c->mover.ack_every = 0;
             break;
         }
-        assert_null(mrd_engine_create(c, &p->alloc.ops, 0, &error));
+        assert_null(mrd_engine_create(c, &self->alloc.ops, 0, &error));
         assert_int_equal(error, -EINVAL);
-        assert_int_equal(p->alloc.requests, 0);
+        assert_int_equal(self->alloc.requests, 0);
     }
 }
 
-TEST(mrd_engine_create__gives_back_what_it_got)
+TEST_F(pair, mrd_engine_create__gives_back_what_it_got)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e = NULL;
     int error;
 
     for (uint32_t at = 1; !e; at++) {
-        pair_config(p);
-        p->config.incarnation = 1;
-        p->alloc.fail_at = at;
-        e = mrd_engine_create(&p->config, &p->alloc.ops, 0, &error);
+        pair_config(self);
+        self->config.incarnation = 1;
+        self->alloc.fail_at = at;
+        e = mrd_engine_create(&self->config, &self->alloc.ops, 0, &error);
         assert_int_equal(error, e ? 0 : -ENOMEM);
         if (!e)
-            assert_int_equal(p->alloc.live_bytes, 0);
+            assert_int_equal(self->alloc.live_bytes, 0);
     }
-    assert_in_range(p->alloc.requests, 10, 100);
+    assert_in_range(self->alloc.requests, 10, 100);
     mrd_engine_destroy(e);
-    assert_int_equal(p->alloc.live_bytes, 0);
+    assert_int_equal(self->alloc.live_bytes, 0);
 }
 
 /* ----------------------------------------------------------------------------- clock and stalls */
 
 /* Packets were read, and more may wait: nobody is judged before the queue was seen empty. */
-TEST(mrd_engine_drained__judges_nobody_before_all_is_read)
+TEST_F(pair, mrd_engine_drained__judges_nobody_before_all_is_read)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[0].e;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
-    assert_int_equal(pair_tx(p, 0), 1);
-    p->now += 100 * MRD_MSEC;
-    mrd_engine_begin(e, p->now);
-    p->end[0].inbox[0].len = 3; /* no packet at all, but something was read */
-    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    e = self->end[0].e;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
+    assert_int_equal(pair_tx(self, 0), 1);
+    self->now += 100 * MRD_MSEC;
+    mrd_engine_begin(e, self->now);
+    self->end[0].inbox[0].len = 3; /* no packet at all, but something was read */
+    pair_rx_one(self, 0, &self->end[0].inbox[0]);
     assert_int_equal(e->stats.rx_drop_truncated, 1);
-    mrd_engine_expire(e, p->now);
-    assert_int_equal(pair_tx(p, 0), 0);
+    mrd_engine_expire(e, self->now);
+    assert_int_equal(pair_tx(self, 0), 0);
     assert_int_equal(e->stats.retx_tail, 0);
-    p->now += 2;
-    mrd_engine_drained(e, p->now);
-    mrd_engine_expire(e, p->now);
-    assert_true(pair_tx(p, 0) > 0);
+    self->now += 2;
+    mrd_engine_drained(e, self->now);
+    mrd_engine_expire(e, self->now);
+    assert_true(pair_tx(self, 0) > 0);
     assert_int_equal(e->stats.retx_tail, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Acks that prove a loss, with the packet's own ack perhaps behind them in the queue. */
-TEST(mrd_engine_drained__losses_after_the_last_ack)
+TEST_F(pair, mrd_engine_drained__losses_after_the_last_ack)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
 
-    pair_config(p);
-    p->config.spray = "single";
-    pair_open(p);
-    e = p->end[0].e;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 6);
-    p->now += PAIR_HOP_NS;
-    p->end[1].inbox[0].data[50] ^= 1; /* the first is lost: two later ones of its path arrive */
-    assert_in_range(pair_turn(p, 1), 1, 2);
-    p->now += PAIR_HOP_NS;
-    mrd_engine_begin(e, p->now);
-    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    pair_config(self);
+    self->config.spray = "single";
+    pair_open(self);
+    e = self->end[0].e;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 6);
+    self->now += PAIR_HOP_NS;
+    self->end[1].inbox[0].data[50] ^= 1; /* the first is lost: two later ones of its path arrive */
+    assert_in_range(pair_turn(self, 1), 1, 2);
+    self->now += PAIR_HOP_NS;
+    mrd_engine_begin(e, self->now);
+    pair_rx_one(self, 0, &self->end[0].inbox[0]);
     assert_int_equal(e->stats.rx_acks, 1);
     assert_int_equal(e->stats.retx_order, 0);
-    mrd_engine_drained(e, p->now);
+    mrd_engine_drained(e, self->now);
     assert_int_equal(e->stats.retx_order, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[0].memory, p->end[1].memory, 6 * PAIR_PAYLOAD);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[0].memory, self->end[1].memory, 6 * PAIR_PAYLOAD);
 }
 
 /* An ack that waited unread while we slept tells nothing of the round trip. */
-TEST(mrd_engine_drained__rtt_across_a_stall_is_void)
+TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
 {
-    struct pair *p = &pair;
-
     for (uint64_t sleep_ns = 0; sleep_ns <= 50 * MRD_MSEC; sleep_ns += 50 * MRD_MSEC) {
         struct mrd_tx_half *tx;
 
-        pair_begin(p);
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 3 * PAIR_PAYLOAD);
-        pair_tx(p, 0);
-        p->now += PAIR_HOP_NS;
-        pair_turn(p, 1);
-        p->now += MRD_ACK_WITH_REPLY_NS;
-        pair_turn(p, 1);
-        p->now += sleep_ns;
-        pair_turn(p, 0);
-        tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
-        assert_int_equal(p->end[0].e->stats.stalls, sleep_ns ? 1 : 0);
+        pair_begin(self);
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 3 * PAIR_PAYLOAD);
+        pair_tx(self, 0);
+        self->now += PAIR_HOP_NS;
+        pair_turn(self, 1);
+        self->now += MRD_ACK_WITH_REPLY_NS;
+        pair_turn(self, 1);
+        self->now += sleep_ns;
+        pair_turn(self, 0);
+        tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
+        assert_int_equal(self->end[0].e->stats.stalls, sleep_ns ? 1 : 0);
         assert_int_equal(tx->sent.una, 3);
         assert_int_equal(tx->loss.srtt_ns != 0, sleep_ns == 0);
-        pair_end(p);
     }
 }
 
 /* --------------------------------------------------------------------------------------- timers */
 
 /* A timer that was armed for nothing fires, finds nothing due, and is not set again. */
-TEST(mrd_engine_expire__a_timer_that_fires_early)
+TEST_F(pair, mrd_engine_expire__a_timer_that_fires_early)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    e = p->end[0].e;
-    peer = mrd_half_open_peer(e, &p->end[1].addr);
-    mrd_heap_arm(&e->timers.heap, &peer->timer, p->now + 50);
-    assert_true(mrd_engine_deadline(e) == p->now + 50);
-    mrd_engine_expire(e, p->now + 50);
+    e = self->end[0].e;
+    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    mrd_heap_arm(&e->timers.heap, &peer->timer, self->now + 50);
+    assert_true(mrd_engine_deadline(e) == self->now + 50);
+    mrd_engine_expire(e, self->now + 50);
     assert_true(mrd_engine_deadline(e) == MRD_NEVER);
-    pair_end(p);
 }
 
 /*
  * Timers are set late, but as of when they were begun: a stall counts from the first deadline on.
  */
-TEST(mrd_timer_touch__a_stall_begins_at_the_deadline)
+TEST_F(pair, mrd_timer_touch__a_stall_begins_at_the_deadline)
 {
     const uint64_t whole_ns = 2 * MRD_SEC;
-    struct pair *p = &pair;
     uint64_t absent_ns[2];
 
     for (unsigned posts = 1; posts <= 2; posts++) {
         struct mrd_engine *e;
 
-        pair_begin(p);
-        e = p->end[0].e;
+        pair_begin(self);
+        e = self->end[0].e;
         for (unsigned i = 0; i < posts; i++) {
-            pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD); /* does not wait for company */
-            assert_int_equal(pair_tx(p, 0), 1);
-            p->now += whole_ns / posts;
+            pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD); /* does not wait for company */
+            assert_int_equal(pair_tx(self, 0), 1);
+            self->now += whole_ns / posts;
         }
-        mrd_engine_begin(e, p->now);
-        mrd_engine_drained(e, p->now);
+        mrd_engine_begin(e, self->now);
+        mrd_engine_drained(e, self->now);
         assert_int_equal(e->stats.stalls, 1);
         absent_ns[posts - 1] = e->clock.absent_sum_ns;
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        pair_settle(self, self->now + MRD_SEC);
     }
     assert_in_range(absent_ns[0], whole_ns / 2 + 1, whole_ns - 1);
     assert_int_equal(absent_ns[0], absent_ns[1]); /* a post is no look at the queue */
 }
 
 /* Without a turn in between, the caller is told when the first timer is due. */
-TEST(mrd_timer_touch__deadline_after_a_post)
+TEST_F(pair, mrd_timer_touch__deadline_after_a_post)
 {
-    struct pair *p = &pair;
     uint64_t deadline_ns;
 
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
-    while (pair_tx(p, 0))
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
+    while (pair_tx(self, 0))
         ;
-    deadline_ns = mrd_engine_deadline(p->end[0].e);
-    assert_in_range(deadline_ns, p->now + 1, p->now + MRD_SEC);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    deadline_ns = mrd_engine_deadline(self->end[0].e);
+    assert_in_range(deadline_ns, self->now + 1, self->now + MRD_SEC);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*
  * A whole message, whose ack waits for an answer, leaves nothing to do; its ack, what follows it
  * and timers do.
  */
-TEST(mrd_engine_quiet__only_with_nothing_to_send)
+TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
 {
-    struct pair *p = &pair;
     struct mrd_engine *a, *b;
 
-    pair_begin(p);
-    a = p->end[0].e;
-    b = p->end[1].e;
-    pair_settle(p, p->now + 1);
+    a = self->end[0].e;
+    b = self->end[1].e;
+    pair_settle(self, self->now + 1);
     assert_true(mrd_engine_quiet(a));
-    pair_post_recv(p, 1, 0, 64);
-    pair_post(p, 0, MRD_WR_SEND, 0, 64);
+    pair_post_recv(self, 1, 0, 64);
+    pair_post(self, 0, MRD_WR_SEND, 0, 64);
     assert_false(mrd_engine_quiet(a)); /* a message to send */
-    pair_tx(p, 0);
-    p->now += PAIR_HOP_NS;
-    mrd_engine_begin(b, p->now);
-    pair_rx_one(p, 1, &p->end[1].inbox[0]);
+    pair_tx(self, 0);
+    self->now += PAIR_HOP_NS;
+    mrd_engine_begin(b, self->now);
+    pair_rx_one(self, 1, &self->end[1].inbox[0]);
     assert_true(mrd_engine_quiet(b));
-    p->end[1].num_inbox = 0;
-    mrd_engine_begin(b, p->now);
+    self->end[1].num_inbox = 0;
+    mrd_engine_begin(b, self->now);
     assert_false(mrd_engine_quiet(b)); /* no answer came with the call: the ack goes now */
-    pair_tx(p, 1);
+    pair_tx(self, 1);
 
     /* The ack, while another message is on its way: its losses would have to be judged. */
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 64, 64);
-    pair_tx(p, 0);
-    p->now += PAIR_HOP_NS;
-    mrd_engine_begin(a, p->now);
-    pair_rx_one(p, 0, &p->end[0].inbox[0]);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 64, 64);
+    pair_tx(self, 0);
+    self->now += PAIR_HOP_NS;
+    mrd_engine_begin(a, self->now);
+    pair_rx_one(self, 0, &self->end[0].inbox[0]);
     assert_false(mrd_engine_quiet(a));
-    pair_settle(p, p->now + MRD_SEC);
+    pair_settle(self, self->now + MRD_SEC);
     assert_true(mrd_engine_quiet(a));
 
     /* The end of a long message is acked at once. */
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    pair_tx(p, 0);
-    p->now += PAIR_HOP_NS;
-    mrd_engine_begin(b, p->now);
-    for (unsigned i = 0; i < p->end[1].num_inbox; i++)
-        pair_rx_one(p, 1, &p->end[1].inbox[i]);
-    p->end[1].num_inbox = 0;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    pair_tx(self, 0);
+    self->now += PAIR_HOP_NS;
+    mrd_engine_begin(b, self->now);
+    for (unsigned i = 0; i < self->end[1].num_inbox; i++)
+        pair_rx_one(self, 1, &self->end[1].inbox[i]);
+    self->end[1].num_inbox = 0;
     assert_false(mrd_engine_quiet(b));
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*
  * The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack.
  */
-TEST(mrd_engine_expire__silence_repeats_the_ack)
+TEST_F(pair, mrd_engine_expire__silence_repeats_the_ack)
 {
-    struct pair *p = &pair;
     const struct mrd_tx_half *tx;
     uint64_t ack_sent_ns;
 
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 2);
-    p->now += PAIR_HOP_NS;
-    p->end[1].num_inbox = 1; /* the second packet is lost, too */
-    pair_turn(p, 1);
-    p->now += MRD_MSEC;
-    pair_turn(p, 1);
-    assert_true(p->end[1].e->stats.tx_acks > 0);
-    p->end[0].num_inbox = 0;
-    ack_sent_ns = p->now;
-    while (!p->end[0].num_inbox && p->now < ack_sent_ns + 10 * MRD_SILENCE_MIN_NS) {
-        p->now += MRD_MSEC;
-        pair_turn(p, 1);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 2);
+    self->now += PAIR_HOP_NS;
+    self->end[1].num_inbox = 1; /* the second packet is lost, too */
+    pair_turn(self, 1);
+    self->now += MRD_MSEC;
+    pair_turn(self, 1);
+    assert_true(self->end[1].e->stats.tx_acks > 0);
+    self->end[0].num_inbox = 0;
+    ack_sent_ns = self->now;
+    while (!self->end[0].num_inbox && self->now < ack_sent_ns + 10 * MRD_SILENCE_MIN_NS) {
+        self->now += MRD_MSEC;
+        pair_turn(self, 1);
     }
-    tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
+    tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
     assert_int_equal(tx->sent.una, 0);
-    mrd_engine_begin(p->end[0].e, p->now);
-    for (unsigned i = 0; i < p->end[0].num_inbox; i++)
-        pair_rx_one(p, 0, &p->end[0].inbox[i]);
-    p->end[0].num_inbox = 0;
+    mrd_engine_begin(self->end[0].e, self->now);
+    for (unsigned i = 0; i < self->end[0].num_inbox; i++)
+        pair_rx_one(self, 0, &self->end[0].inbox[i]);
+    self->end[0].num_inbox = 0;
     assert_int_equal(tx->sent.una, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[0].memory, p->end[1].memory, 2 * PAIR_PAYLOAD);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[0].memory, self->end[1].memory, 2 * PAIR_PAYLOAD);
 }
 
 /* When all is done there is no timer and nothing to send: a context that is idle sleeps. */
-TEST(mrd_engine_deadline__never_when_idle)
+TEST_F(pair, mrd_engine_deadline__never_when_idle)
 {
-    struct pair *p = &pair;
     struct mrd_wc wc;
 
-    pair_begin(p);
-    assert_true(mrd_engine_deadline(p->end[0].e) == MRD_NEVER);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 10 * PAIR_PAYLOAD);
-    assert_true(mrd_engine_deadline(p->end[0].e) == 0);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_true(mrd_engine_deadline(self->end[0].e) == MRD_NEVER);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 10 * PAIR_PAYLOAD);
+    assert_true(mrd_engine_deadline(self->end[0].e) == 0);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     for (int i = 0; i < 2; i++)
-        assert_true(mrd_engine_deadline(p->end[i].e) == MRD_NEVER);
-    pair_end(p);
+        assert_true(mrd_engine_deadline(self->end[i].e) == MRD_NEVER);
 }
 
 /* ------------------------------------------------------------------------------- events, pacing */
 
-TEST(mrd_engine_get_event__more_than_fit_are_counted)
+TEST_F(pair, mrd_engine_get_event__more_than_fit_are_counted)
 {
-    struct pair *p = &pair;
     struct mrd_engine_event event;
     struct mrd_engine *e;
     struct mrd_peer *peer;
     int taken = 0;
 
-    pair_begin(p);
-    e = p->end[0].e;
-    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    e = self->end[0].e;
+    peer = mrd_half_open_peer(e, &self->end[1].addr);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     for (int i = 0; i < MRD_EVENTS_MAX + 3; i++)
         mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
     while (!mrd_engine_get_event(e, &event)) {
-        assert_int_equal(event.addr.port, p->end[1].addr.port);
+        assert_int_equal(event.addr.port, self->end[1].addr.port);
         taken++;
     }
     assert_int_equal(taken, MRD_EVENTS_MAX);
     assert_int_equal(e->stats.events_lost, 3);
-    pair_end(p);
 }
 
 /*

@@ -6,8 +6,6 @@
 #include "core/engine/want.h"
 #include "tests/unit/engine_hand.h"
 
-static struct pair pair; /* large, and begun anew by each test */
-
 enum { LONG_PACKETS = 5, FAR_NS = 1000 * 1000 };
 
 static bool is_ack(const struct pair_frame *f)
@@ -67,31 +65,25 @@ static unsigned acks_after(struct pair *p, unsigned packets)
 }
 
 /* Its sender waits for just that ack, whether it asked for it or not. */
-TEST(mrd_engine_rx__end_of_a_long_message_is_acked_at_once)
+TEST_F(pair, mrd_engine_rx__end_of_a_long_message_is_acked_at_once)
 {
-    struct pair *p = &pair;
-
     for (unsigned packets = 1; packets < 2 * LONG_PACKETS; packets++) {
-        assert_int_equal(acks_after(p, packets), packets >= LONG_PACKETS);
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        assert_int_equal(acks_after(self, packets), packets >= LONG_PACKETS);
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
 /* An answer may be close that the ack can ride on: it waits until the call returns. */
-TEST(mrd_engine_rx__end_of_a_short_message_waits_for_the_call)
+TEST_F(pair, mrd_engine_rx__end_of_a_short_message_waits_for_the_call)
 {
-    struct pair *p = &pair;
-
-    begin_late_acks(p, PAIR_BURST);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
-    assert_int_equal(pair_tx(p, 0), 1);
-    assert_true(asks(&p->end[1].inbox[0]));
-    assert_int_equal(pair_turn(p, 1), 0);
-    assert_int_equal(pair_turn(p, 1), 1);
-    assert_int_equal(acks_to(p, 0), 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    begin_late_acks(self, PAIR_BURST);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
+    assert_int_equal(pair_tx(self, 0), 1);
+    assert_true(asks(&self->end[1].inbox[0]));
+    assert_int_equal(pair_turn(self, 1), 0);
+    assert_int_equal(pair_turn(self, 1), 1);
+    assert_int_equal(acks_to(self, 0), 1);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A message of four packets, of which PSN 2 is lost; the path that it was lost on. */
@@ -124,28 +116,26 @@ static void run_until_repeated(struct pair *p)
  * Both with much room and with little: the retransmission twice, on two paths that are not the one
  * it was lost on.
  */
-TEST(mrd_engine_tx__tail_is_repeated_on_two_paths)
+TEST_F(pair, mrd_engine_tx__tail_is_repeated_on_two_paths)
 {
     static const unsigned bursts[] = {1, 2, PAIR_BURST};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
-        const struct pair_frame *f = p->end[1].inbox;
+        const struct pair_frame *f = self->end[1].inbox;
         uint16_t lost_on;
 
-        pair_begin(p);
-        p->burst = bursts[i];
-        lost_on = lose_one_of_four(p);
-        run_until_repeated(p);
-        assert_int_equal(p->end[1].num_inbox, 2);
+        pair_begin(self);
+        self->burst = bursts[i];
+        lost_on = lose_one_of_four(self);
+        run_until_repeated(self);
+        assert_int_equal(self->end[1].num_inbox, 2);
         assert_int_equal(pair_head(&f[0]).psn, 2);
         assert_int_equal(pair_head(&f[1]).psn, 2);
         assert_int_not_equal(f[0].path, lost_on);
         assert_int_not_equal(f[1].path, f[0].path);
-        assert_int_equal(p->end[0].e->stats.retx_packets, 2);
-        assert_int_equal(p->end[0].e->stats.retx_copy, 1);
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        assert_int_equal(self->end[0].e->stats.retx_packets, 2);
+        assert_int_equal(self->end[0].e->stats.retx_copy, 1);
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
@@ -184,104 +174,95 @@ static void one_path_gets_no_copy(struct pair *p)
     pair_end(p);
 }
 
-TEST(mrd_engine_tx__one_path_gets_no_copy)
+TEST_F(pair, mrd_engine_tx__one_path_gets_no_copy)
 {
-    struct pair *p = &pair;
-
-    pair_config(p);
-    p->config.paths = p->config.mover.paths = 1;
-    one_path_gets_no_copy(p);
+    pair_config(self);
+    self->config.paths = self->config.mover.paths = 1;
+    one_path_gets_no_copy(self);
     /* Many, of which one is used. */
-    pair_config(p);
-    p->config.spray = "single";
-    one_path_gets_no_copy(p);
+    pair_config(self);
+    self->config.spray = "single";
+    one_path_gets_no_copy(self);
 }
 
 /* A copy that is due may find that its packet was acked meanwhile: then there is none. */
-TEST(mrd_engine_tx__no_copy_of_what_was_acked)
+TEST_F(pair, mrd_engine_tx__no_copy_of_what_was_acked)
 {
     struct mrd_tx_packet packet;
-    struct pair *p = &pair;
 
-    pair_begin(p);
-    p->burst = 1;
-    lose_one_of_four(p);
-    pair_turn(p, 1);
-    p->now += PAIR_HOP_NS;
+    self->burst = 1;
+    lose_one_of_four(self);
+    pair_turn(self, 1);
+    self->now += PAIR_HOP_NS;
     /* As a mover does that is busy after one packet. */
-    while (!p->end[0].e->stats.retx_packets) {
-        mrd_engine_begin(p->end[0].e, p->now);
-        for (unsigned i = 0; i < p->end[0].num_inbox; i++)
-            pair_rx_one(p, 0, &p->end[0].inbox[i]);
-        p->end[0].num_inbox = 0;
-        mrd_engine_drained(p->end[0].e, p->now);
-        mrd_engine_expire(p->end[0].e, p->now);
-        packet = (struct mrd_tx_packet){.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES};
-        mrd_engine_tx(p->end[0].e, &packet, 1, p->now);
-        p->now += PAIR_HOP_NS;
+    while (!self->end[0].e->stats.retx_packets) {
+        mrd_engine_begin(self->end[0].e, self->now);
+        for (unsigned i = 0; i < self->end[0].num_inbox; i++)
+            pair_rx_one(self, 0, &self->end[0].inbox[i]);
+        self->end[0].num_inbox = 0;
+        mrd_engine_drained(self->end[0].e, self->now);
+        mrd_engine_expire(self->end[0].e, self->now);
+        packet = (struct mrd_tx_packet){.head = self->head[0], .head_cap = MRD_TX_HEAD_BYTES};
+        mrd_engine_tx(self->end[0].e, &packet, 1, self->now);
+        self->now += PAIR_HOP_NS;
     }
-    assert_true(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->probes.copy_due);
-    p->end[1].num_inbox = 1;
-    memcpy(p->end[1].inbox[0].data, packet.head, packet.head_len);
-    memcpy(p->end[1].inbox[0].data + packet.head_len, packet.iov[0].iov_base,
+    assert_true(mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx->probes.copy_due);
+    self->end[1].num_inbox = 1;
+    memcpy(self->end[1].inbox[0].data, packet.head, packet.head_len);
+    memcpy(self->end[1].inbox[0].data + packet.head_len, packet.iov[0].iov_base,
            packet.iov[0].iov_len);
-    p->end[1].inbox[0].len = packet.len;
-    pair_turn(p, 1);
-    assert_true(acks_to(p, 0) > 0);
-    pair_turn(p, 0);
-    assert_int_equal(p->end[0].e->stats.retx_packets, 1);
-    assert_int_equal(p->end[0].e->stats.retx_copy, 0);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    self->end[1].inbox[0].len = packet.len;
+    pair_turn(self, 1);
+    assert_true(acks_to(self, 0) > 0);
+    pair_turn(self, 0);
+    assert_int_equal(self->end[0].e->stats.retx_packets, 1);
+    assert_int_equal(self->end[0].e->stats.retx_copy, 0);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* The ack that completes a message after losses leaves twice, on two paths. */
-TEST(mrd_engine_rx__completing_ack_goes_on_two_paths)
+TEST_F(pair, mrd_engine_rx__completing_ack_goes_on_two_paths)
 {
     static const unsigned bursts[] = {1, 2, PAIR_BURST};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < 64 * sizeof(bursts) / sizeof(bursts[0]); i++) {
-        const struct pair_frame *f = p->end[0].inbox;
+        const struct pair_frame *f = self->end[0].inbox;
 
-        pair_config(p);
-        p->config.seed = i / 3;
-        pair_open(p);
-        p->burst = bursts[i % 3];
-        lose_one_of_four(p);
-        run_until_repeated(p);
-        keep(p, 1, 1, 1); /* the second copy, which asks */
-        assert_int_equal(p->end[0].num_inbox, 0);
-        pair_turn(p, 1);
-        assert_int_equal(p->end[0].num_inbox, 2);
+        pair_config(self);
+        self->config.seed = i / 3;
+        pair_open(self);
+        self->burst = bursts[i % 3];
+        lose_one_of_four(self);
+        run_until_repeated(self);
+        keep(self, 1, 1, 1); /* the second copy, which asks */
+        assert_int_equal(self->end[0].num_inbox, 0);
+        pair_turn(self, 1);
+        assert_int_equal(self->end[0].num_inbox, 2);
         assert_true(is_ack(&f[0]) && is_ack(&f[1]));
         assert_int_equal(pair_head(&f[0]).psn, 4);
         assert_int_equal(pair_head(&f[1]).psn, 4);
         assert_int_not_equal(f[0].path, f[1].path);
-        p->now += PAIR_HOP_NS;
-        assert_int_equal(pair_turn(p, 1), 0); /* and not once more */
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        self->now += PAIR_HOP_NS;
+        assert_int_equal(pair_turn(self, 1), 0); /* and not once more */
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
 /* The last packet asks, also if there is no room behind it to find out that it is the last. */
-TEST(mrd_engine_tx__last_packet_asks_for_an_ack)
+TEST_F(pair, mrd_engine_tx__last_packet_asks_for_an_ack)
 {
     static const unsigned bursts[] = {1, 2, 3, 6, PAIR_BURST};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
-        const struct pair_frame *f = p->end[1].inbox;
+        const struct pair_frame *f = self->end[1].inbox;
 
-        pair_begin(p);
-        p->burst = bursts[i];
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
-        assert_int_equal(pair_tx(p, 0), 6);
+        pair_begin(self);
+        self->burst = bursts[i];
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
+        assert_int_equal(pair_tx(self, 0), 6);
         for (unsigned k = 0; k < 6; k++)
             assert_int_equal(asks(&f[k]), k == 5);
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
@@ -289,53 +270,46 @@ TEST(mrd_engine_tx__last_packet_asks_for_an_ack)
  * A refusal fills the caller's room. The peer is to be told of receives, too, but they are used up
  * when its turn comes: nothing follows.
  */
-TEST(mrd_engine_tx__last_packet_asks_before_a_used_up_ready)
+TEST_F(pair, mrd_engine_tx__last_packet_asks_before_a_used_up_ready)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     unsigned refusals = 0;
 
-    pair_begin(p);
-    e = p->end[0].e;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_post(p, 1, MRD_WR_SEND, 0, PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 1), 1);
-    pair_rx_one(p, 0, &p->end[0].inbox[0]);
-    p->end[0].num_inbox = 0;
-    mrd_want_meet(e, &hand_qp(p, 0)->recvq->wants, 1);
-    assert_false(mrd_list_empty(&pair_peer(p, 0)->readies));
-    p->burst = 1;
-    pair_tx(p, 0);
-    for (unsigned i = 0; i < p->end[1].num_inbox; i++) {
-        if (is_ack(&p->end[1].inbox[i]))
+    e = self->end[0].e;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    pair_settle(self, self->now + MRD_SEC);
+    pair_post(self, 1, MRD_WR_SEND, 0, PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 1), 1);
+    pair_rx_one(self, 0, &self->end[0].inbox[0]);
+    self->end[0].num_inbox = 0;
+    mrd_want_meet(e, &hand_qp(self, 0)->recvq->wants, 1);
+    assert_false(mrd_list_empty(&pair_peer(self, 0)->readies));
+    self->burst = 1;
+    pair_tx(self, 0);
+    for (unsigned i = 0; i < self->end[1].num_inbox; i++) {
+        if (is_ack(&self->end[1].inbox[i]))
             continue;
-        assert_true(asks(&p->end[1].inbox[i]));
+        assert_true(asks(&self->end[1].inbox[i]));
         refusals++;
     }
     assert_int_equal(refusals, 1);
-    assert_true(mrd_list_empty(&pair_peer(p, 0)->readies));
+    assert_true(mrd_list_empty(&pair_peer(self, 0)->readies));
     assert_int_equal(e->stats.tx_readies, 0);
-    pair_post_recv(p, 0, 0, PAIR_PAYLOAD);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_post_recv(self, 0, 0, PAIR_PAYLOAD);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Data goes on and on: an ack that is due does not wait for the end of it. */
-TEST(mrd_engine_tx__data_does_not_keep_acks_back)
+TEST_F(pair, mrd_engine_tx__data_does_not_keep_acks_back)
 {
-    struct pair *p = &pair;
-
-    pair_begin(p);
-    p->burst = 1;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 20 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 20);
-    pair_post(p, 1, MRD_WR_RDMA_WRITE, 32 * PAIR_PAYLOAD, 20 * PAIR_PAYLOAD);
-    pair_turn(p, 1);
-    assert_true(p->end[0].num_inbox > 20);
-    assert_int_equal(acks_to(p, 0), 1);
-    assert_true(is_ack(&p->end[0].inbox[0]));
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(p->end[0].e->stats.retx_packets + p->end[1].e->stats.retx_packets, 0);
-    pair_end(p);
+    self->burst = 1;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 20 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 20);
+    pair_post(self, 1, MRD_WR_RDMA_WRITE, 32 * PAIR_PAYLOAD, 20 * PAIR_PAYLOAD);
+    pair_turn(self, 1);
+    assert_true(self->end[0].num_inbox > 20);
+    assert_int_equal(acks_to(self, 0), 1);
+    assert_true(is_ack(&self->end[0].inbox[0]));
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(self->end[0].e->stats.retx_packets + self->end[1].e->stats.retx_packets, 0);
 }

@@ -6,8 +6,6 @@
 
 enum { AT = 1, ELSEWHERE = 9, STAMP = 5000 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static void pass(struct pair *p, uint64_t ns)
 {
     p->now += ns;
@@ -63,77 +61,69 @@ static struct mrd_peer *begin(struct pair *p)
 /* ------------------------------------------------------------------------------------ the peer's */
 
 /* All is acked at once, the new route is asked for, and late packets from where it was ask nothing. */
-TEST(mrd_address_came__what_follows)
+TEST_F(pair, mrd_address_came__what_follows)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_head head = proof(p, peer, STAMP + 1);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_head head = proof(self, peer, STAMP + 1);
 
     peer->route_asked = true;
     peer->rx->rcv.now = false;
-    came(p, peer, &head, ELSEWHERE);
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
     assert_false(peer->route_asked);
     assert_true(peer->rx->rcv.now);
     assert_false(mrd_list_empty(&peer->ready));
     peer->place.asked_ns = 0;
-    head = hand_head(p, AT, MRD_WIRE_DATA);
+    head = hand_head(self, AT, MRD_WIRE_DATA);
     head.stamp = STAMP;
-    came(p, peer, &head, 0);
-    assert_int_equal(num_answers(p), 0);
-    pair_end(p);
+    came(self, peer, &head, 0);
+    assert_int_equal(num_answers(self), 0);
 }
 
 /* What left before something that came from its own address is no proof, in whatever order that came. */
-TEST(mrd_address_came__no_proof_is_older)
+TEST_F(pair, mrd_address_came__no_proof_is_older)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
 
     head.stamp = STAMP - 100; /* late */
-    came(p, peer, &head, 0);
-    head = proof(p, peer, STAMP - 1);
-    came(p, peer, &head, ELSEWHERE);
+    came(self, peer, &head, 0);
+    head = proof(self, peer, STAMP - 1);
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], 0);
-    head = proof(p, peer, STAMP + 1);
-    came(p, peer, &head, ELSEWHERE);
+    head = proof(self, peer, STAMP + 1);
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    pair_end(p);
 }
 
 /* A copy of a proof does not take the peer back to where it left. */
-TEST(mrd_address_came__a_proof_counts_once)
+TEST_F(pair, mrd_address_came__a_proof_counts_once)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
     struct mrd_addr old = peer->addr;
-    struct mrd_wire_head head = proof(p, peer, STAMP + 10);
+    struct mrd_wire_head head = proof(self, peer, STAMP + 10);
 
-    came(p, peer, &head, ELSEWHERE);
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
     /* It is where it was before. */
-    mrd_peer_move(&p->end[AT].e->peers, peer, &old);
-    came(p, peer, &head, ELSEWHERE);
+    mrd_peer_move(&self->end[AT].e->peers, peer, &old);
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], 0);
-    head = proof(p, peer, STAMP + 11);
-    came(p, peer, &head, ELSEWHERE);
+    head = proof(self, peer, STAMP + 11);
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    pair_end(p);
 }
 
 /* Stamps come round: after a silence of half a turn a new one looks old. */
-TEST(mrd_address_came__after_a_long_silence)
+TEST_F(pair, mrd_address_came__after_a_long_silence)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
     struct mrd_wire_head head;
 
-    pass(p, 40 * MRD_SEC);
-    head = proof(p, peer, STAMP + (uint32_t)(40 * MRD_SEC / MRD_WIRE_STAMP_NS));
-    came(p, peer, &head, ELSEWHERE);
+    pass(self, 40 * MRD_SEC);
+    head = proof(self, peer, STAMP + (uint32_t)(40 * MRD_SEC / MRD_WIRE_STAMP_NS));
+    came(self, peer, &head, ELSEWHERE);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    pair_end(p);
 }
 
 /* ------------------------------------------------------------------------------------------ ours */
@@ -172,75 +162,67 @@ static bool doubted(struct pair *p, struct mrd_peer *peer)
     return asked;
 }
 
-TEST(mrd_address_doubt__once_in_a_while)
+TEST_F(pair, mrd_address_doubt__once_in_a_while)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_doubt(p);
+    struct mrd_peer *peer = begin_doubt(self);
 
-    assert_true(doubted(p, peer));
-    pass(p, MRD_SOURCE_MAX_NS - 1);
-    assert_false(doubted(p, peer));
-    pass(p, 1);
-    assert_true(doubted(p, peer));
-    pair_end(p);
+    assert_true(doubted(self, peer));
+    pass(self, MRD_SOURCE_MAX_NS - 1);
+    assert_false(doubted(self, peer));
+    pass(self, 1);
+    assert_true(doubted(self, peer));
 }
 
 /* Not because of one lost probe, nor within the time of a few. */
-TEST(mrd_address_doubt__not_early)
+TEST_F(pair, mrd_address_doubt__not_early)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_doubt(p);
+    struct mrd_peer *peer = begin_doubt(self);
 
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES - 1;
-    assert_false(doubted(p, peer));
+    assert_false(doubted(self, peer));
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
     peer->tx->probes.patience_ns++;
-    assert_false(doubted(p, peer));
+    assert_false(doubted(self, peer));
     assert_int_equal(peer->local.ip[15], 1);
     peer->tx->probes.patience_ns--;
-    assert_true(doubted(p, peer));
-    pair_end(p);
+    assert_true(doubted(self, peer));
 }
 
 /*
  * Not while a first contact repeats its cookie, which is for the source that was asked. Later the peer
  * may have taken it, and only its acks do not arrive.
  */
-TEST(mrd_address_doubt__not_in_a_first_contact)
+TEST_F(pair, mrd_address_doubt__not_in_a_first_contact)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_doubt(p);
+    struct mrd_peer *peer = begin_doubt(self);
 
     peer->tx->contact.has_cookie = true;
     peer->tx->contact.acked_once = false;
-    peer->tx->contact.epoch_ns = p->now - MRD_FIRST_CONTACT_LIFE_NS;
-    assert_false(doubted(p, peer));
+    peer->tx->contact.epoch_ns = self->now - MRD_FIRST_CONTACT_LIFE_NS;
+    assert_false(doubted(self, peer));
     assert_int_equal(peer->local.ip[15], 1);
     peer->tx->contact.epoch_ns--;
-    assert_true(doubted(p, peer));
-    pass(p, MRD_SOURCE_MAX_NS);
-    peer->tx->contact.epoch_ns = p->now;
+    assert_true(doubted(self, peer));
+    pass(self, MRD_SOURCE_MAX_NS);
+    peer->tx->contact.epoch_ns = self->now;
     peer->tx->contact.has_cookie = false; /* it knows us, and asks for none */
-    assert_true(doubted(p, peer));
+    assert_true(doubted(self, peer));
     peer->tx->contact.has_cookie = peer->tx->contact.acked_once = true;
-    pass(p, MRD_SOURCE_MAX_NS);
-    assert_true(doubted(p, peer));
-    pair_end(p);
+    pass(self, MRD_SOURCE_MAX_NS);
+    assert_true(doubted(self, peer));
 }
 
 /* So many wait for another source that it must ask again later. */
-TEST(mrd_address_doubt__too_many)
+TEST_F(pair, mrd_address_doubt__too_many)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_doubt(p);
-    struct mrd_turns *turns = &p->end[AT].e->turns;
+    struct mrd_peer *peer = begin_doubt(self);
+    struct mrd_turns *turns = &self->end[AT].e->turns;
 
     turns->wants_source = MRD_ROUTES_WANTED;
-    assert_false(doubted(p, peer));
+    assert_false(doubted(self, peer));
     assert_int_equal(peer->local.ip[15], 1);
     turns->wants_source = 0;
-    assert_true(doubted(p, peer));
-    pair_end(p);
+    assert_true(doubted(self, peer));
 }
 
 /*
@@ -248,7 +230,7 @@ TEST(mrd_address_doubt__too_many)
  * take that for another life of ours: its work ends, its watch goes on. One that the peer knows goes on, and so
  * does one that speaks to another peer there.
  */
-TEST(mrd_address_came__takes_the_place_of_a_first_contact)
+TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
 {
     enum { HERS = 1, ANOTHERS };
     static const struct {
@@ -259,9 +241,8 @@ TEST(mrd_address_came__takes_the_place_of_a_first_contact)
         {ANOTHERS, false, false, true}, {HERS, false, true, true},
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct pair *p = &pair;
-        struct mrd_peer *peer = begin(p), *asks;
-        struct mrd_engine *e = p->end[AT].e;
+        struct mrd_peer *peer = begin(self), *asks;
+        struct mrd_engine *e = self->end[AT].e;
         struct mrd_addr there = peer->addr;
         struct mrd_wire_head head;
 
@@ -275,8 +256,8 @@ TEST(mrd_address_came__takes_the_place_of_a_first_contact)
             asks->space.inc = asks->tx->contact.inc;
         }
         asks->watch.on = true;
-        head = proof(p, peer, STAMP + 1);
-        came(p, peer, &head, ELSEWHERE);
+        head = proof(self, peer, STAMP + 1);
+        came(self, peer, &head, ELSEWHERE);
         assert_memory_equal(&peer->addr, &there, sizeof(there));
         assert_int_equal(asks->tx != NULL, rows[i].goes_on);
         assert_int_equal(asks->watch.on, rows[i].goes_on);
@@ -286,7 +267,6 @@ TEST(mrd_address_came__takes_the_place_of_a_first_contact)
             assert_ptr_equal(mrd_half_open_peer(e, &there), peer);
         }
         assert_int_equal(e->stats.peers_restarted, 0);
-        pair_end(p);
     }
 }
 
@@ -327,7 +307,7 @@ static void post_to(struct pair *p, struct mrd_ah *ah, uint32_t len)
  * While an entry only asks, nothing of its messages is sent: they go on by the peer that moves there, in order
  * and behind fences as before. What was sent fails, and what finds a table full.
  */
-TEST(mrd_address_came__work_goes_on)
+TEST_F(pair, mrd_address_came__work_goes_on)
 {
     enum { LONG = 4 * PAIR_PAYLOAD, MESSAGES = 3 };
     static const struct {
@@ -340,11 +320,10 @@ TEST(mrd_address_came__work_goes_on)
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool goes_on = !rows[i].sent && !rows[i].full;
-        struct pair *p = &pair;
-        struct mrd_peer *peer = begin(p), *asks;
-        struct mrd_engine *e = p->end[AT].e;
+        struct mrd_peer *peer = begin(self), *asks;
+        struct mrd_engine *e = self->end[AT].e;
         struct mrd_addr there = peer->addr;
-        struct mrd_qp *kept = hand_swap_qp(p, AT, rows[i].order);
+        struct mrd_qp *kept = hand_swap_qp(self, AT, rows[i].order);
         struct mrd_wire_head head;
         void *taken[32];
         struct mrd_ah *ah;
@@ -354,15 +333,15 @@ TEST(mrd_address_came__work_goes_on)
         there.ip[15] = ELSEWHERE;
         asks = mrd_half_open_peer(e, &there);
         mrd_half_open_tx(e, asks)->contact.hello = true;
-        ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
-        let_read(p, peer);
-        post_to(p, ah, rows[i].len);
+        ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
+        let_read(self, peer);
+        post_to(self, ah, rows[i].len);
         assert_int_equal(asks->uses.held, 1);
         asks->tx->contact.hello = !rows[i].sent;
-        head = proof(p, peer, STAMP + 1);
+        head = proof(self, peer, STAMP + 1);
         if (rows[i].full)
             hand_exhaust(&e->flows_tx.pool, taken);
-        came(p, peer, &head, ELSEWHERE);
+        came(self, peer, &head, ELSEWHERE);
         if (rows[i].full)
             hand_refill(&e->flows_tx.pool, taken);
         assert_int_equal(hand_length(&peer->msgs), goes_on ? MESSAGES : 0);
@@ -371,13 +350,12 @@ TEST(mrd_address_came__work_goes_on)
         assert_null(asks->tx);
         assert_true(mrd_list_empty(&asks->msgs) && mrd_list_empty(&asks->flows_tx));
         for (unsigned m = 0; m < MESSAGES; m++) {
-            pair_settle(p, p->now + (goes_on ? 20 * MRD_MSEC : 0));
-            assert_int_equal(pair_poll(p, AT, &wc), 1);
+            pair_settle(self, self->now + (goes_on ? 20 * MRD_MSEC : 0));
+            assert_int_equal(pair_poll(self, AT, &wc), 1);
             assert_int_equal(wc.status, goes_on ? MRD_WC_SUCCESS : MRD_WC_RETRY_EXC_ERR);
             assert_true(wc.wr_id == m || rows[i].order == MRD_ORDER_NONE);
         }
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
-        hand_restore_qp(p, AT, kept);
-        pair_end(p);
+        hand_restore_qp(self, AT, kept);
     }
 }

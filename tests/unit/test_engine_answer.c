@@ -5,8 +5,6 @@
 
 enum { AT = 1, OURS = 3, INC = 4711, REPLACED = 5 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_wire_head first_contact(const struct pair *p, uint32_t inc, uint32_t own_inc)
 {
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
@@ -38,18 +36,16 @@ static struct mrd_answer challenge(struct pair *p, const struct mrd_wire_head *h
 }
 
 /* It is for one address of the asker's, one of ours, one name, and the name that it replaces. */
-TEST(mrd_answer_is_proven__as_challenged)
+TEST_F(pair, mrd_answer_is_proven__as_challenged)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
+    e = self->end[AT].e;
     for (unsigned flaw = 0; flaw < 7; flaw++) {
-        struct mrd_wire_head head = first_contact(p, INC, 0);
-        struct mrd_rx_packet packet = packet_to(p, OURS);
+        struct mrd_wire_head head = first_contact(self, INC, 0);
+        struct mrd_rx_packet packet = packet_to(self, OURS);
 
-        head.cookie = challenge(p, &head, &packet).head.cookie;
+        head.cookie = challenge(self, &head, &packet).head.cookie;
         head.flags |= MRD_WIRE_COOKIE;
         packet.from.port += 1000; /* of a path: it says nothing */
         if (flaw == 1)
@@ -65,46 +61,39 @@ TEST(mrd_answer_is_proven__as_challenged)
         assert_int_equal(mrd_answer_is_proven(e, REPLACED + (flaw == 6), &head, &packet),
                          flaw == 0);
     }
-    pair_end(p);
 }
 
 /* From the address that was hit, to where the asker receives. */
-TEST(mrd_answer_challenge__from_the_address_that_was_hit)
+TEST_F(pair, mrd_answer_challenge__from_the_address_that_was_hit)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_rx_packet packet;
     struct mrd_answer answer;
 
-    pair_begin(p);
-    head = first_contact(p, INC, 0);
-    packet = packet_to(p, OURS);
+    head = first_contact(self, INC, 0);
+    packet = packet_to(self, OURS);
     packet.from.port = 7777;
-    answer = challenge(p, &head, &packet);
+    answer = challenge(self, &head, &packet);
     assert_int_equal(answer.head.type, MRD_WIRE_CHALLENGE);
     assert_int_equal(answer.from.ip[15], OURS);
     assert_int_equal(answer.to.port, head.reply);
-    pair_end(p);
 }
 
 /* Strangers cannot use up the answers to those who call us by our name, nor these those to strangers. */
-TEST(mrd_answer_challenge__names_are_counted_apart)
+TEST_F(pair, mrd_answer_challenge__names_are_counted_apart)
 {
-    struct pair *p = &pair;
-
     for (unsigned named = 0; named < 2; named++) {
         struct mrd_wire_head many, one;
         struct mrd_rx_packet packet;
 
-        pair_begin(p);
-        packet = packet_to(p, OURS);
-        many = first_contact(p, INC, named ? pair_inc(p, AT) : 0);
-        one = first_contact(p, INC, named ? 0 : pair_inc(p, AT));
-        while (challenge(p, &many, &packet).head.type)
+        pair_begin(self);
+        packet = packet_to(self, OURS);
+        many = first_contact(self, INC, named ? pair_inc(self, AT) : 0);
+        one = first_contact(self, INC, named ? 0 : pair_inc(self, AT));
+        while (challenge(self, &many, &packet).head.type)
             ;
-        assert_int_equal(challenge(p, &one, &packet).head.type, MRD_WIRE_CHALLENGE);
-        assert_int_equal(challenge(p, &many, &packet).head.type, 0);
-        pair_end(p);
+        assert_int_equal(challenge(self, &one, &packet).head.type, MRD_WIRE_CHALLENGE);
+        assert_int_equal(challenge(self, &many, &packet).head.type, 0);
     }
 }
 
@@ -134,39 +123,36 @@ static void ask(struct pair *p)
 }
 
 /* Where many ask, answers wait for others, but not for long: then they leave by one path. */
-TEST(mrd_answer_due_ns__some_together)
+TEST_F(pair, mrd_answer_due_ns__some_together)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     uint64_t since_ns;
 
-    pair_begin(p);
-    e = p->end[AT].e;
+    e = self->end[AT].e;
     assert_int_equal(mrd_answer_due_ns(e), MRD_NEVER);
     for (unsigned i = 1; i < MRD_ANSWERS_BATCH; i++) { /* few ask: at once */
-        ask(p);
+        ask(self);
         assert_int_equal(mrd_answer_due_ns(e), 0);
         assert_int_equal(mrd_engine_deadline(e), 0);
-        assert_int_equal(leave(p), 1);
-        p->now += MRD_ANSWERS_NS / 32;
+        assert_int_equal(leave(self), 1);
+        self->now += MRD_ANSWERS_NS / 32;
     }
-    ask(p); /* one more within the time */
-    since_ns = p->now;
+    ask(self); /* one more within the time */
+    since_ns = self->now;
     assert_int_equal(mrd_answer_due_ns(e), since_ns + MRD_ANSWERS_WAIT_NS);
-    assert_int_equal(leave(p), 0);
+    assert_int_equal(leave(self), 0);
     assert_true(mrd_engine_deadline(e) <= since_ns + MRD_ANSWERS_WAIT_NS);
-    p->now++;
-    ask(p);
-    p->now = since_ns + MRD_ANSWERS_WAIT_NS;
-    mrd_engine_begin(e, p->now);
-    assert_int_equal(leave(p), 2); /* the time is over */
+    self->now++;
+    ask(self);
+    self->now = since_ns + MRD_ANSWERS_WAIT_NS;
+    mrd_engine_begin(e, self->now);
+    assert_int_equal(leave(self), 2); /* the time is over */
     for (unsigned i = 0; i < MRD_ANSWERS_BATCH; i++) {
-        assert_int_equal(leave(p), 0);
-        ask(p);
+        assert_int_equal(leave(self), 0);
+        ask(self);
     }
-    assert_int_equal(leave(p), MRD_ANSWERS_BATCH); /* there are enough */
-    p->now += 2 * MRD_ANSWERS_NS;
-    ask(p);
-    assert_int_equal(leave(p), 1); /* nobody asked for a while */
-    pair_end(p);
+    assert_int_equal(leave(self), MRD_ANSWERS_BATCH); /* there are enough */
+    self->now += 2 * MRD_ANSWERS_NS;
+    ask(self);
+    assert_int_equal(leave(self), 1); /* nobody asked for a while */
 }

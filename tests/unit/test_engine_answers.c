@@ -6,8 +6,6 @@ enum { BYTES = 64, STEP_NS = 50 * 1000 };
 
 #define TIMEOUT_NS (20 * MRD_MSEC) /* of the asking end; the other's is long */
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* The two have met, and no timer runs. */
 static void begin(struct pair *p)
 {
@@ -37,38 +35,37 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
  * The peer refused a message, and its refusals get lost: the PSN stays unacked. But each time that
  * we repeat it, an ack tells of the duplicate: the peer is there.
  */
-TEST(mrd_rx_ack__of_duplicates_is_an_answer)
+TEST_F(pair, mrd_rx_ack__of_duplicates_is_an_answer)
 {
-    struct pair *p = &pair;
     uint32_t rkey;
     uint64_t end_ns;
     struct mrd_wc wc;
 
-    begin(p);
-    rkey = p->end[1].mr->rkey;
-    p->end[1].mr->rkey ^= 1;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    p->end[1].mr->rkey = rkey;
-    for (end_ns = p->now + 5 * TIMEOUT_NS; p->now < end_ns; p->now += STEP_NS) {
-        pair_turn(p, 0);
-        pair_turn(p, 1);
-        lose_all_but(p, 0, MRD_WIRE_ACK);
+    begin(self);
+    rkey = self->end[1].mr->rkey;
+    self->end[1].mr->rkey ^= 1;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    self->end[1].mr->rkey = rkey;
+    for (end_ns = self->now + 5 * TIMEOUT_NS; self->now < end_ns; self->now += STEP_NS) {
+        pair_turn(self, 0);
+        pair_turn(self, 1);
+        lose_all_but(self, 0, MRD_WIRE_ACK);
     }
-    assert_true(p->end[1].e->stats.rx_duplicates > MRD_PROBES_MIN);
-    assert_int_equal(p->end[0].e->stats.peers_unreachable, 0);
-    assert_int_equal(pair_poll(p, 0, &wc), 0);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_true(self->end[1].e->stats.rx_duplicates > MRD_PROBES_MIN);
+    assert_int_equal(self->end[0].e->stats.peers_unreachable, 0);
+    assert_int_equal(pair_poll(self, 0, &wc), 0);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_REM_ACCESS_ERR);
-    pair_end(p);
 }
 
 /* A new ack that tells nothing: no packet of ours, no duplicate, no echo. */
-static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial)
+static struct pair_frame empty_ack(const struct pair *p, const struct mrd_tx_half *tx,
+                                   uint32_t serial)
 {
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
-                                 .src_inc = pair_inc(&pair, 1),
-                                 .dst_inc = pair_inc(&pair, 0),
+                                 .src_inc = pair_inc(p, 1),
+                                 .dst_inc = pair_inc(p, 0),
                                  .epoch = tx->contact.epoch,
                                  .psn = tx->sent.una,
                                  .reply = 101};
@@ -86,27 +83,26 @@ static struct pair_frame empty_ack(const struct mrd_tx_half *tx, uint32_t serial
  * Our packets get nowhere, and such acks come all the time: the peer is given up as if it
  * were silent.
  */
-TEST(mrd_rx_ack__that_tells_nothing_is_no_answer)
+TEST_F(pair, mrd_rx_ack__that_tells_nothing_is_no_answer)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
     uint32_t serial = 1000;
     uint64_t end_ns;
     struct mrd_wc wc;
 
-    begin(p);
-    peer = pair_peer(p, 0);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    for (end_ns = p->now + 3 * TIMEOUT_NS; p->now < end_ns && peer->tx; p->now += STEP_NS) {
-        p->end[0].inbox[0] = empty_ack(peer->tx, serial++);
-        p->end[0].num_inbox = 1;
-        pair_turn(p, 0);
-        p->end[1].num_inbox = 0;
+    begin(self);
+    peer = pair_peer(self, 0);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    for (end_ns = self->now + 3 * TIMEOUT_NS; self->now < end_ns && peer->tx;
+         self->now += STEP_NS) {
+        self->end[0].inbox[0] = empty_ack(self, peer->tx, serial++);
+        self->end[0].num_inbox = 1;
+        pair_turn(self, 0);
+        self->end[1].num_inbox = 0;
     }
-    assert_int_equal(p->end[0].e->stats.rx_drop_ack, 0);
-    assert_int_equal(p->end[0].e->stats.peers_unreachable, 1);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(self->end[0].e->stats.rx_drop_ack, 0);
+    assert_int_equal(self->end[0].e->stats.peers_unreachable, 1);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }

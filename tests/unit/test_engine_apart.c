@@ -6,8 +6,6 @@
 
 enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, ANOTHER_INC = 4711 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* It came to that address of ours; 0: the mover does not tell. */
 static struct mrd_rx_packet packet_to(const struct pair *p, uint8_t ours)
 {
@@ -79,141 +77,123 @@ static void challenge(struct pair *p, const struct mrd_peer *peer, uint8_t ours,
 }
 
 /* Another name answers at another address of ours: the tombstone stays what it is, where it is. */
-TEST(mrd_contact_challenge__splits_off_a_tombstone)
+TEST_F(pair, mrd_contact_challenge__splits_off_a_tombstone)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_with_tombstone(p), *other;
+    struct mrd_peer *peer = begin_with_tombstone(self), *other;
 
-    challenge(p, peer, SECOND, ANOTHER_INC);
-    other = mrd_peer_find_pair(&p->end[AT].e->peers, &peer->addr, 77, pair_inc(p, 1 - AT));
+    challenge(self, peer, SECOND, ANOTHER_INC);
+    other = mrd_peer_find_pair(&self->end[AT].e->peers, &peer->addr, 77, pair_inc(self, 1 - AT));
     assert_ptr_not_equal(other, peer);
     assert_int_equal(other->space.state, MRD_SPACE_TOMB);
     assert_int_equal(other->space.epoch, HAND_EPOCH);
-    assert_int_equal(other->heard_ns, p->now - MRD_SEC);
+    assert_int_equal(other->heard_ns, self->now - MRD_SEC);
     assert_int_equal(other->pair.epoch_base, 7);
     assert_int_equal(other->place.own_ip[15], FIRST);
     assert_null(other->tx);
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
     assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
     assert_int_equal(peer->place.own_ip[15], SECOND);
-    pair_end(p);
 }
 
 /*
  * No other peer is who answers where the tombstone's called, or where we are not told, or as the
  * tombstone's does.
  */
-TEST(mrd_contact_challenge__keeps_the_tombstone)
+TEST_F(pair, mrd_contact_challenge__keeps_the_tombstone)
 {
     static const uint8_t ours[] = {FIRST, 0, SECOND};
-    struct pair *p = &pair;
 
     for (unsigned i = 0; i < sizeof(ours); i++) {
-        struct mrd_peer *peer = begin_with_tombstone(p);
+        struct mrd_peer *peer = begin_with_tombstone(self);
         uint32_t inc = ours[i] == SECOND ? peer->space.inc : ANOTHER_INC;
 
-        challenge(p, peer, ours[i], inc);
+        challenge(self, peer, ours[i], inc);
         assert_int_equal(peer->tx->contact.inc, inc);
         assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
-        assert_int_equal(p->end[AT].e->peers.entries.used, 1);
-        pair_end(p);
+        assert_int_equal(self->end[AT].e->peers.entries.used, 1);
     }
 }
 
 /* Its host has all the entries that it may have. */
-TEST(mrd_contact_challenge__no_entry_for_a_tombstone)
+TEST_F(pair, mrd_contact_challenge__no_entry_for_a_tombstone)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_with_tombstone(p);
-    struct mrd_peers *peers = &p->end[AT].e->peers;
+    struct mrd_peer *peer = begin_with_tombstone(self);
+    struct mrd_peers *peers = &self->end[AT].e->peers;
     struct mrd_addr addr = peer->addr;
 
     for (addr.port = 1000; mrd_peers_room(peers) > peers->max / 8; addr.port++)
-        assert_non_null(mrd_half_open_peer(p->end[AT].e, &addr));
-    challenge(p, peer, SECOND, ANOTHER_INC);
+        assert_non_null(mrd_half_open_peer(self->end[AT].e, &addr));
+    challenge(self, peer, SECOND, ANOTHER_INC);
     assert_int_equal(mrd_peers_room(peers), peers->max / 8);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
-    pair_end(p);
 }
 
 /* ---------------------------------------------------------------------------------- other lives */
 
 /* Where the mover does not tell which address of ours was hit, another name is another life. */
-TEST(mrd_contact_identify__address_of_ours_unknown)
+TEST_F(pair, mrd_contact_identify__address_of_ours_unknown)
 {
-    struct pair *p = &pair;
-
     for (unsigned before = 0; before < 2; before++) {
         struct mrd_wire_head head;
         struct mrd_peer *peer;
 
-        pair_begin(p);
-        peer = hand_rx_peer(p, AT);
+        pair_begin(self);
+        peer = hand_rx_peer(self, AT);
         peer->place.own_ip[15] = before ? FIRST : 0;
-        head = first_contact(p, ANOTHER_INC);
-        assert_null(identify(p, &head, before ? 0 : FIRST));
-        assert_int_equal(p->end[AT].e->stats.rx_drop_challenged, 1);
-        assert_int_equal(p->end[AT].e->peers.entries.used, 1);
-        pair_end(p);
+        head = first_contact(self, ANOTHER_INC);
+        assert_null(identify(self, &head, before ? 0 : FIRST));
+        assert_int_equal(self->end[AT].e->stats.rx_drop_challenged, 1);
+        assert_int_equal(self->end[AT].e->peers.entries.used, 1);
     }
 }
 
 /* Another life than the one that answered us may be an earlier one, also where all are trusted. */
-TEST(mrd_contact_identify__another_than_answered)
+TEST_F(pair, mrd_contact_identify__another_than_answered)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_tx_peer(p, AT);
-    peer->tx->contact.inc = pair_inc(p, 1 - AT);
-    head = first_contact(p, ANOTHER_INC);
-    assert_null(identify(p, &head, 0));
-    assert_int_equal(p->end[AT].e->stats.rx_drop_challenged, 1);
-    assert_int_equal(peer->tx->contact.inc, pair_inc(p, 1 - AT));
-    pair_end(p);
+    peer = hand_tx_peer(self, AT);
+    peer->tx->contact.inc = pair_inc(self, 1 - AT);
+    head = first_contact(self, ANOTHER_INC);
+    assert_null(identify(self, &head, 0));
+    assert_int_equal(self->end[AT].e->stats.rx_drop_challenged, 1);
+    assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
 }
 
 /* --------------------------------------------------------------------------------- wrong places */
 
 /* By what we are called by one peer, from another one: what we sent, sent on to us. */
-TEST(mrd_contact_identify__our_name_from_another_peer)
+TEST_F(pair, mrd_contact_identify__our_name_from_another_peer)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
 
-    pair_begin(p);
-    head = first_contact(p, hand_tx_peer(p, AT)->pair.own_inc);
+    head = first_contact(self, hand_tx_peer(self, AT)->pair.own_inc);
     head.reply = 5000;
-    assert_null(identify(p, &head, 0));
-    assert_int_equal(p->end[AT].e->stats.rx_drop_incarnation, 1);
-    assert_int_equal(p->end[AT].e->peers.entries.used, 1);
-    assert_int_equal(p->end[AT].e->answers.head, p->end[AT].e->answers.tail);
-    pair_end(p);
+    assert_null(identify(self, &head, 0));
+    assert_int_equal(self->end[AT].e->stats.rx_drop_incarnation, 1);
+    assert_int_equal(self->end[AT].e->peers.entries.used, 1);
+    assert_int_equal(self->end[AT].e->answers.head, self->end[AT].e->answers.tail);
 }
 
 /* A host answers from another address than it was asked at: name and epoch tell whom that is from. */
-TEST(mrd_contact_challenge__from_another_address)
+TEST_F(pair, mrd_contact_challenge__from_another_address)
 {
-    struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_tx_peer(p, AT);
-    head = answer(p, peer, MRD_WIRE_CHALLENGE);
-    packet = packet_to(p, 0);
+    peer = hand_tx_peer(self, AT);
+    head = answer(self, peer, MRD_WIRE_CHALLENGE);
+    packet = packet_to(self, 0);
     packet.from.ip[15] = ELSEWHERE;
-    mrd_contact_challenge(p->end[AT].e, &head, &packet);
-    assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 0);
+    mrd_contact_challenge(self->end[AT].e, &head, &packet);
+    assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 0);
     assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
     /* Once it has answered, no other one is it. */
     head.src_inc++;
-    mrd_contact_challenge(p->end[AT].e, &head, &packet);
-    assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+    mrd_contact_challenge(self->end[AT].e, &head, &packet);
+    assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
     assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
-    pair_end(p);
 }

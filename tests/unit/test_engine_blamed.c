@@ -2,8 +2,6 @@
 /* A path that tail probes blame, and that brings its packet after all. */
 #include "tests/unit/engine_pair.h"
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_peer *begin(struct pair *p)
 {
     struct mrd_wc wc;
@@ -43,15 +41,13 @@ static void be_late(struct pair *p, struct mrd_tx_half *tx)
  * Another packet was lost, which cut the window. What became of the late one, for which the window
  * was never cut, says nothing of it.
  */
-TEST(blame_path__gives_back_no_cut_of_others)
+TEST_F(pair, blame_path__gives_back_no_cut_of_others)
 {
-    struct pair *p = &pair;
-    struct mrd_tx_half *tx = begin(p)->tx;
+    struct mrd_tx_half *tx = begin(self)->tx;
     double before = tx->cc.cwnd_bytes;
 
     mrd_cc_cut_lost(&tx->cc, before / 2, 1);
-    be_late(p, tx);
-    assert_int_equal(p->end[0].e->stats.retx_spurious, 1);
+    be_late(self, tx);
+    assert_int_equal(self->end[0].e->stats.retx_spurious, 1);
     assert_true(tx->cc.cwnd_bytes < before * 0.9);
-    pair_end(p);
 }

@@ -6,37 +6,36 @@
 
 enum { FROM, TO, SHORT = 64, LONG = 5 * PAIR_PAYLOAD };
 
-static struct pair pair;
 static struct mrd_channel_impl channel;
 
-static struct pair *begin(void)
-{
-    struct pair *p = &pair;
+FIXTURE_OF(with_channel, pair);
 
-    pair_begin(p);
-    mrd_engine_open_channel(p->end[TO].e, &channel);
-    mrd_engine_set_channel(p->end[TO].cq, &channel);
-    return p;
+FIXTURE_SETUP(with_channel)
+{
+    pair_begin(self);
+    mrd_engine_open_channel(self->end[TO].e, &channel);
+    mrd_engine_set_channel(self->end[TO].cq, &channel);
 }
 
 /* Objects keep the channel, and the channel the context. */
-static void end(struct pair *p)
+FIXTURE_TEARDOWN(with_channel)
 {
-    struct mrd_engine *e = p->end[TO].e;
+    struct mrd_engine *e = self->end[TO].e;
     unsigned objects = mrd_engine_objects(e);
     int error;
 
     assert_int_equal(mrd_engine_close_channel(e, &channel), -EBUSY);
-    assert_int_equal(mrd_engine_destroy_qp(e, p->end[TO].qp, p->now), 0);
-    assert_int_equal(mrd_engine_destroy_cq(e, p->end[TO].cq), 0);
+    assert_int_equal(mrd_engine_destroy_qp(e, self->end[TO].qp, self->now), 0);
+    assert_int_equal(mrd_engine_destroy_cq(e, self->end[TO].cq), 0);
     assert_int_equal(mrd_engine_close_channel(e, &channel), 0);
     assert_int_equal(mrd_engine_objects(e), objects - 3);
     /* What pair_end() expects. */
-    p->end[TO].cq = mrd_engine_create_cq(e, NULL, 4, NULL, &error);
-    p->end[TO].qp = mrd_engine_create_qp(
-        e, p->end[TO].pd,
-        &(struct mrd_qp_init_attr){.send_cq = p->end[TO].cq, .recv_cq = p->end[TO].cq}, &error);
-    pair_end(p);
+    self->end[TO].cq = mrd_engine_create_cq(e, NULL, 4, NULL, &error);
+    self->end[TO].qp = mrd_engine_create_qp(
+        e, self->end[TO].pd,
+        &(struct mrd_qp_init_attr){.send_cq = self->end[TO].cq, .recv_cq = self->end[TO].cq},
+        &error);
+    pair_end(self);
 }
 
 static void send(struct pair *p, uint32_t bytes, unsigned flags)
@@ -65,47 +64,41 @@ static void expect(struct pair *p, unsigned solicited)
     assert_int_equal(wc.wc_flags & MRD_WC_SOLICITED, solicited);
 }
 
-TEST(mrd_engine_arm_cq__without_channel)
+TEST_F(with_channel, mrd_engine_arm_cq__without_channel)
 {
-    struct pair *p = begin();
-
-    assert_int_equal(mrd_engine_arm_cq(p->end[FROM].e, p->end[FROM].cq, false), -EINVAL);
-    assert_string_equal(mrd_engine_error(p->end[FROM].e),
+    assert_int_equal(mrd_engine_arm_cq(self->end[FROM].e, self->end[FROM].cq, false), -EINVAL);
+    assert_string_equal(mrd_engine_error(self->end[FROM].e),
                         "the completion queue has no completion channel");
-    end(p);
 }
 
 /* Of a message of one packet and of several. */
-TEST(mrd_engine_arm_cq__solicited)
+TEST_F(with_channel, mrd_engine_arm_cq__solicited)
 {
-    struct pair *p = begin();
-    struct mrd_engine *e = p->end[TO].e;
+    struct mrd_engine *e = self->end[TO].e;
 
     for (unsigned i = 0; i < 2; i++) {
         uint32_t bytes = i ? LONG : SHORT;
 
-        assert_int_equal(mrd_engine_arm_cq(e, p->end[TO].cq, true), 0);
+        assert_int_equal(mrd_engine_arm_cq(e, self->end[TO].cq, true), 0);
         assert_true(mrd_engine_is_awaited(e));
-        send(p, bytes, 0);
-        expect(p, 0);
+        send(self, bytes, 0);
+        expect(self, 0);
         assert_null(mrd_engine_take_news(e));
-        send(p, bytes, MRD_SEND_SOLICITED);
-        expect(p, MRD_WC_SOLICITED);
+        send(self, bytes, MRD_SEND_SOLICITED);
+        expect(self, MRD_WC_SOLICITED);
         assert_false(mrd_engine_is_awaited(e));
         assert_ptr_equal(mrd_engine_take_news(e), &channel);
         assert_null(mrd_engine_take_news(e));
-        assert_ptr_equal(mrd_engine_take_cq_event(&channel), p->end[TO].cq);
+        assert_ptr_equal(mrd_engine_take_cq_event(&channel), self->end[TO].cq);
         assert_null(mrd_engine_take_cq_event(&channel));
-        assert_int_equal(mrd_engine_ack_cq_events(e, p->end[TO].cq, 1), 0);
+        assert_int_equal(mrd_engine_ack_cq_events(e, self->end[TO].cq, 1), 0);
     }
-    end(p);
 }
 
 /* An event that is out holds its queue. */
-TEST(mrd_engine_destroy_cq__with_an_event_out)
+TEST_F(with_channel, mrd_engine_destroy_cq__with_an_event_out)
 {
-    struct pair *p = begin();
-    struct mrd_engine *e = p->end[TO].e;
+    struct mrd_engine *e = self->end[TO].e;
     int error;
     struct mrd_cq *cq = mrd_engine_create_cq(e, NULL, 4, NULL, &error);
     struct mrd_qp *qp;
@@ -113,7 +106,7 @@ TEST(mrd_engine_destroy_cq__with_an_event_out)
 
     mrd_engine_set_channel(cq, &channel);
     qp = mrd_engine_create_qp(
-        e, p->end[TO].pd,
+        e, self->end[TO].pd,
         &(struct mrd_qp_init_attr){
             .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1}},
         &error);
@@ -121,14 +114,13 @@ TEST(mrd_engine_destroy_cq__with_an_event_out)
     assert_int_equal(mrd_engine_arm_cq(e, cq, false), 0);
     assert_int_equal(mrd_engine_post_recv(e, qp, &wr, &bad), 0);
     assert_int_equal(mrd_engine_modify_qp(e, qp, &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
-                                          MRD_QP_STATE, p->now),
+                                          MRD_QP_STATE, self->now),
                      0);
     assert_ptr_equal(mrd_engine_take_cq_event(&channel), cq);
-    assert_int_equal(mrd_engine_destroy_qp(e, qp, p->now), 0);
+    assert_int_equal(mrd_engine_destroy_qp(e, qp, self->now), 0);
     assert_int_equal(mrd_engine_destroy_cq(e, cq), -EBUSY);
     assert_int_equal(mrd_engine_ack_cq_events(e, cq, 2), -EINVAL);
     assert_int_equal(mrd_engine_ack_cq_events(e, cq, 1), 0);
     assert_int_equal(mrd_engine_destroy_cq(e, cq), 0);
     assert_ptr_equal(mrd_engine_take_news(e), &channel);
-    end(p);
 }

@@ -14,8 +14,6 @@
 
 enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
 
-static struct pair pair;
-
 /* The ends want no check; one message went, so that each knows of the other. */
 static void begin(struct pair *p, bool sender, bool receiver)
 {
@@ -37,91 +35,84 @@ static void begin(struct pair *p, bool sender, bool receiver)
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
 }
 
-TEST(mrd_tx_emit__no_check_if_both_want_none)
+TEST_F(pair, mrd_tx_emit__no_check_if_both_want_none)
 {
     for (unsigned wants = 0; wants < 4; wants++) {
-        struct pair *p = &pair;
         unsigned n;
 
-        begin(p, wants & 1, wants & 2);
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        n = pair_tx(p, 0);
+        begin(self, wants & 1, wants & 2);
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        n = pair_tx(self, 0);
         assert_int_equal(n, SEGMENTS);
         for (unsigned i = 0; i < n; i++) {
-            struct mrd_wire_head head = pair_head(&p->end[1].inbox[i]);
+            struct mrd_wire_head head = pair_head(&self->end[1].inbox[i]);
 
             assert_int_equal((head.flags & MRD_WIRE_UNCHECKED) != 0, wants == 3);
             assert_int_equal(head.payload_check == 0, wants == 3);
         }
-        pair_settle(p, p->now + MRD_SEC);
-        assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
-        assert_int_equal(p->end[1].e->stats.rx_drop_checksum, 0);
-        pair_end(p);
+        pair_settle(self, self->now + MRD_SEC);
+        assert_memory_equal(self->end[1].memory, self->end[0].memory, MESSAGE);
+        assert_int_equal(self->end[1].e->stats.rx_drop_checksum, 0);
     }
 }
 
 /* What was changed on the way is found out, unless both ends want no check; a header always. */
-TEST(mrd_engine_rx__changed_on_the_way)
+TEST_F(pair, mrd_engine_rx__changed_on_the_way)
 {
     for (unsigned wants = 0; wants < 4; wants++) {
-        struct pair *p = &pair;
-        struct pair_frame *f = &p->end[1].inbox[0];
+        struct pair_frame *f = &self->end[1].inbox[0];
         uint64_t dropped;
         struct mrd_wc wc;
 
-        begin(p, wants & 1, wants & 2);
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        assert_int_equal(pair_tx(p, 0), SEGMENTS);
+        begin(self, wants & 1, wants & 2);
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        assert_int_equal(pair_tx(self, 0), SEGMENTS);
         f[0].data[f[0].len - 1] ^= 1;
         f[1].data[16] ^= 1;
-        dropped = p->end[1].e->stats.rx_drop_checksum;
-        pair_turn(p, 1);
-        assert_int_equal(p->end[1].e->stats.rx_drop_checksum - dropped, wants == 3 ? 1 : 2);
-        pair_settle(p, p->now + MRD_SEC);
-        assert_int_equal(pair_poll(p, 0, &wc), 1);
+        dropped = self->end[1].e->stats.rx_drop_checksum;
+        pair_turn(self, 1);
+        assert_int_equal(self->end[1].e->stats.rx_drop_checksum - dropped, wants == 3 ? 1 : 2);
+        pair_settle(self, self->now + MRD_SEC);
+        assert_int_equal(pair_poll(self, 0, &wc), 1);
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
-        assert_int_equal(memcmp(p->end[1].memory, p->end[0].memory, MESSAGE) != 0, wants == 3);
-        pair_end(p);
+        assert_int_equal(memcmp(self->end[1].memory, self->end[0].memory, MESSAGE) != 0,
+                         wants == 3);
     }
 }
 
 /* A packet that says that it has no check is dropped by who did not ask for that. */
-TEST(mrd_engine_rx__unchecked_uncalled_for)
+TEST_F(pair, mrd_engine_rx__unchecked_uncalled_for)
 {
-    struct pair *p = &pair;
-    struct pair_frame *f = &p->end[1].inbox[0];
+    struct pair_frame *f = &self->end[1].inbox[0];
 
-    begin(p, false, false);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    begin(self, false, false);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(self, 0), SEGMENTS);
     for (unsigned i = 0; i < SEGMENTS; i++) {
         struct mrd_wire_head head = pair_head(&f[i]);
 
         f[i].data[1] |= MRD_WIRE_UNCHECKED;
         mrd_wire_seal(f[i].data, f[i].data + head.head_len);
     }
-    pair_turn(p, 1);
-    assert_int_equal(p->end[1].e->stats.rx_drop_checksum, SEGMENTS);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[1].memory, p->end[0].memory, MESSAGE);
-    pair_end(p);
+    pair_turn(self, 1);
+    assert_int_equal(self->end[1].e->stats.rx_drop_checksum, SEGMENTS);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[1].memory, self->end[0].memory, MESSAGE);
 }
 
 /* What was asked for holds for one epoch: who answers in the next one may be another. */
-TEST(mrd_half_begin_epoch__checks_again)
+TEST_F(pair, mrd_half_begin_epoch__checks_again)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
 
-    begin(p, true, true);
-    tx = pair_peer(p, 0)->tx;
+    begin(self, true, true);
+    tx = pair_peer(self, 0)->tx;
     assert_true(tx->told.unchecked);
-    mrd_half_begin_epoch(p->end[0].e, pair_peer(p, 0), tx->contact.inc);
+    mrd_half_begin_epoch(self->end[0].e, pair_peer(self, 0), tx->contact.inc);
     assert_false(tx->told.unchecked);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-    pair_tx(p, 0);
-    assert_false(pair_head(&p->end[1].inbox[0]).flags & MRD_WIRE_UNCHECKED);
-    p->end[1].num_inbox = 0; /* its PSN is in no order that the peer could know */
-    mrd_half_end_tx(p->end[0].e, pair_peer(p, 0), MRD_WC_RETRY_EXC_ERR);
-    pair_end(p);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    pair_tx(self, 0);
+    assert_false(pair_head(&self->end[1].inbox[0]).flags & MRD_WIRE_UNCHECKED);
+    self->end[1].num_inbox = 0; /* its PSN is in no order that the peer could know */
+    mrd_half_end_tx(self->end[0].e, pair_peer(self, 0), MRD_WC_RETRY_EXC_ERR);
 }

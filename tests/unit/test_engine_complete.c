@@ -5,8 +5,6 @@
 
 enum { AT = 1, BYTES = 64, MESSAGES = 4 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A queue pair with receives. */
 static struct mrd_qp_impl *begin(struct pair *p)
 {
@@ -17,40 +15,36 @@ static struct mrd_qp_impl *begin(struct pair *p)
 }
 
 /* The completion names the receive and its queue pair; only successes count as messages. */
-TEST(mrd_rx_complete__names_the_receive)
+TEST_F(pair, mrd_rx_complete__names_the_receive)
 {
-    struct pair *p = &pair;
-    struct mrd_qp_impl *qp = begin(p);
+    struct mrd_qp_impl *qp = begin(self);
     struct mrd_wc wc = {.status = MRD_WC_LOC_LEN_ERR};
 
-    mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
-    assert_int_equal(p->end[AT].e->stats.rx_messages, 0);
+    mrd_rx_complete(self->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
+    assert_int_equal(self->end[AT].e->stats.rx_messages, 0);
     wc.status = MRD_WC_SUCCESS;
-    mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
-    assert_int_equal(p->end[AT].e->stats.rx_messages, 1);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    mrd_rx_complete(self->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
+    assert_int_equal(self->end[AT].e->stats.rx_messages, 1);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.wr_id, 900);
     assert_int_equal(wc.status, MRD_WC_LOC_LEN_ERR);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.wr_id, 900 + BYTES);
     assert_int_equal(wc.qp_num, qp->pub.qp_num);
     assert_int_equal(hand_length(&qp->recvq->free), 16 - 2);
-    pair_end(p);
 }
 
 /* Of a destroyed queue pair nothing is told, and the room in its completion queue is free. */
-TEST(mrd_rx_complete__of_a_destroyed_queue_pair)
+TEST_F(pair, mrd_rx_complete__of_a_destroyed_queue_pair)
 {
-    struct pair *p = &pair;
-    struct mrd_qp_impl *qp = begin(p);
+    struct mrd_qp_impl *qp = begin(self);
     struct mrd_wc wc = {.status = MRD_WC_SUCCESS};
 
     qp->destroyed = true;
-    mrd_rx_complete(p->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
+    mrd_rx_complete(self->end[AT].e, qp, mrd_recvq_take(qp->recvq), &wc);
     qp->destroyed = false;
-    assert_int_equal(pair_poll(p, AT, &wc), 0);
-    assert_int_equal(mrd_cq_impl(p->end[AT].cq)->reserved, MESSAGES - 1);
-    pair_end(p);
+    assert_int_equal(pair_poll(self, AT, &wc), 0);
+    assert_int_equal(mrd_cq_impl(self->end[AT].cq)->reserved, MESSAGES - 1);
 }
 
 /* What a completion tells of a message. */

@@ -9,8 +9,6 @@
 
 enum { AT = 1, BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_rx_packet packet_from(const struct pair *p, uint32_t port)
 {
     /* The source port is that of a path: where the peer receives its header says. */
@@ -80,294 +78,261 @@ static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wi
 /* -------------------------------------------------------------------------------- known spaces */
 
 /* A first contact makes the entry, under the address that the header names. */
-TEST(mrd_contact_identify__first_contact)
+TEST_F(pair, mrd_contact_identify__first_contact)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    head = first_contact(p);
+    head = first_contact(self);
     head.patience_ns = 12 * MRD_SEC;
-    peer = identify(p, &head);
-    assert_ptr_equal(peer, mrd_peer_find(&p->end[AT].e->peers, &p->end[0].addr));
+    peer = identify(self, &head);
+    assert_ptr_equal(peer, mrd_peer_find(&self->end[AT].e->peers, &self->end[0].addr));
     assert_non_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
-    assert_int_equal(peer->space.inc, pair_inc(p, 0));
+    assert_int_equal(peer->space.inc, pair_inc(self, 0));
     assert_int_equal(peer->space.epoch, HAND_EPOCH);
     assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
-    expect_no_answer(p);
+    expect_no_answer(self);
     head.flags = 0; /* from here on the space is known */
     head.patience_ns = 0;
-    p->now += MRD_SEC;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    assert_ptr_equal(identify(p, &head), peer);
-    assert_int_equal(peer->heard_ns, p->now);
+    self->now += MRD_SEC;
+    mrd_engine_begin(self->end[AT].e, self->now);
+    assert_ptr_equal(identify(self, &head), peer);
+    assert_int_equal(peer->heard_ns, self->now);
     assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
-    pair_end(p);
 }
 
 /* Answers leave from the address that was hit, from whatever port; an unknown one tells nothing. */
-TEST(mrd_contact_identify__address_that_was_hit)
+TEST_F(pair, mrd_contact_identify__address_that_was_hit)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_rx_packet packet;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    head = first_contact(p);
-    packet = packet_from(p, 5000);
+    head = first_contact(self);
+    packet = packet_from(self, 5000);
     packet.to.ip[15] = 3;
-    peer = mrd_contact_identify(p->end[AT].e, &head, &packet);
+    peer = mrd_contact_identify(self->end[AT].e, &head, &packet);
     assert_int_equal(peer->local.ip[15], 3);
     assert_int_equal(peer->local.port, 0);
     packet.to.ip[15] = 0;
-    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &head, &packet), peer);
+    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
     assert_int_equal(peer->local.ip[15], 3);
-    pair_end(p);
 }
 
 /* A send half that spoke to whoever answers first now knows to whom. */
-TEST(mrd_contact_identify__binds_the_send_half)
+TEST_F(pair, mrd_contact_identify__binds_the_send_half)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_tx_peer(p, AT);
+    peer = hand_tx_peer(self, AT);
     assert_int_equal(peer->tx->contact.inc, 0);
-    head = first_contact(p);
-    assert_ptr_equal(identify(p, &head), peer);
-    assert_int_equal(peer->tx->contact.inc, pair_inc(p, 0));
+    head = first_contact(self);
+    assert_ptr_equal(identify(self, &head), peer);
+    assert_int_equal(peer->tx->contact.inc, pair_inc(self, 0));
     assert_false(peer->tx->contact.knew_inc);
-    pair_end(p);
 }
 
 /* Our own incarnation from another place: somebody sends our packets back. */
-TEST(mrd_contact_identify__own_packets_from_elsewhere)
+TEST_F(pair, mrd_contact_identify__own_packets_from_elsewhere)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
 
-    pair_begin(p);
-    head = first_contact(p);
-    head.src_inc = pair_inc(p, AT);
-    assert_null(identify(p, &head));
-    assert_int_equal(p->end[AT].e->stats.rx_drop_incarnation, 1);
-    assert_int_equal(p->end[AT].e->peers.entries.used, 0);
-    expect_no_answer(p);
-    pair_end(p);
+    head = first_contact(self);
+    head.src_inc = pair_inc(self, AT);
+    assert_null(identify(self, &head));
+    assert_int_equal(self->end[AT].e->stats.rx_drop_incarnation, 1);
+    assert_int_equal(self->end[AT].e->peers.entries.used, 0);
+    expect_no_answer(self);
 }
 
 /*
  * What we send to ourselves: of our send half's epoch, and from the address that it hits. It is not
  * challenged: our own life cannot be an earlier one.
  */
-TEST(mrd_contact_identify__to_oneself)
+TEST_F(pair, mrd_contact_identify__to_oneself)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    peer = mrd_half_open_peer(e, &p->end[AT].addr);
+    pair_begin_wary(self);
+    e = self->end[AT].e;
+    peer = mrd_half_open_peer(e, &self->end[AT].addr);
     mrd_half_open_tx(e, peer);
-    head = first_contact(p);
+    head = first_contact(self);
     head.src_inc = peer->pair.own_inc;
-    head.reply = p->end[AT].addr.port;
-    assert_null(identify(p, &head));
+    head.reply = self->end[AT].addr.port;
+    assert_null(identify(self, &head));
     head.epoch = peer->tx->contact.epoch;
-    packet = packet_from(p, p->end[AT].addr.port);
+    packet = packet_from(self, self->end[AT].addr.port);
     packet.to.ip[0] = 1;
     assert_null(mrd_contact_identify(e, &head, &packet));
     assert_int_equal(e->stats.rx_drop_incarnation, 2);
-    assert_ptr_equal(identify(p, &head), peer);
-    pair_end(p);
+    assert_ptr_equal(identify(self, &head), peer);
 }
 
 /* To an earlier life of ours: the reset speaks for it, and says that all its spaces are over. */
-TEST(mrd_contact_identify__for_an_earlier_life)
+TEST_F(pair, mrd_contact_identify__for_an_earlier_life)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, answer;
 
-    pair_begin(p);
-    head = first_contact(p);
+    head = first_contact(self);
     head.dst_inc = 5;
-    assert_null(identify(p, &head));
-    answer = expect_reset(p, &head);
+    assert_null(identify(self, &head));
+    answer = expect_reset(self, &head);
     assert_int_equal(answer.src_inc, 5);
     assert_true(answer.live_epoch == UINT32_MAX);
-    assert_int_equal(p->end[AT].e->stats.rx_drop_space, 1);
-    pair_end(p);
+    assert_int_equal(self->end[AT].e->stats.rx_drop_space, 1);
 }
 
 /* Of a space that is not held: the reset tells which of our spaces to the asker is the oldest. */
-TEST(mrd_contact_identify__space_not_held)
+TEST_F(pair, mrd_contact_identify__space_not_held)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, answer;
     struct mrd_engine *e;
     uint32_t base;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    head = hand_head(p, AT, MRD_WIRE_DATA);
-    assert_null(identify(p, &head));
-    answer = expect_reset(p, &head);
-    assert_int_equal(answer.src_inc, pair_inc(p, AT));
-    base = mrd_answer_pair(e, &p->end[0].addr).epoch_base;
+    e = self->end[AT].e;
+    head = hand_head(self, AT, MRD_WIRE_DATA);
+    assert_null(identify(self, &head));
+    answer = expect_reset(self, &head);
+    assert_int_equal(answer.src_inc, pair_inc(self, AT));
+    base = mrd_answer_pair(e, &self->end[0].addr).epoch_base;
     assert_int_equal(answer.live_epoch, base + e->lives.epoch_next);
     assert_int_equal(e->peers.entries.used, 0);
-    hand_tx_peer(p, AT);
-    assert_null(identify(p, &head));
-    answer = expect_reset(p, &head);
+    hand_tx_peer(self, AT);
+    assert_null(identify(self, &head));
+    answer = expect_reset(self, &head);
     assert_int_equal(answer.live_epoch, base + e->lives.epoch_next - 1);
-    pair_end(p);
 }
 
 /* Epochs only grow. An older one is a late copy; a newer one ends the space, if it is begun. */
-TEST(mrd_contact_identify__other_epochs)
+TEST_F(pair, mrd_contact_identify__other_epochs)
 {
-    struct pair *p = &pair;
     struct mrd_wire_part piece;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
     struct mrd_wc wc;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    pair_post_recv(p, AT, 0, 2 * BYTES);
-    piece = hand_piece(hand_send(p, AT, 0), 1, 0, BYTES, 2 * BYTES);
-    hand_place(p, AT, peer, 0, &piece, 1);
-    head = first_contact(p);
+    peer = hand_rx_peer(self, AT);
+    pair_post_recv(self, AT, 0, 2 * BYTES);
+    piece = hand_piece(hand_send(self, AT, 0), 1, 0, BYTES, 2 * BYTES);
+    hand_place(self, AT, peer, 0, &piece, 1);
+    head = first_contact(self);
     head.epoch = HAND_EPOCH - 1;
-    assert_null(identify(p, &head));
-    assert_int_equal(p->end[AT].e->stats.rx_drop_epoch, 1);
-    expect_no_answer(p);
+    assert_null(identify(self, &head));
+    assert_int_equal(self->end[AT].e->stats.rx_drop_epoch, 1);
+    expect_no_answer(self);
 
     head.epoch = HAND_EPOCH + 1;
     head.flags = 0;
-    assert_null(identify(p, &head));
-    expect_reset(p, &head);
-    assert_int_equal(pair_poll(p, AT, &wc), 0);
+    assert_null(identify(self, &head));
+    expect_reset(self, &head);
+    assert_int_equal(pair_poll(self, AT, &wc), 0);
 
     head.flags = MRD_WIRE_FIRST_CONTACT;
-    assert_ptr_equal(identify(p, &head), peer);
+    assert_ptr_equal(identify(self, &head), peer);
     assert_int_equal(peer->space.epoch, HAND_EPOCH + 1);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_REM_ABORT_ERR);
-    expect_no_answer(p);
-    pair_end(p);
+    expect_no_answer(self);
 }
 
 /* Of a space that was dropped, whose packets may still come: each is answered by a reset. */
-TEST(mrd_contact_identify__tombstone)
+TEST_F(pair, mrd_contact_identify__tombstone)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_TOMB);
-    head = first_contact(p);
-    assert_null(identify(p, &head));
-    expect_reset(p, &head);
+    peer = hand_rx_peer(self, AT);
+    mrd_half_end_rx(self->end[AT].e, peer, MRD_SPACE_TOMB);
+    head = first_contact(self);
+    assert_null(identify(self, &head));
+    expect_reset(self, &head);
     assert_null(peer->rx);
     head.epoch++;
-    assert_ptr_equal(identify(p, &head), peer);
+    assert_ptr_equal(identify(self, &head), peer);
     assert_non_null(peer->rx);
-    pair_end(p);
 }
 
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* Whoever is not known is to show that it receives at its address. */
-TEST(mrd_contact_identify__unknown)
+TEST_F(pair, mrd_contact_identify__unknown)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, again;
     struct mrd_engine *e;
 
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    head = first_contact(p);
+    pair_begin_wary(self);
+    e = self->end[AT].e;
+    head = first_contact(self);
     head.stamp = 1234;
-    assert_null(identify(p, &head));
+    assert_null(identify(self, &head));
     assert_int_equal(e->stats.rx_drop_challenged, 1);
     assert_int_equal(e->peers.entries.used, 0); /* whoever asks costs no memory */
-    again = expect_challenge(p, &head);
+    again = expect_challenge(self, &head);
     again.cookie++;
-    assert_null(identify(p, &again));
-    again = expect_challenge(p, &head);
+    assert_null(identify(self, &again));
+    again = expect_challenge(self, &head);
     again.dst_inc = 0; /* not for this life in particular */
-    assert_null(identify(p, &again));
-    again = expect_challenge(p, &head);
-    assert_non_null(identify(p, &again));
-    expect_no_answer(p);
-    pair_end(p);
+    assert_null(identify(self, &again));
+    again = expect_challenge(self, &head);
+    assert_non_null(identify(self, &again));
+    expect_no_answer(self);
 }
 
 /* What was sent long ago shows nothing: a cookie holds for two intervals at most, and for one at least. */
-TEST(mrd_contact_identify__the_cookie_runs_out)
+TEST_F(pair, mrd_contact_identify__the_cookie_runs_out)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, again;
 
-    pair_begin_wary(p);
-    p->now = p->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    head = first_contact(p);
-    assert_null(identify(p, &head));
-    again = expect_challenge(p, &head);
-    p->now += 2 * MRD_COOKIE_NS;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    assert_null(identify(p, &again));
-    again = expect_challenge(p, &again);
-    p->now += MRD_COOKIE_NS;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    assert_non_null(identify(p, &again));
-    pair_end(p);
+    pair_begin_wary(self);
+    self->now = self->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
+    mrd_engine_begin(self->end[AT].e, self->now);
+    head = first_contact(self);
+    assert_null(identify(self, &head));
+    again = expect_challenge(self, &head);
+    self->now += 2 * MRD_COOKIE_NS;
+    mrd_engine_begin(self->end[AT].e, self->now);
+    assert_null(identify(self, &again));
+    again = expect_challenge(self, &again);
+    self->now += MRD_COOKIE_NS;
+    mrd_engine_begin(self->end[AT].e, self->now);
+    assert_non_null(identify(self, &again));
 }
 
 /* Another life where one is known: it must prove that it is there now, for just that change. */
-TEST(mrd_contact_identify__another_life)
+TEST_F(pair, mrd_contact_identify__another_life)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, again;
     struct mrd_engine_event event;
     struct mrd_peer *peer;
     struct mrd_wc wc;
 
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_rx_peer(p, AT);
-    peer->tx->contact.inc = pair_inc(p, 0);
-    head = first_contact(p);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_rx_peer(self, AT);
+    peer->tx->contact.inc = pair_inc(self, 0);
+    head = first_contact(self);
     head.src_inc = 77;
-    assert_null(identify(p, &head));
-    again = expect_challenge(p, &head);
-    assert_int_equal(peer->space.inc, pair_inc(p, 0));
-    assert_ptr_equal(identify(p, &again), peer);
+    assert_null(identify(self, &head));
+    again = expect_challenge(self, &head);
+    assert_int_equal(peer->space.inc, pair_inc(self, 0));
+    assert_ptr_equal(identify(self, &again), peer);
     assert_int_equal(peer->space.inc, 77);
-    assert_int_equal(p->end[AT].e->stats.peers_restarted, 1);
-    assert_int_equal(mrd_engine_get_event(p->end[AT].e, &event), 0);
+    assert_int_equal(self->end[AT].e->stats.peers_restarted, 1);
+    assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
     assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
-    assert_int_equal(pair_poll(p, AT, &wc), 1); /* what was meant for the earlier life fails */
+    assert_int_equal(pair_poll(self, AT, &wc), 1); /* what was meant for the earlier life fails */
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
-    head.src_inc = pair_inc(p, 0); /* which may not come back by the same cookie */
+    head.src_inc = pair_inc(self, 0); /* which may not come back by the same cookie */
     head.flags = again.flags;
     head.cookie = again.cookie;
     head.dst_inc = again.dst_inc;
-    assert_null(identify(p, &head));
-    expect_challenge(p, &head);
-    pair_end(p);
+    assert_null(identify(self, &head));
+    expect_challenge(self, &head);
 }
 
 /* A first contact from there, and its answer to the challenge; NULL: turned away. */
@@ -389,56 +354,52 @@ static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *
 }
 
 /* One host does not fill the table: of the last eighth it may have as much as it leaves free. */
-TEST(mrd_contact_identify__few_entries_left)
+TEST_F(pair, mrd_contact_identify__few_entries_left)
 {
-    struct pair *p = &pair;
     struct mrd_rx_packet packet, first;
     uint32_t last;
     struct mrd_wire_head head;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    first = packet_from(p, 5000);
-    last = p->config.max_peers / 8;
-    head = first_contact(p);
+    e = self->end[AT].e;
+    first = packet_from(self, 5000);
+    last = self->config.max_peers / 8;
+    head = first_contact(self);
     for (; mrd_peers_room(&e->peers) > last; head.reply++)
-        assert_non_null(identify(p, &head));
-    assert_int_equal(e->peers.entries.used, p->config.max_peers - last);
+        assert_non_null(identify(self, &head));
+    assert_int_equal(e->peers.entries.used, self->config.max_peers - last);
     assert_null(prove(e, &head, &first));
     for (uint8_t host = 1; host < 4; host++) {
-        packet = packet_from(p, 5000);
+        packet = packet_from(self, 5000);
         packet.from.ip[15] = host;
         assert_int_equal(prove(e, &head, &packet) != NULL, host <= last);
         assert_int_equal(mrd_peers_of_host(&e->peers, &packet.from), host <= last);
     }
-    pair_end(p);
 }
 
 /* A full table of peers that are all wanted: the first contact is turned away, and both are told. */
-TEST(mrd_contact_identify__table_full)
+TEST_F(pair, mrd_contact_identify__table_full)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, again;
     struct mrd_engine_event event;
     struct mrd_engine *e;
 
-    pair_config(p);
-    p->config.max_peers = 1;
-    p->config.trusting = false;
-    pair_open(p);
-    e = p->end[AT].e;
+    pair_config(self);
+    self->config.max_peers = 1;
+    self->config.trusting = false;
+    pair_open(self);
+    e = self->end[AT].e;
     mrd_half_open_tx(e, mrd_half_open_peer(e, &(struct mrd_addr){.port = 9}));
-    head = first_contact(p);
-    assert_null(identify(p, &head));
-    again = expect_challenge(p, &head);
+    head = first_contact(self);
+    assert_null(identify(self, &head));
+    again = expect_challenge(self, &head);
     for (unsigned i = 0; i < 3; i++) {
         struct mrd_wire_head answer;
 
-        assert_null(identify(p, &again));
-        answer = only_answer(p, &again);
+        assert_null(identify(self, &again));
+        answer = only_answer(self, &again);
         assert_int_equal(answer.type, MRD_WIRE_BUSY);
-        assert_int_equal(answer.src_inc, pair_inc(p, AT));
+        assert_int_equal(answer.src_inc, pair_inc(self, AT));
         assert_int_equal(answer.dst_inc, again.src_inc);
         assert_int_equal(answer.epoch, again.epoch);
         assert_int_equal(e->stats.rx_drop_table_full, i + 1);
@@ -447,76 +408,68 @@ TEST(mrd_contact_identify__table_full)
             assert_int_equal(event.type, MRD_EVENT_PEERS_FULL);
             assert_int_equal(event.addr.port, again.reply);
         }
-        p->now += i ? MRD_FULL_EVENT_NS : 0; /* the first two are told of as one */
-        mrd_engine_begin(e, p->now);
+        self->now += i ? MRD_FULL_EVENT_NS : 0; /* the first two are told of as one */
+        mrd_engine_begin(e, self->now);
     }
-    pair_end(p);
 }
 
 /* Strangers share a ring of answers: more are counted as dropped packets, but not answered. */
-TEST(mrd_contact_identify__more_strangers_than_answers)
+TEST_F(pair, mrd_contact_identify__more_strangers_than_answers)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    head = hand_head(p, AT, MRD_WIRE_DATA);
+    e = self->end[AT].e;
+    head = hand_head(self, AT, MRD_WIRE_DATA);
     for (unsigned i = 0; i < MRD_STATELESS_MAX + 2; i++)
-        assert_null(identify(p, &head));
+        assert_null(identify(self, &head));
     assert_int_equal(e->answers.tail - e->answers.head, MRD_STATELESS_MAX);
     assert_int_equal(e->stats.rx_drop_space, MRD_STATELESS_MAX + 2);
-    assert_int_equal(pair_tx(p, AT), MRD_STATELESS_MAX);
-    p->end[0].num_inbox = 0;
-    pair_end(p);
+    assert_int_equal(pair_tx(self, AT), MRD_STATELESS_MAX);
+    self->end[0].num_inbox = 0;
 }
 
 /*
  * Strangers are answered as fast as they ask, until as many were as the table has peers, 1,024 at
  * least; then 50,000 a second.
  */
-TEST(mrd_answer_challenge__limited_in_rate)
+TEST_F(pair, mrd_answer_challenge__limited_in_rate)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_engine *e;
     uint32_t answered = 0;
 
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    head = first_contact(p);
+    pair_begin_wary(self);
+    e = self->end[AT].e;
+    head = first_contact(self);
     for (uint32_t i = 0; i < 3 * MRD_ANSWERS_LEAST; i++, head.reply++) {
-        assert_null(identify(p, &head));
+        assert_null(identify(self, &head));
         answered += e->answers.tail - e->answers.head;
         e->answers.head = e->answers.tail;
     }
     assert_int_equal(answered, MRD_ANSWERS_LEAST);
     assert_int_equal(e->stats.rx_drop_unanswered, 2 * MRD_ANSWERS_LEAST);
     for (uint32_t i = 0; i < 3; i++, head.reply++) {
-        p->now += MRD_ANSWER_NS;
-        mrd_engine_begin(e, p->now);
-        assert_null(identify(p, &head));
-        only_answer(p, &head);
-        assert_null(identify(p, &head));
-        expect_no_answer(p);
+        self->now += MRD_ANSWER_NS;
+        mrd_engine_begin(e, self->now);
+        assert_null(identify(self, &head));
+        only_answer(self, &head);
+        assert_null(identify(self, &head));
+        expect_no_answer(self);
     }
-    pair_end(p);
 }
 
 /* A queue pair for one peer takes its messages wherever it is now, and nobody else's. */
-TEST(mrd_rx_check_source__follows_who_moved)
+TEST_F(pair, mrd_rx_check_source__follows_who_moved)
 {
-    struct pair *p = &pair;
     struct mrd_addr elsewhere = pair_addr_of(3);
     struct mrd_qp_impl *qp;
     struct mrd_peer *peer, *other;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    qp = hand_qp(p, AT);
-    peer = hand_rx_peer(p, AT);
+    e = self->end[AT].e;
+    qp = hand_qp(self, AT);
+    peer = hand_rx_peer(self, AT);
     other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 77});
     qp->dest = (struct mrd_qp_dest){
         .only = true, .addr = peer->addr, .own_inc = peer->pair.own_inc, .qpn = 5};
@@ -525,57 +478,53 @@ TEST(mrd_rx_check_source__follows_who_moved)
     mrd_peer_move(&e->peers, peer, &elsewhere);
     assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);
     assert_int_equal(mrd_rx_check_source(qp, peer, 6), MRD_REFUSE_QPN);
-    pair_end(p);
 }
 
 /*
  * A peer's packets come from another address. They are taken; while others come from its own, that is
  * all. After a silence there it is challenged where it is now, and moves with the cookie, not before.
  */
-TEST(mrd_address_came__moves_with_a_proof)
+TEST_F(pair, mrd_address_came__moves_with_a_proof)
 {
-    struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head, again;
     struct mrd_answers *answers;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    answers = &p->end[AT].e->answers;
-    head = first_contact(p);
-    peer = identify(p, &head);
+    answers = &self->end[AT].e->answers;
+    head = first_contact(self);
+    peer = identify(self, &head);
     assert_non_null(peer);
-    head = hand_head(p, AT, MRD_WIRE_DATA);
-    packet = packet_from(p, 5000);
+    head = hand_head(self, AT, MRD_WIRE_DATA);
+    packet = packet_from(self, 5000);
     packet.from.ip[15] = 9;
     for (unsigned i = 0; i < 2; i++) {
-        p->now += MRD_MOVED_NS - 1;
-        mrd_engine_begin(p->end[AT].e, p->now);
-        assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &head, &packet), peer);
-        expect_no_answer(p);
-        assert_ptr_equal(identify(p, &head), peer); /* from its own address */
+        self->now += MRD_MOVED_NS - 1;
+        mrd_engine_begin(self->end[AT].e, self->now);
+        assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
+        expect_no_answer(self);
+        assert_ptr_equal(identify(self, &head), peer); /* from its own address */
     }
-    p->now += MRD_MOVED_NS;
-    mrd_engine_begin(p->end[AT].e, p->now);
+    self->now += MRD_MOVED_NS;
+    mrd_engine_begin(self->end[AT].e, self->now);
     for (unsigned i = 0; i < 2; i++) { /* asked once in a while */
-        assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &head, &packet), peer);
+        assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
         assert_int_equal(answers->tail - answers->head, 1);
         assert_int_equal(peer->addr.ip[15], 0);
     }
     assert_int_equal(answers->ring[answers->head % MRD_STATELESS_MAX].to.ip[15], 9);
-    again = expect_challenge(p, &head);
+    again = expect_challenge(self, &head);
     again.cookie ^= 1;
-    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &again, &packet), peer);
+    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
     assert_int_equal(peer->addr.ip[15], 0);
     again.cookie ^= 1;
     packet.from.ip[15] = 8; /* a cookie is of one address */
-    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &again, &packet), peer);
+    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
     assert_int_equal(peer->addr.ip[15], 0);
     packet.from.ip[15] = 9;
-    assert_ptr_equal(mrd_contact_identify(p->end[AT].e, &again, &packet), peer);
+    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
     assert_int_equal(peer->addr.ip[15], 9);
-    assert_int_equal(p->end[AT].e->stats.peers_moved, 1);
-    assert_ptr_equal(mrd_peer_find(&p->end[AT].e->peers, &peer->addr), peer);
-    assert_null(mrd_peer_find(&p->end[AT].e->peers, &p->end[1 - AT].addr));
-    pair_end(p);
+    assert_int_equal(self->end[AT].e->stats.peers_moved, 1);
+    assert_ptr_equal(mrd_peer_find(&self->end[AT].e->peers, &peer->addr), peer);
+    assert_null(mrd_peer_find(&self->end[AT].e->peers, &self->end[1 - AT].addr));
 }

@@ -5,8 +5,6 @@
 
 enum { AT = 0, BYTES = 64, PIECES = 3 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A message of three packets is on its way; its sender's entry. */
 static struct mrd_peer *send_some(struct pair *p)
 {
@@ -91,169 +89,153 @@ static void spoil(struct mrd_wire_head *head, unsigned flaw)
 /* --------------------------------------------------------------------------------------- resets */
 
 /* For another life of ours, about another space, from another life: dropped. */
-TEST(mrd_contact_reset__that_does_not_match)
+TEST_F(pair, mrd_contact_reset__that_does_not_match)
 {
-    struct pair *p = &pair;
-
     for (unsigned flaw = 0; flaw < 3; flaw++) {
-        struct mrd_peer *peer = begin(p);
-        struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
+        struct mrd_peer *peer = begin(self);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
 
-        peer->tx->contact.inc = pair_inc(p, 1 - AT);
+        peer->tx->contact.inc = pair_inc(self, 1 - AT);
         spoil(&head, flaw);
-        reset(p, &head);
-        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
-        expect_going_on(p, peer);
-        pair_end(p);
+        reset(self, &head);
+        assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
+        expect_going_on(self, peer);
     }
 }
 
 /* The peer does not know the space any more: all work in it fails, and an event tells why. */
-TEST(mrd_contact_reset__ends_the_work)
+TEST_F(pair, mrd_contact_reset__ends_the_work)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
 
-    reset(p, &head);
-    assert_int_equal(p->end[AT].e->stats.rx_resets, 1);
+    reset(self, &head);
+    assert_int_equal(self->end[AT].e->stats.rx_resets, 1);
     assert_null(peer->tx);
     assert_true(peer->given_up);
-    expect_failed(p);
-    assert_int_equal(events(p), 1);
-    reset(p, &head); /* a copy of it is about a space that is over */
-    assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
-    pair_end(p);
+    expect_failed(self);
+    assert_int_equal(events(self), 1);
+    reset(self, &head); /* a copy of it is about a space that is over */
+    assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
 }
 
 /* It also says which of the peer's own spaces are over: the one that we hold, if it is older. */
-TEST(mrd_contact_reset__ends_older_spaces_of_the_peer)
+TEST_F(pair, mrd_contact_reset__ends_older_spaces_of_the_peer)
 {
     static const struct {
         uint32_t live_epoch, inc;
         bool dropped;
     } rows[] = {{HAND_EPOCH, 0, false}, {HAND_EPOCH + 1, 0, true}, {HAND_EPOCH + 1, 1, false}};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_wire_head head;
         struct mrd_peer *peer;
 
-        pair_begin(p);
-        peer = hand_tx_peer(p, AT);
-        hand_rx_peer(p, AT);
+        pair_begin(self);
+        peer = hand_tx_peer(self, AT);
+        hand_rx_peer(self, AT);
         peer->space.inc += rows[i].inc; /* of another life: nothing is said about that */
-        head = about(p, peer, MRD_WIRE_RESET);
+        head = about(self, peer, MRD_WIRE_RESET);
         head.live_epoch = rows[i].live_epoch;
-        reset(p, &head);
+        reset(self, &head);
         assert_int_equal(peer->space.state, rows[i].dropped ? MRD_SPACE_TOMB : MRD_SPACE_KNOWN);
-        assert_int_equal(events(p), rows[i].dropped); /* no work was lost, but receives may be */
-        pair_end(p);
+        assert_int_equal(events(self), rows[i].dropped); /* no work was lost, but receives may be */
     }
 }
 
 /* Nothing but an empty packet went out: the work goes on under the next epoch, for a while. */
-TEST(mrd_contact_reset__before_the_first_contact)
+TEST_F(pair, mrd_contact_reset__before_the_first_contact)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin_young(p);
+    struct mrd_peer *peer = begin_young(self);
     struct mrd_tx_half *tx = peer->tx;
 
     assert_int_equal(tx->sent.next, 1);
     for (uint32_t i = 0; i < MRD_RENEWALS_MAX; i++) {
-        struct mrd_wire_head head = about(p, peer, MRD_WIRE_RESET);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
 
-        reset(p, &head);
+        reset(self, &head);
         assert_ptr_equal(peer->tx, tx);
         assert_int_equal(tx->contact.epoch, head.epoch + 1);
         assert_int_equal(tx->sent.next, 0);
         assert_true(tx->contact.hello && tx->probes.silence_due);
-        expect_going_on(p, peer);
-        assert_int_equal(pair_tx(p, AT), 1);
+        expect_going_on(self, peer);
+        assert_int_equal(pair_tx(self, AT), 1);
     }
-    p->end[1 - AT].num_inbox = 0;
-    reset(p, &(struct mrd_wire_head){.src_inc = pair_inc(p, 1 - AT),
-                                     .dst_inc = pair_inc(p, AT),
-                                     .epoch = tx->contact.epoch,
-                                     .reply = p->end[1 - AT].addr.port});
+    self->end[1 - AT].num_inbox = 0;
+    reset(self, &(struct mrd_wire_head){.src_inc = pair_inc(self, 1 - AT),
+                                        .dst_inc = pair_inc(self, AT),
+                                        .epoch = tx->contact.epoch,
+                                        .reply = self->end[1 - AT].addr.port});
     assert_null(peer->tx);
-    expect_failed(p);
-    pair_end(p);
+    expect_failed(self);
 }
 
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* Those that do not match, as for resets; and where our packets were acked there is no question. */
-TEST(mrd_contact_challenge__that_does_not_match)
+TEST_F(pair, mrd_contact_challenge__that_does_not_match)
 {
-    struct pair *p = &pair;
-
     for (unsigned flaw = 0; flaw < 3; flaw++) {
-        struct mrd_peer *peer = begin(p);
-        struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
+        struct mrd_peer *peer = begin(self);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
 
-        peer->tx->contact.inc = pair_inc(p, 1 - AT);
+        peer->tx->contact.inc = pair_inc(self, 1 - AT);
         spoil(&head, flaw);
-        challenge(p, &head);
-        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+        challenge(self, &head);
+        assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
         assert_false(peer->tx->contact.has_cookie);
-        pair_end(p);
     }
 }
 
 /* The challenger took nothing: all is sent again, with the cookie, and no path is to blame. */
-TEST(mrd_contact_challenge__repeats_everything)
+TEST_F(pair, mrd_contact_challenge__repeats_everything)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
 
     peer->tx->probes.unanswered = 3;
     peer->given_up = true;
     head.cookie = 99;
     head.up_usec = 1;
-    challenge(p, &head);
-    assert_int_equal(p->end[AT].e->stats.rx_challenges, 1);
-    assert_int_equal(peer->tx->contact.inc, pair_inc(p, 1 - AT));
+    challenge(self, &head);
+    assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
+    assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
     assert_int_equal(peer->tx->probes.unanswered, 0); /* somebody is there */
     assert_false(peer->given_up);
-    assert_int_equal(p->end[AT].e->stats.retx_challenge, PIECES);
+    assert_int_equal(self->end[AT].e->stats.retx_challenge, PIECES);
     assert_int_equal(peer->tx->sent.lost.num, PIECES);
     assert_int_equal(peer->tx->paths.num_out, 0);
     for (uint32_t psn = 0; psn < PIECES; psn++)
         assert_true(mrd_sent_get(&peer->tx->sent, psn)->deliberate);
-    assert_int_equal(pair_tx(p, AT), PIECES);
+    assert_int_equal(pair_tx(self, AT), PIECES);
     for (unsigned i = 0; i < PIECES; i++) {
-        const struct pair_frame *f = &p->end[1 - AT].inbox[i];
+        const struct pair_frame *f = &self->end[1 - AT].inbox[i];
 
         assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
         assert_true(head.flags & MRD_WIRE_COOKIE);
         assert_int_equal(head.cookie, 99);
-        assert_int_equal(head.dst_inc, pair_inc(p, 1 - AT));
+        assert_int_equal(head.dst_inc, pair_inc(self, 1 - AT));
     }
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Each packet that went out was challenged: the first answer serves all of them. */
-TEST(mrd_contact_challenge__answered_already)
+TEST_F(pair, mrd_contact_challenge__answered_already)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_head head = about(p, peer, MRD_WIRE_CHALLENGE);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
 
     head.cookie = 99;
     head.up_usec = 1;
-    challenge(p, &head);
-    pair_tx(p, AT);
-    challenge(p, &head);
-    assert_int_equal(p->end[AT].e->stats.rx_challenges, 1);
+    challenge(self, &head);
+    pair_tx(self, AT);
+    challenge(self, &head);
+    assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
     assert_int_equal(peer->tx->sent.lost.num, 0);
     head.cookie++;
-    challenge(p, &head);
-    assert_int_equal(p->end[AT].e->stats.rx_challenges, 2);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    challenge(self, &head);
+    assert_int_equal(self->end[AT].e->stats.rx_challenges, 2);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 enum outcome { REPEATED, FAILED, NOTHING };
@@ -262,7 +244,7 @@ enum outcome { REPEATED, FAILED, NOTHING };
  * An epoch that is older than its challenger may have been executed by an earlier life: its work
  * fails. In doubt nothing is done.
  */
-TEST(mrd_contact_challenge__age_of_the_epoch)
+TEST_F(pair, mrd_contact_challenge__age_of_the_epoch)
 {
     static const struct {
         uint64_t age_ns,
@@ -277,67 +259,60 @@ TEST(mrd_contact_challenge__age_of_the_epoch)
         {MRD_MSEC, 1100 * 1000, 500, NOTHING},     /* the stamp is of an earlier time */
         {5000 * MRD_SEC, 0, UINT32_MAX, REPEATED}, /* that time is saturated */
     };
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_peer *peer = begin(p);
+        struct mrd_peer *peer = begin(self);
         struct mrd_wire_head head;
 
-        p->now += rows[i].age_ns;
-        mrd_engine_begin(p->end[AT].e, p->now);
-        head = about(p, peer, MRD_WIRE_CHALLENGE);
-        head.echo_stamp = mrd_wire_stamp(p->now - rows[i].flight_ns);
+        self->now += rows[i].age_ns;
+        mrd_engine_begin(self->end[AT].e, self->now);
+        head = about(self, peer, MRD_WIRE_CHALLENGE);
+        head.echo_stamp = mrd_wire_stamp(self->now - rows[i].flight_ns);
         head.up_usec = rows[i].up_usec;
-        challenge(p, &head);
-        assert_int_equal(p->end[AT].e->stats.rx_challenges, rows[i].outcome == REPEATED);
-        assert_int_equal(p->end[AT].e->stats.rx_resets, rows[i].outcome == FAILED);
+        challenge(self, &head);
+        assert_int_equal(self->end[AT].e->stats.rx_challenges, rows[i].outcome == REPEATED);
+        assert_int_equal(self->end[AT].e->stats.rx_resets, rows[i].outcome == FAILED);
         assert_int_equal(peer->tx == NULL, rows[i].outcome == FAILED);
         if (peer->tx)
             assert_int_equal(peer->tx->contact.has_cookie, rows[i].outcome == REPEATED);
-        pair_end(p);
     }
 }
 
 /* Where the life that is spoken to was known from the start, the epoch is younger than it. */
-TEST(mrd_contact_challenge__by_a_life_that_was_known)
+TEST_F(pair, mrd_contact_challenge__by_a_life_that_was_known)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
     struct mrd_wire_head head;
 
     peer->tx->contact.knew_inc = true;
-    p->now += MRD_MSEC;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    head = about(p, peer, MRD_WIRE_CHALLENGE);
-    challenge(p, &head);
-    assert_int_equal(p->end[AT].e->stats.rx_challenges, 1);
-    pair_end(p);
+    self->now += MRD_MSEC;
+    mrd_engine_begin(self->end[AT].e, self->now);
+    head = about(self, peer, MRD_WIRE_CHALLENGE);
+    challenge(self, &head);
+    assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
 }
 
 /* Only an empty packet went out: the next epoch is younger than the challenger for sure. */
-TEST(mrd_contact_challenge__before_the_first_contact)
+TEST_F(pair, mrd_contact_challenge__before_the_first_contact)
 {
-    struct pair *p = &pair;
-
     for (unsigned doubt = 0; doubt < 2; doubt++) {
-        struct mrd_peer *peer = begin_young(p);
+        struct mrd_peer *peer = begin_young(self);
         struct mrd_wire_head head;
 
-        p->now += MRD_MSEC;
-        mrd_engine_begin(p->end[AT].e, p->now);
-        head = about(p, peer, MRD_WIRE_CHALLENGE);
+        self->now += MRD_MSEC;
+        mrd_engine_begin(self->end[AT].e, self->now);
+        head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.up_usec = 500;
-        head.echo_stamp = mrd_wire_stamp(p->now - doubt * MRD_MSEC);
-        challenge(p, &head);
-        assert_int_equal(p->end[AT].e->stats.rx_resets, 0);
+        head.echo_stamp = mrd_wire_stamp(self->now - doubt * MRD_MSEC);
+        challenge(self, &head);
+        assert_int_equal(self->end[AT].e->stats.rx_resets, 0);
         assert_int_equal(peer->tx->contact.epoch, head.epoch + 1);
-        assert_int_equal(peer->tx->contact.inc, pair_inc(p, 1 - AT));
+        assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
         assert_true(peer->tx->contact.knew_inc && peer->tx->contact.has_cookie);
         assert_false(peer->tx->contact.hello);
-        expect_going_on(p, peer);
-        assert_int_equal(pair_tx(p, AT), PIECES); /* what was held back goes */
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        expect_going_on(self, peer);
+        assert_int_equal(pair_tx(self, AT), PIECES); /* what was held back goes */
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
@@ -349,81 +324,73 @@ static void busy(struct pair *p, const struct mrd_wire_head *head)
 }
 
 /* About another space, from another life, from whom we are not bound to, too late. */
-TEST(mrd_contact_busy__that_does_not_match)
+TEST_F(pair, mrd_contact_busy__that_does_not_match)
 {
-    struct pair *p = &pair;
-
     for (unsigned flaw = 0; flaw < 5; flaw++) {
-        struct mrd_peer *peer = begin(p);
-        struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
+        struct mrd_peer *peer = begin(self);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
 
-        peer->tx->contact.inc = flaw == 4 ? 0 : pair_inc(p, 1 - AT);
+        peer->tx->contact.inc = flaw == 4 ? 0 : pair_inc(self, 1 - AT);
         peer->tx->contact.acked_once = flaw == 3;
         spoil(&head, flaw);
-        busy(p, &head);
-        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+        busy(self, &head);
+        assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
         assert_false(peer->tx->contact.busy);
-        assert_int_equal(events(p), 0);
-        pair_end(p);
+        assert_int_equal(events(self), 0);
     }
 }
 
 /* The user is told once. The work goes on in the same space: copies of it may find room. */
-TEST(mrd_contact_busy__is_told)
+TEST_F(pair, mrd_contact_busy__is_told)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
     struct mrd_engine_event event;
     uint32_t epoch = peer->tx->contact.epoch;
 
-    peer->tx->contact.inc = pair_inc(p, 1 - AT);
+    peer->tx->contact.inc = pair_inc(self, 1 - AT);
     for (unsigned i = 0; i < 3; i++)
-        busy(p, &head);
-    assert_int_equal(p->end[AT].e->stats.rx_busies, 3);
-    assert_int_equal(mrd_engine_get_event(p->end[AT].e, &event), 0);
+        busy(self, &head);
+    assert_int_equal(self->end[AT].e->stats.rx_busies, 3);
+    assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
     assert_int_equal(event.type, MRD_EVENT_PEER_BUSY);
     assert_int_equal(event.peer_id, peer->id);
-    assert_int_equal(events(p), 0);
+    assert_int_equal(events(self), 0);
     assert_int_equal(peer->tx->contact.epoch, epoch);
-    expect_going_on(p, peer);
+    expect_going_on(self, peer);
     /* First contact is over, and there was no room: the peer did not restart. */
-    head = about(p, peer, MRD_WIRE_RESET);
-    reset(p, &head);
-    expect_failed(p);
-    assert_int_equal(events(p), 0);
-    assert_int_equal(p->end[AT].e->stats.peers_restarted, 0);
+    head = about(self, peer, MRD_WIRE_RESET);
+    reset(self, &head);
+    expect_failed(self);
+    assert_int_equal(events(self), 0);
+    assert_int_equal(self->end[AT].e->stats.peers_restarted, 0);
     assert_true(peer->given_up);
-    pair_end(p);
 }
 
 /* Who watches the peer is told that the watch is over; and whoever loses receives, of that. */
-TEST(mrd_contact_busy__ends_a_watch)
+TEST_F(pair, mrd_contact_busy__ends_a_watch)
 {
-    struct pair *p = &pair;
-
     for (unsigned lost = 0; lost < 2; lost++) {
-        struct mrd_peer *peer = begin(p);
-        struct mrd_engine *e = p->end[AT].e;
-        struct mrd_wire_head head = about(p, peer, MRD_WIRE_BUSY);
+        struct mrd_peer *peer = begin(self);
+        struct mrd_engine *e = self->end[AT].e;
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
         struct mrd_engine_event event;
 
-        peer->tx->contact.inc = pair_inc(p, 1 - AT);
-        busy(p, &head);
+        peer->tx->contact.inc = pair_inc(self, 1 - AT);
+        busy(self, &head);
         assert_int_equal(mrd_engine_get_event(e, &event), 0);
         peer->watch.on = !lost;
         if (lost) {
             mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
-            peer->space.inc = pair_inc(p, 1 - AT);
+            peer->space.inc = pair_inc(self, 1 - AT);
         }
-        head = about(p, peer, MRD_WIRE_RESET);
+        head = about(self, peer, MRD_WIRE_RESET);
         head.live_epoch = peer->space.epoch + lost;
-        reset(p, &head);
-        expect_failed(p);
+        reset(self, &head);
+        expect_failed(self);
         assert_int_equal(mrd_engine_get_event(e, &event), 0);
         assert_int_equal(event.type, lost ? MRD_EVENT_PEER_RESTARTED : MRD_EVENT_PEER_UNREACHABLE);
-        assert_int_equal(events(p), 0);
+        assert_int_equal(events(self), 0);
         assert_false(peer->watch.on);
-        pair_end(p);
     }
 }

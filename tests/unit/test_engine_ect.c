@@ -9,15 +9,12 @@
 
 enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD, ECT = MRD_TX_ECT | MRD_TX_NOT_ECT };
 
-static struct pair pair;
-
-static struct pair *begin(bool no_ect)
+static void begin(struct pair *p, bool no_ect)
 {
-    pair_config(&pair);
-    pair.config.no_ect = no_ect;
-    pair.config.mover.quantum = SEGMENTS;
-    pair_open(&pair);
-    return &pair;
+    pair_config(p);
+    p->config.no_ect = no_ect;
+    p->config.mover.quantum = SEGMENTS;
+    pair_open(p);
 }
 
 static void write_one(struct pair *p)
@@ -55,88 +52,80 @@ static uint8_t flags_of_ack(struct pair *p, uint8_t flags)
 }
 
 /* Acks may be marked, which does no harm; not if what they ack came without ECT, nor later. */
-TEST(mrd_tx_put_ack__as_the_peer)
+TEST_F(pair, mrd_tx_put_ack__as_the_peer)
 {
-    struct pair *p = begin(false);
-
-    write_one(p);
-    assert_int_equal(flags_of_ack(p, MRD_TX_ECT), 0);
-    assert_int_equal(flags_of_ack(p, MRD_TX_NOT_ECT), MRD_TX_NOT_ECT);
-    assert_int_equal(flags_of_ack(p, MRD_TX_ECT), MRD_TX_NOT_ECT);
-    pair_end(p);
+    begin(self, false);
+    write_one(self);
+    assert_int_equal(flags_of_ack(self, MRD_TX_ECT), 0);
+    assert_int_equal(flags_of_ack(self, MRD_TX_NOT_ECT), MRD_TX_NOT_ECT);
+    assert_int_equal(flags_of_ack(self, MRD_TX_ECT), MRD_TX_NOT_ECT);
 }
 
 /* The packet came, but its ack did not: its copy, without ECT, is a duplicate. */
-TEST(mrd_tx_put_ack__of_a_duplicate)
+TEST_F(pair, mrd_tx_put_ack__of_a_duplicate)
 {
-    struct pair *p = begin(false);
     struct pair_frame copy;
 
-    write_one(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 1);
-    copy = p->end[1].inbox[0];
+    begin(self, false);
+    write_one(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 1);
+    copy = self->end[1].inbox[0];
     copy.flags = MRD_TX_NOT_ECT;
-    p->now += PAIR_HOP_NS;
-    assert_int_equal(ack_at_last(p), 0);
-    p->end[0].num_inbox = 0;
-    p->end[1].inbox[p->end[1].num_inbox++] = copy;
-    assert_int_equal(ack_at_last(p), MRD_TX_NOT_ECT);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    self->now += PAIR_HOP_NS;
+    assert_int_equal(ack_at_last(self), 0);
+    self->end[0].num_inbox = 0;
+    self->end[1].inbox[self->end[1].num_inbox++] = copy;
+    assert_int_equal(ack_at_last(self), MRD_TX_NOT_ECT);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Answers are not acked: a way that drops ECT would drop them each time. */
-TEST(mrd_tx_put_answers__not_ect)
+TEST_F(pair, mrd_tx_put_answers__not_ect)
 {
-    struct pair *p = begin(false);
-    struct pair_frame *f = &p->end[0].inbox[0];
+    struct pair_frame *f = &self->end[0].inbox[0];
 
-    p->end[1].e->config.trusting = false;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
-    assert_true(pair_tx(p, 0) >= 1);
-    assert_int_equal(p->end[1].inbox[0].flags & ECT, MRD_TX_ECT);
-    p->now += PAIR_HOP_NS;
-    assert_true(pair_turn(p, 1) >= 1);
+    begin(self, false);
+    self->end[1].e->config.trusting = false;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
+    assert_true(pair_tx(self, 0) >= 1);
+    assert_int_equal(self->end[1].inbox[0].flags & ECT, MRD_TX_ECT);
+    self->now += PAIR_HOP_NS;
+    assert_true(pair_turn(self, 1) >= 1);
     assert_int_equal(pair_head(f).type, MRD_WIRE_CHALLENGE);
     assert_int_equal(f->flags & ECT, MRD_TX_NOT_ECT);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Of packets that leave as one run the first is the test; the others would all be lost with it. */
-TEST(mrd_tx_follow__one_test)
+TEST_F(pair, mrd_tx_follow__one_test)
 {
-    struct pair *p = begin(false);
-
-    write_one(p);
-    pair_peer(p, 0)->ect.off = true;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    begin(self, false);
+    write_one(self);
+    pair_peer(self, 0)->ect.off = true;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(self, 0), SEGMENTS);
     for (unsigned i = 0; i < SEGMENTS; i++)
-        assert_int_equal(p->end[1].inbox[i].flags & ECT, i ? MRD_TX_NOT_ECT : MRD_TX_ECT);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_false(pair_peer(p, 0)->ect.off); /* it came */
-    pair_end(p);
+        assert_int_equal(self->end[1].inbox[i].flags & ECT, i ? MRD_TX_NOT_ECT : MRD_TX_ECT);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_false(pair_peer(self, 0)->ect.off); /* it came */
 }
 
-TEST(mrd_tx_emit__no_ect)
+TEST_F(pair, mrd_tx_emit__no_ect)
 {
-    struct pair *p = begin(true);
-
+    begin(self, true);
     for (unsigned round = 0; round < 2; round++) { /* first contact, and later */
         unsigned n;
 
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        n = pair_tx(p, 0);
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+        n = pair_tx(self, 0);
         for (unsigned i = 0; i < n; i++)
-            assert_int_equal(p->end[1].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
-        p->now += PAIR_HOP_NS;
-        n = pair_turn(p, 1);
+            assert_int_equal(self->end[1].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
+        self->now += PAIR_HOP_NS;
+        n = pair_turn(self, 1);
         assert_true(n >= 1);
         for (unsigned i = 0; i < n; i++)
-            assert_int_equal(p->end[0].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
-        pair_settle(p, p->now + MRD_SEC);
+            assert_int_equal(self->end[0].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
+        pair_settle(self, self->now + MRD_SEC);
     }
-    pair_end(p);
 }

@@ -7,8 +7,6 @@
 
 enum { BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A first contact is executed; the frame, of which a copy may come late. */
 static struct pair_frame first_contact(struct pair *p)
 {
@@ -45,70 +43,64 @@ static uint64_t dead_ns(const struct pair *p)
 }
 
 /* The copy waited in the receive queue while we were stopped: our absence makes no space older. */
-TEST(mrd_contact_identify__a_stall_expires_no_space)
+TEST_F(pair, mrd_contact_identify__a_stall_expires_no_space)
 {
-    struct pair *p = &pair;
-    struct pair_frame first = first_contact(p);
+    struct pair_frame first = first_contact(self);
     struct mrd_wc wc;
 
-    p->now += 2 * dead_ns(p);
-    mrd_engine_begin(p->end[1].e, p->now);
-    pair_rx_one(p, 1, &first);
-    assert_int_equal(pair_poll(p, 1, &wc), 0);
-    assert_int_equal(p->end[1].e->stats.rx_duplicates, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    self->now += 2 * dead_ns(self);
+    mrd_engine_begin(self->end[1].e, self->now);
+    pair_rx_one(self, 1, &first);
+    assert_int_equal(pair_poll(self, 1, &wc), 0);
+    assert_int_equal(self->end[1].e->stats.rx_duplicates, 1);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* While we listen it is held for as long as a copy of its packets may live, and no longer. */
-TEST(mrd_contact_identify__silence_expires_a_space)
+TEST_F(pair, mrd_contact_identify__silence_expires_a_space)
 {
-    struct pair *p = &pair;
-    struct pair_frame first = first_contact(p);
-    uint64_t heard_ns = p->now;
+    struct pair_frame first = first_contact(self);
+    uint64_t heard_ns = self->now;
     struct mrd_wc wc;
 
-    p->now = heard_ns + dead_ns(p) - 2 * MRD_SEC;
-    mrd_engine_drained(p->end[1].e, p->now);
-    pair_rx_one(p, 1, &first);
-    assert_int_equal(pair_poll(p, 1, &wc), 0);
-    p->now += dead_ns(p);
-    mrd_engine_drained(p->end[1].e, p->now);
-    pair_rx_one(p, 1, &first);
-    assert_int_equal(pair_poll(p, 1, &wc), 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    self->now = heard_ns + dead_ns(self) - 2 * MRD_SEC;
+    mrd_engine_drained(self->end[1].e, self->now);
+    pair_rx_one(self, 1, &first);
+    assert_int_equal(pair_poll(self, 1, &wc), 0);
+    self->now += dead_ns(self);
+    mrd_engine_drained(self->end[1].e, self->now);
+    pair_rx_one(self, 1, &first);
+    assert_int_equal(pair_poll(self, 1, &wc), 1);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A full table: who has work, or did until lately, keeps its place; others go. */
-TEST(mrd_half_open_peer__a_peer_with_work_keeps_its_place)
+TEST_F(pair, mrd_half_open_peer__a_peer_with_work_keeps_its_place)
 {
-    struct pair *p = &pair;
     struct mrd_addr address = {.port = 102};
     struct mrd_ah *known, *stranger;
     struct mrd_wc wc;
     int error;
 
-    pair_config(p);
-    p->config.max_peers = 1;
-    pair_open(p);
-    known = p->end[0].ah;
-    stranger = mrd_engine_create_ah(p->end[0].e, p->end[0].pd, &address, 0, &error);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    p->end[0].ah = stranger;
-    assert_int_equal(try_post(p), -EAGAIN);
-    pair_turn(p, 0);
-    assert_int_equal(try_post(p), -EAGAIN);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_config(self);
+    self->config.max_peers = 1;
+    pair_open(self);
+    known = self->end[0].ah;
+    stranger = mrd_engine_create_ah(self->end[0].e, self->end[0].pd, &address, 0, &error);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    self->end[0].ah = stranger;
+    assert_int_equal(try_post(self), -EAGAIN);
+    pair_turn(self, 0);
+    assert_int_equal(try_post(self), -EAGAIN);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    assert_int_equal(try_post(p), -EAGAIN);
-    p->now += 2 * dead_ns(p);
-    mrd_engine_drained(p->end[0].e, p->now);
-    assert_int_equal(try_post(p), 0);
-    assert_int_equal(mrd_engine_destroy_ah(p->end[0].e, stranger), 0);
-    p->end[0].ah = known;
-    pair_end(p);
+    assert_int_equal(try_post(self), -EAGAIN);
+    self->now += 2 * dead_ns(self);
+    mrd_engine_drained(self->end[0].e, self->now);
+    assert_int_equal(try_post(self), 0);
+    assert_int_equal(mrd_engine_destroy_ah(self->end[0].e, stranger), 0);
+    self->end[0].ah = known;
 }
 
 static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
@@ -118,66 +110,64 @@ static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
 }
 
 /* A peer that was given up may be another life by now: what is sent to it next names nobody. */
-TEST(mrd_half_open_tx__is_bound_to_no_tombstone)
+TEST_F(pair, mrd_half_open_tx__is_bound_to_no_tombstone)
 {
-    struct pair *p = &pair;
     struct mrd_addr addr;
     struct mrd_wc wc;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 2; i++)
-        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_turn(p, 0);
-    assert_int_equal(first_head(p, 1).dst_inc, pair_inc(p, 1)); /* one that is held is named */
-    while (!p->end[0].e->stats.peers_unreachable) {
-        p->end[1].num_inbox = 0;
-        p->now =
-            mrd_engine_deadline(p->end[0].e) > p->now ? mrd_engine_deadline(p->end[0].e) : p->now;
-        pair_turn(p, 0);
+        pair_post(self, i, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_turn(self, 0);
+    assert_int_equal(first_head(self, 1).dst_inc,
+                     pair_inc(self, 1)); /* one that is held is named */
+    while (!self->end[0].e->stats.peers_unreachable) {
+        self->end[1].num_inbox = 0;
+        self->now = mrd_engine_deadline(self->end[0].e) > self->now
+                        ? mrd_engine_deadline(self->end[0].e)
+                        : self->now;
+        pair_turn(self, 0);
     }
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
     /* The failed completion leads to who did not answer. */
-    assert_int_equal(mrd_engine_peer_addr(p->end[0].e, wc.peer_id, &addr), 0);
-    assert_memory_equal(&addr, &p->end[1].addr, sizeof(addr));
+    assert_int_equal(mrd_engine_peer_addr(self->end[0].e, wc.peer_id, &addr), 0);
+    assert_memory_equal(&addr, &self->end[1].addr, sizeof(addr));
     assert_int_equal(wc.byte_len, BYTES);
-    p->end[1].num_inbox = 0;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_turn(p, 0);
-    assert_int_equal(first_head(p, 1).dst_inc, 0);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    self->end[1].num_inbox = 0;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_turn(self, 0);
+    assert_int_equal(first_head(self, 1).dst_inc, 0);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    pair_end(p);
 }
 
 /* Copies of an old ack come again and again: the half is not used for that. */
-TEST(mrd_half_open_tx__after_old_acks)
+TEST_F(pair, mrd_half_open_tx__after_old_acks)
 {
-    struct pair *p = &pair;
     struct pair_frame ack;
     struct mrd_wc wc;
     uint32_t epoch;
 
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_turn(p, 0);
-    pair_turn(p, 1);
-    p->now += MRD_MSEC;
-    pair_turn(p, 1);
-    assert_true(p->end[0].num_inbox > 0);
-    ack = p->end[0].inbox[0];
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_turn(self, 0);
+    pair_turn(self, 1);
+    self->now += MRD_MSEC;
+    pair_turn(self, 1);
+    assert_true(self->end[0].num_inbox > 0);
+    ack = self->end[0].inbox[0];
     assert_int_equal(pair_head(&ack).type, MRD_WIRE_ACK);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    epoch = pair_peer(p, 0)->tx->contact.epoch;
-    for (uint64_t end_ns = p->now + MRD_SEND_IDLE_LIFE_NS; p->now < end_ns; p->now += MRD_SEC)
-        pair_rx_one(p, 0, &ack);
-    mrd_engine_begin(p->end[0].e, p->now);
-    assert_int_not_equal(mrd_half_open_tx(p->end[0].e, pair_peer(p, 0))->contact.epoch, epoch);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    epoch = pair_peer(self, 0)->tx->contact.epoch;
+    for (uint64_t end_ns = self->now + MRD_SEND_IDLE_LIFE_NS; self->now < end_ns;
+         self->now += MRD_SEC)
+        pair_rx_one(self, 0, &ack);
+    mrd_engine_begin(self->end[0].e, self->now);
+    assert_int_not_equal(mrd_half_open_tx(self->end[0].e, pair_peer(self, 0))->contact.epoch,
+                         epoch);
+    pair_settle(self, self->now + MRD_SEC);
 }

@@ -8,8 +8,6 @@
 
 enum { AT = 0, BYTES = 64, NAME = 77 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A pair whose queue pair at AT is of that order. */
 static struct mrd_qp *begin(struct pair *p, enum mrd_order order)
 {
@@ -99,7 +97,7 @@ static void lose(struct pair *p, struct mrd_peer *peer, struct mrd_peer *other, 
 }
 
 /* Whatever ended it, but that the peer holds its space no more; and only what is ordered, and was sent. */
-TEST(failed__by_another_entry)
+TEST_F(pair, failed__by_another_entry)
 {
     static const struct {
         enum how how;
@@ -115,88 +113,85 @@ TEST(failed__by_another_entry)
                 {UNREACHABLE, MRD_ORDER_NONE, true, false}};
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct pair *p = &pair;
-        struct mrd_qp *kept = begin(p, rows[i].order);
-        struct mrd_peer *peer = hand_tx_peer(p, AT), *other;
-        uint64_t failed_ns = p->now + MRD_MSEC;
+        struct mrd_qp *kept = begin(self, rows[i].order);
+        struct mrd_peer *peer = hand_tx_peer(self, AT), *other;
+        uint64_t failed_ns = self->now + MRD_MSEC;
         struct mrd_msg *msg;
 
         answered(peer, NAME);
         peer->tx->contact.hello = !rows[i].sent;
-        msg = post(p, peer);
+        msg = post(self, peer);
         assert_int_equal(msg->started, rows[i].sent);
-        other = add_beside(p, peer);
-        mrd_engine_begin(p->end[AT].e, p->now = failed_ns);
-        lose(p, peer, other, rows[i].how);
-        msg = post(p, other);
+        other = add_beside(self, peer);
+        mrd_engine_begin(self->end[AT].e, self->now = failed_ns);
+        lose(self, peer, other, rows[i].how);
+        msg = post(self, other);
         assert_int_equal(msg->started, !rows[i].waits);
         if (rows[i].waits) {
-            assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-            assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+            assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+            assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
         }
-        end(p, kept);
+        end(self, kept);
     }
 }
 
 /* By the same entry it goes at once, unless the peer answers by another name than before. */
-TEST(failed__by_the_same_entry)
+TEST_F(pair, failed__by_the_same_entry)
 {
     for (uint32_t inc = NAME; inc < NAME + 2; inc++) {
-        struct pair *p = &pair;
-        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-        struct mrd_peer *peer = hand_tx_peer(p, AT);
-        uint64_t failed_ns = p->now;
+        struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+        struct mrd_peer *peer = hand_tx_peer(self, AT);
+        uint64_t failed_ns = self->now;
         struct mrd_msg *msg;
 
         answered(peer, NAME);
-        post(p, peer);
-        mrd_half_peer_unreachable(p->end[AT].e, peer);
-        mrd_half_open_tx(p->end[AT].e, peer);
+        post(self, peer);
+        mrd_half_peer_unreachable(self->end[AT].e, peer);
+        mrd_half_open_tx(self->end[AT].e, peer);
         answered(peer, inc);
-        msg = post(p, peer);
+        msg = post(self, peer);
         assert_int_equal(msg->started, inc == NAME);
         if (inc != NAME) {
-            assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-            assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+            assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+            assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
         }
-        end(p, kept);
+        end(self, kept);
     }
 }
 
 /* Whether the peer is there is asked meanwhile: one that is not is given up in its time. */
-TEST(failed__who_is_awaited_is_asked)
+TEST_F(pair, failed__who_is_awaited_is_asked)
 {
     enum { TIMEOUT_MS = 400 };
-    struct pair *p = &pair;
     struct mrd_peer *first, *second;
     struct mrd_qp *kept;
     struct mrd_engine *e;
     uint64_t failed_ns;
 
-    pair_config(p);
-    p->config.peer_timeout_ns = TIMEOUT_MS * MRD_MSEC;
-    pair_open(p);
-    kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
-    e = p->end[AT].e;
-    first = hand_tx_peer(p, AT);
+    pair_config(self);
+    self->config.peer_timeout_ns = TIMEOUT_MS * MRD_MSEC;
+    pair_open(self);
+    kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
+    e = self->end[AT].e;
+    first = hand_tx_peer(self, AT);
     answered(first, NAME);
-    post(p, first);
-    second = add_beside(p, first);
+    post(self, first);
+    second = add_beside(self, first);
     mrd_half_peer_unreachable(e, first);
-    failed_ns = p->now;
-    assert_false(post(p, second)->started);
-    while (!second->given_up && p->now < failed_ns + MRD_PACKET_LIFE_NS) {
-        p->now += MRD_MSEC;
-        mrd_engine_begin(e, p->now);
-        mrd_engine_drained(e, p->now);
-        mrd_engine_expire(e, p->now);
-        (void)pair_tx(p, AT);
-        p->end[1 - AT].num_inbox = 0;
+    failed_ns = self->now;
+    assert_false(post(self, second)->started);
+    while (!second->given_up && self->now < failed_ns + MRD_PACKET_LIFE_NS) {
+        self->now += MRD_MSEC;
+        mrd_engine_begin(e, self->now);
+        mrd_engine_drained(e, self->now);
+        mrd_engine_expire(e, self->now);
+        (void)pair_tx(self, AT);
+        self->end[1 - AT].num_inbox = 0;
     }
     assert_true(second->given_up);
     assert_true(mrd_list_empty(&second->msgs));
-    assert_true(p->now < failed_ns + 2 * TIMEOUT_MS * MRD_MSEC);
-    end(p, kept);
+    assert_true(self->now < failed_ns + 2 * TIMEOUT_MS * MRD_MSEC);
+    end(self, kept);
 }
 
 /* From now on it is posted by a new handle, which knows nothing of what was posted before. */
@@ -214,38 +209,37 @@ static void renew_handle(struct pair *p)
  * What waits fails, too. What comes after it waits for the same: by the entry that it went by or by a third
  * one, by the same handle or by a new one.
  */
-TEST(failed__while_it_waits)
+TEST_F(pair, failed__while_it_waits)
 {
     for (unsigned i = 0; i < 4; i++) {
-        struct pair *p = &pair;
-        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-        struct mrd_peer *first = hand_tx_peer(p, AT), *second, *third;
+        struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+        struct mrd_peer *first = hand_tx_peer(self, AT), *second, *third;
         struct mrd_addr elsewhere = first->addr;
-        struct mrd_engine *e = p->end[AT].e;
-        uint64_t failed_ns = p->now;
+        struct mrd_engine *e = self->end[AT].e;
+        uint64_t failed_ns = self->now;
         struct mrd_msg *msg;
 
         answered(first, NAME);
-        post(p, first);
-        second = add_beside(p, first);
+        post(self, first);
+        second = add_beside(self, first);
         mrd_half_peer_unreachable(e, first);
-        mrd_engine_begin(e, p->now += MRD_SEC);
-        assert_false(post(p, second)->started);
+        mrd_engine_begin(e, self->now += MRD_SEC);
+        assert_false(post(self, second)->started);
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, first, &elsewhere);
-        third = i & 1 ? second : add_beside(p, first);
+        third = i & 1 ? second : add_beside(self, first);
         mrd_half_peer_unreachable(e, second);
         if (third == second) {
             mrd_half_open_tx(e, second);
             answered(second, NAME);
         }
         if (i & 2)
-            renew_handle(p);
-        msg = post(p, third);
+            renew_handle(self);
+        msg = post(self, third);
         assert_false(msg->started);
-        assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-        assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
-        end(p, kept);
+        assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+        assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        end(self, kept);
     }
 }
 
@@ -253,19 +247,18 @@ TEST(failed__while_it_waits)
  * The entry only asked, and gave way; its message failed by who spoke in its place, elsewhere. The next one goes by
  * the first entry again, by the same handle or by a new one.
  */
-TEST(failed__by_an_heir)
+TEST_F(pair, failed__by_an_heir)
 {
     for (unsigned i = 0; i < 4; i++) {
-        struct pair *p = &pair;
-        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-        struct mrd_peer *peer = hand_tx_peer(p, AT), *heir[2];
+        struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+        struct mrd_peer *peer = hand_tx_peer(self, AT), *heir[2];
         struct mrd_addr elsewhere = peer->addr;
-        struct mrd_engine *e = p->end[AT].e;
-        uint64_t failed_ns = p->now + MRD_SEC;
+        struct mrd_engine *e = self->end[AT].e;
+        uint64_t failed_ns = self->now + MRD_SEC;
         struct mrd_msg *msg;
 
         peer->tx->contact.hello = true;
-        msg = post(p, peer);
+        msg = post(self, peer);
         elsewhere.ip[15] ^= 8;
         for (unsigned h = 0; h < 2; h++) {
             heir[h] = mrd_half_add_peer(e, &elsewhere);
@@ -276,94 +269,91 @@ TEST(failed__by_an_heir)
             mrd_half_give_way(e, heir[0], heir[1]);
         answered(heir[i & 1], NAME);
         assert_ptr_equal(msg->peer, heir[i & 1]);
-        assert_true(is_sent_at(p, msg, failed_ns));
+        assert_true(is_sent_at(self, msg, failed_ns));
         mrd_half_peer_unreachable(e, heir[i & 1]);
         if (i & 2)
-            renew_handle(p);
-        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+            renew_handle(self);
+        pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
         answered(peer, NAME);
         msg = last_of(peer);
-        assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-        assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
-        end(p, kept);
+        assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+        assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        end(self, kept);
     }
 }
 
 /* Who gave way does not rest before all that its handles have to await is over. */
-TEST(failed__heir_is_remembered)
+TEST_F(pair, failed__heir_is_remembered)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-    struct mrd_peer *peer = hand_tx_peer(p, AT), *heir;
+    struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+    struct mrd_peer *peer = hand_tx_peer(self, AT), *heir;
     struct mrd_addr elsewhere = peer->addr;
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     uint32_t id = peer->id;
     struct mrd_msg *msg;
 
     peer->tx->contact.hello = true;
-    msg = post(p, peer);
+    msg = post(self, peer);
     elsewhere.ip[15] ^= 8;
     heir = mrd_half_add_peer(e, &elsewhere);
     mrd_half_open_tx(e, heir)->contact.hello = true;
     mrd_half_give_way(e, peer, heir);
     answered(heir, NAME);
-    assert_true(is_sent_at(p, msg, p->now));
+    assert_true(is_sent_at(self, msg, self->now));
     for (unsigned i = 0; i < 4; i++) {
         if (i == 1)
             mrd_half_peer_unreachable(e, heir);
-        mrd_engine_begin(e, p->now += MRD_PACKET_LIFE_NS / 2);
+        mrd_engine_begin(e, self->now += MRD_PACKET_LIFE_NS / 2);
         e->peers.swept_ns = 0;
         mrd_half_sweep(e);
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i < 2);
     }
-    end(p, kept);
+    end(self, kept);
 }
 
 /* The peer was elsewhere: the handle goes back to its own address, or a new one goes there. */
-TEST(failed__elsewhere)
+TEST_F(pair, failed__elsewhere)
 {
     for (unsigned renewed = 0; renewed < 2; renewed++) {
-        struct pair *p = &pair;
-        struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-        struct mrd_peer *peer = hand_tx_peer(p, AT), *back;
+        struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+        struct mrd_peer *peer = hand_tx_peer(self, AT), *back;
         struct mrd_addr elsewhere = peer->addr;
-        uint64_t failed_ns = p->now;
-        struct mrd_engine *e = p->end[AT].e;
+        uint64_t failed_ns = self->now;
+        struct mrd_engine *e = self->end[AT].e;
         struct mrd_msg *msg;
 
         answered(peer, NAME);
-        post(p, peer);
+        post(self, peer);
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, peer, &elsewhere);
         mrd_half_peer_unreachable(e, peer);
         if (renewed)
-            renew_handle(p);
-        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        back = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+            renew_handle(self);
+        pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        back = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         assert_ptr_not_equal(back, peer);
         answered(back, NAME);
         msg = last_of(back);
-        assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-        assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
-        end(p, kept);
+        assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+        assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        end(self, kept);
     }
 }
 
 /* A full table needs its entry: then all that begins waits. */
-TEST(failed__evicted)
+TEST_F(pair, failed__evicted)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-    struct mrd_peer *peer = hand_tx_peer(p, AT);
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
+    struct mrd_engine *e = self->end[AT].e;
     uint32_t id = peer->id;
-    uint64_t failed_ns = p->now;
+    uint64_t failed_ns = self->now;
     struct mrd_msg *msg;
 
     answered(peer, NAME);
-    post(p, peer);
+    post(self, peer);
     mrd_half_peer_unreachable(e, peer);
-    for (uint32_t i = 0; i < p->config.max_peers; i++) {
+    for (uint32_t i = 0; i < self->config.max_peers; i++) {
         struct mrd_addr addr = pair_addr_of(50 + i);
 
         peer = mrd_half_open_peer(e, &addr);
@@ -371,32 +361,31 @@ TEST(failed__evicted)
         peer->watch.on = i > 0; /* one may go again */
     }
     assert_null(mrd_peer_by_id(&e->peers, id));
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     answered(peer, NAME);
     msg = last_of(peer);
-    assert_false(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-    assert_true(is_sent_at(p, msg, failed_ns + MRD_PACKET_LIFE_NS));
-    end(p, kept);
+    assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
+    assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    end(self, kept);
 }
 
 /* The entry does not rest for as long. */
-TEST(failed__is_remembered)
+TEST_F(pair, failed__is_remembered)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin(p, MRD_ORDER_MSG);
-    struct mrd_peer *peer = hand_tx_peer(p, AT);
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
+    struct mrd_engine *e = self->end[AT].e;
     uint32_t id = peer->id;
 
     answered(peer, NAME);
-    post(p, peer);
+    post(self, peer);
     mrd_half_peer_unreachable(e, peer);
     for (unsigned i = 0; i < 2; i++) {
-        mrd_engine_begin(e, p->now += MRD_PACKET_LIFE_NS / 2);
+        mrd_engine_begin(e, self->now += MRD_PACKET_LIFE_NS / 2);
         e->peers.swept_ns = 0;
         mrd_half_sweep(e);
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i == 0);
     }
-    end(p, kept);
+    end(self, kept);
 }

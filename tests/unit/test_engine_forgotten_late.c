@@ -79,24 +79,22 @@ static void piece_arrives(struct pair *p, struct mrd_wire_head head, const uint8
  * The first piece is of a transmission before the peer learned of our space, the second of one after
  * its ack: what the header says is as old as the first.
  */
-TEST(forgotten__in_a_piece_of_an_earlier_transmission)
+TEST_F(pair, forgotten__in_a_piece_of_an_earlier_transmission)
 {
-    struct pair *p = &pair;
     uint8_t whole[MRD_TX_HEAD_BYTES];
     struct mrd_wire_head head;
     struct mrd_peer *peer;
     uint32_t epoch, stamp, len;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 2; i++) {
-        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
-        pair_settle(p, p->now + MRD_MSEC);
+        pair_post(self, i, MRD_WR_RDMA_WRITE, 0, BYTES);
+        pair_settle(self, self->now + MRD_MSEC);
     }
-    peer = pair_peer(p, AT);
+    peer = pair_peer(self, AT);
     epoch = peer->tx->contact.epoch;
     stamp = peer->tx->told.stamp;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    head = hand_head(p, AT, MRD_WIRE_DATA);
+    mrd_engine_begin(self->end[AT].e, self->now);
+    head = hand_head(self, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
     head.epoch = peer->space.epoch + 1;
     head.stamp = stamp - 10;
@@ -107,12 +105,11 @@ TEST(forgotten__in_a_piece_of_an_earlier_transmission)
     mrd_wire_seal(whole, end);
     len = (uint32_t)(end - whole);
     assert_true(len > MRD_FRAG_UNIT);
-    piece_arrives(p, head, whole, len, 0, MRD_FRAG_UNIT, stamp - 10);
-    piece_arrives(p, head, whole, len, MRD_FRAG_UNIT, len - MRD_FRAG_UNIT, stamp + 10);
+    piece_arrives(self, head, whole, len, 0, MRD_FRAG_UNIT, stamp - 10);
+    piece_arrives(self, head, whole, len, MRD_FRAG_UNIT, len - MRD_FRAG_UNIT, stamp + 10);
     assert_int_equal(peer->space.epoch, head.epoch);
     assert_non_null(peer->tx);
     assert_int_equal(peer->tx->contact.epoch, epoch);
-    assert_int_equal(p->end[AT].e->stats.peers_restarted, 0);
-    pair_settle(p, p->now + 20 * MRD_SEC);
-    pair_end(p);
+    assert_int_equal(self->end[AT].e->stats.peers_restarted, 0);
+    pair_settle(self, self->now + 20 * MRD_SEC);
 }

@@ -4,8 +4,6 @@
 
 enum { AT = 0, PIECE = 64, WHOLE = 128 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* One half of a packet, from a host that heard what we are called by it. Was there room? */
 static bool half_of(struct pair *p, const struct mrd_addr *from, uint32_t psn, uint32_t offset)
 {
@@ -41,17 +39,15 @@ static bool half_of(struct pair *p, const struct mrd_addr *from, uint32_t psn, u
  * A stranger with an IPv6 prefix asks from each of many addresses what it is to call us, and sends the
  * first half of a packet from each. Another host's packet still finds room.
  */
-TEST(fragments__one_prefix_is_one_host)
+TEST_F(pair, fragments__one_prefix_is_one_host)
 {
-    struct pair *p = &pair;
     struct mrd_addr honest = {.ip = {0x20, 1, 0xd, 0xb8, 9}, .port = 1000};
 
-    pair_begin_wary(p);
+    pair_begin_wary(self);
     for (unsigned i = 0; i < 4 * MRD_FRAGS; i++) {
         struct mrd_addr one = {.ip = {0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i}, .port = 1000};
 
-        half_of(p, &one, 0, 0);
+        half_of(self, &one, 0, 0);
     }
-    assert_true(half_of(p, &honest, 0, 0));
-    pair_end(p);
+    assert_true(half_of(self, &honest, 0, 0));
 }

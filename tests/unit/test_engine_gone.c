@@ -49,36 +49,33 @@ TEST(mrd_rx_place__receive_without_memory)
  * Sends that wait, that are half sent and that are in flight: with their queue pair goes
  * their completion.
  */
-TEST(mrd_engine_destroy_qp__completes_nothing)
+TEST_F(pair, mrd_engine_destroy_qp__completes_nothing)
 {
-    struct pair *p = &pair;
     struct mrd_qp *kept;
     struct mrd_wc wc;
     int error;
 
-    pair_begin(p);
-    kept = p->end[0].qp;
+    kept = self->end[0].qp;
     for (unsigned sent = 0; sent < 2; sent++) {
-        struct mrd_qp_init_attr attr = {.send_cq = p->end[0].cq,
-                                        .recv_cq = p->end[0].cq,
+        struct mrd_qp_init_attr attr = {.send_cq = self->end[0].cq,
+                                        .recv_cq = self->end[0].cq,
                                         .cap = {.max_send_wr = 16, .max_recv_wr = 1}};
 
-        p->end[0].qp = mrd_engine_create_qp(p->end[0].e, p->end[0].pd, &attr, &error);
-        assert_non_null(p->end[0].qp);
+        self->end[0].qp = mrd_engine_create_qp(self->end[0].e, self->end[0].pd, &attr, &error);
+        assert_non_null(self->end[0].qp);
         for (unsigned i = 0; i < 8; i++)
-            pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, i % 2 ? BYTES : 5 * PAIR_PAYLOAD);
-        pair_post_recv(p, 0, 0, BYTES);
+            pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, i % 2 ? BYTES : 5 * PAIR_PAYLOAD);
+        pair_post_recv(self, 0, 0, BYTES);
         if (sent)
-            pair_tx(p, 0);
-        assert_int_equal(mrd_engine_destroy_qp(p->end[0].e, p->end[0].qp, p->now), 0);
-        assert_int_equal(pair_poll(p, 0, &wc), 0);
-        pair_settle(p, p->now + MRD_SEC);
-        assert_int_equal(pair_poll(p, 0, &wc), 0);
+            pair_tx(self, 0);
+        assert_int_equal(mrd_engine_destroy_qp(self->end[0].e, self->end[0].qp, self->now), 0);
+        assert_int_equal(pair_poll(self, 0, &wc), 0);
+        pair_settle(self, self->now + MRD_SEC);
+        assert_int_equal(pair_poll(self, 0, &wc), 0);
     }
-    p->end[0].qp = kept;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    self->end[0].qp = kept;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    pair_end(p);
 }

@@ -5,8 +5,6 @@
 
 enum { AT = 0, ROOM = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A peer that sends to us, whose share is 2 * ROOM PSNs. */
 static struct mrd_peer *begin(struct pair *p)
 {
@@ -25,96 +23,86 @@ static uint32_t granted(struct pair *p, struct mrd_peer *peer)
 }
 
 /* Who asks gets twice as much, but not for a packet that left before it heard of that. */
-TEST(mrd_grant_limit__doubles_once_a_round_trip)
+TEST_F(pair, mrd_grant_limit__doubles_once_a_round_trip)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
 
-    assert_int_equal(granted(p, peer), 2 * ROOM);
+    assert_int_equal(granted(self, peer), 2 * ROOM);
     mrd_grant_wanted(peer->rx, ROOM - 1); /* the last one that it may send */
-    assert_int_equal(granted(p, peer), 4 * ROOM);
-    assert_int_equal(granted(p, peer), 4 * ROOM);
+    assert_int_equal(granted(self, peer), 4 * ROOM);
+    assert_int_equal(granted(self, peer), 4 * ROOM);
     mrd_grant_wanted(peer->rx, ROOM - 1);
-    assert_int_equal(granted(p, peer), 4 * ROOM);
+    assert_int_equal(granted(self, peer), 4 * ROOM);
     mrd_grant_wanted(peer->rx, ROOM);
-    assert_int_equal(granted(p, peer), 8 * ROOM);
-    pair_end(p);
+    assert_int_equal(granted(self, peer), 8 * ROOM);
 }
 
 /* It may ask again after any number of packets that did not ask. */
-TEST(mrd_grant_limit__asks_after_a_turn_of_psns)
+TEST_F(pair, mrd_grant_limit__asks_after_a_turn_of_psns)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
 
     mrd_grant_wanted(peer->rx, 0);
-    assert_int_equal(granted(p, peer), 4 * ROOM);
+    assert_int_equal(granted(self, peer), 4 * ROOM);
     for (unsigned i = 0; i < 4; i++) {
         peer->rx->rcv.cum = peer->rx->rcv.highest += 1u << 30;
-        assert_int_equal(granted(p, peer), 4 * ROOM);
+        assert_int_equal(granted(self, peer), 4 * ROOM);
     }
     mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + ROOM);
-    assert_int_equal(granted(p, peer), 8 * ROOM);
-    pair_end(p);
+    assert_int_equal(granted(self, peer), 8 * ROOM);
 }
 
 /* More only while the buffer is nearly empty; when it fills, all have their share again. */
-TEST(mrd_grant_limit__heeds_the_buffer)
+TEST_F(pair, mrd_grant_limit__heeds_the_buffer)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_share *share = &p->end[AT].e->share;
+    struct mrd_peer *peer = begin(self);
+    struct mrd_share *share = &self->end[AT].e->share;
 
     share->most = ROOM / 4 + 1;
     mrd_grant_wanted(peer->rx, 0);
-    assert_int_equal(granted(p, peer), 2 * ROOM);
+    assert_int_equal(granted(self, peer), 2 * ROOM);
     share->most = ROOM / 4;
-    assert_int_equal(granted(p, peer), 2 * ROOM); /* asked for then, not now */
+    assert_int_equal(granted(self, peer), 2 * ROOM); /* asked for then, not now */
     mrd_grant_wanted(peer->rx, 0);
-    assert_int_equal(granted(p, peer), 4 * ROOM);
+    assert_int_equal(granted(self, peer), 4 * ROOM);
     share->most = ROOM / 2;
-    assert_int_equal(granted(p, peer), 4 * ROOM);
+    assert_int_equal(granted(self, peer), 4 * ROOM);
     share->most = ROOM / 2 + 1;
-    assert_int_equal(granted(p, peer), 2 * ROOM);
+    assert_int_equal(granted(self, peer), 2 * ROOM);
     share->most = 0;
-    assert_int_equal(granted(p, peer), 2 * ROOM);
-    pair_end(p);
+    assert_int_equal(granted(self, peer), 2 * ROOM);
 }
 
 /* The tracker grows with the grant, to its greatest and no further. */
-TEST(mrd_grant_limit__up_to_the_widest)
+TEST_F(pair, mrd_grant_limit__up_to_the_widest)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
 
-    p->end[AT].e->share.room = 0;
+    self->end[AT].e->share.room = 0;
     for (uint32_t i = 0; i < 20; i++) {
         mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + MRD_TRACKER_WIDEST / 2);
-        assert_in_range(granted(p, peer), p->config.mover.tracker, MRD_TRACKER_WIDEST);
-        assert_true(granted(p, peer) <= peer->rx->rcv.tracker);
+        assert_in_range(granted(self, peer), self->config.mover.tracker, MRD_TRACKER_WIDEST);
+        assert_true(granted(self, peer) <= peer->rx->rcv.tracker);
     }
-    assert_int_equal(granted(p, peer), MRD_TRACKER_WIDEST);
+    assert_int_equal(granted(self, peer), MRD_TRACKER_WIDEST);
     assert_int_equal(peer->rx->rcv.tracker, MRD_TRACKER_WIDEST);
-    pair_end(p);
 }
 
 /* Without memory for a wider tracker it stays as it was, and may be asked for again. */
-TEST(mrd_grant_limit__no_memory)
+TEST_F(pair, mrd_grant_limit__no_memory)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *peer = begin(self);
+    struct mrd_engine *e = self->end[AT].e;
     uint32_t before;
 
     e->share.room = 0;
-    before = granted(p, peer);
+    before = granted(self, peer);
     e->peers.maps.wide_bytes = MRD_WIDE_BYTES;
     for (uint32_t i = 0; i < 3; i++) {
         mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
-        assert_int_equal(granted(p, peer), before);
+        assert_int_equal(granted(self, peer), before);
     }
     e->peers.maps.wide_bytes = 0;
     mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
-    assert_int_equal(granted(p, peer), 2 * before);
-    pair_end(p);
+    assert_int_equal(granted(self, peer), 2 * before);
 }

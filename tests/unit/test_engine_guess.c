@@ -10,8 +10,6 @@
 
 enum { AT = 0, BYTES = 64, ROOM = 4 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A message each way: both ends hold a space of the other. */
 static struct mrd_peer *acquainted(struct pair *p)
 {
@@ -63,85 +61,80 @@ static bool data_acts(struct pair *p, const struct mrd_wire_head *head)
     return peer != NULL;
 }
 
-TEST(guess__of_data)
+TEST_F(pair, guess__of_data)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = acquainted(p);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_peer *peer = acquainted(self);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
 
     head.epoch = peer->space.epoch;
     assert_int_equal(
-        count_bits(p, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
-    pair_settle(p, p->now + MRD_MSEC);
-    pair_end(p);
+        count_bits(self, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
+    pair_settle(self, self->now + MRD_MSEC);
 }
 
 /* With any higher epoch; and a new life needs the cookie, too. */
-TEST(guess__of_a_space)
+TEST_F(pair, guess__of_a_space)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = acquainted(p);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_peer *peer = acquainted(self);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
 
     head.epoch = peer->space.epoch + 1000;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     assert_int_equal(
-        count_bits(p, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
-    pair_settle(p, p->now + MRD_MSEC);
-    pair_end(p);
+        count_bits(self, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
+    pair_settle(self, self->now + MRD_MSEC);
 }
 
 /* Who leaves our name out has not heard it: nothing is taken, in a space that is held or a new one. */
-TEST(guess__without_our_name)
+TEST_F(pair, guess__without_our_name)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = acquainted(p);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-    struct mrd_answers *answers = &p->end[AT].e->answers;
-    struct mrd_rx_packet packet = from_peer(p);
+    struct mrd_peer *peer = acquainted(self);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
+    struct mrd_answers *answers = &self->end[AT].e->answers;
+    struct mrd_rx_packet packet = from_peer(self);
 
     head.dst_inc = 0;
     for (unsigned later = 0; later < 2; later++)
         for (unsigned fc = 0; fc < 2; fc++) {
             head.epoch = peer->space.epoch + later;
             head.flags = fc ? MRD_WIRE_FIRST_CONTACT : 0;
-            assert_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
+            assert_null(mrd_contact_identify(self->end[AT].e, &head, &packet));
             assert_int_equal(answers->tail - answers->head, 1);
             assert_int_equal(answers->ring[answers->head++ % MRD_STATELESS_MAX].head.type,
                              fc ? MRD_WIRE_CHALLENGE : MRD_WIRE_RESET);
         }
-    pair_settle(p, p->now + MRD_MSEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_MSEC);
 }
 
-TEST(guess__of_a_new_peer)
+TEST_F(pair, guess__of_a_new_peer)
 {
-    struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     uint64_t cookie;
 
-    acquainted(p);
-    head = hand_head(p, AT, MRD_WIRE_DATA);
+    acquainted(self);
+    head = hand_head(self, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.src_inc = 4711;
     head.reply = 9;
-    packet = from_peer(p);
+    packet = from_peer(self);
     head.dst_inc = 0;
-    assert_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
-    head.dst_inc =
-        p->end[AT].e->answers.ring[p->end[AT].e->answers.head % MRD_STATELESS_MAX].head.src_inc;
-    cookie = p->end[AT].e->answers.ring[p->end[AT].e->answers.head % MRD_STATELESS_MAX].head.cookie;
-    p->end[AT].e->answers.head = p->end[AT].e->answers.tail;
+    assert_null(mrd_contact_identify(self->end[AT].e, &head, &packet));
+    head.dst_inc = self->end[AT]
+                       .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
+                       .head.src_inc;
+    cookie = self->end[AT]
+                 .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
+                 .head.cookie;
+    self->end[AT].e->answers.head = self->end[AT].e->answers.tail;
     head.flags |= MRD_WIRE_COOKIE;
     for (unsigned bit = 0; bit < 64; bit++) {
         head.cookie = cookie ^ 1ull << bit;
-        assert_false(data_acts(p, &head));
+        assert_false(data_acts(self, &head));
     }
     head.cookie = cookie;
-    assert_int_equal(count_bits(p, &head, (struct known){{&head.dst_inc}, 1}, data_acts), 32);
-    pair_settle(p, p->now + MRD_MSEC);
-    pair_end(p);
+    assert_int_equal(count_bits(self, &head, (struct known){{&head.dst_inc}, 1}, data_acts), 32);
+    pair_settle(self, self->now + MRD_MSEC);
 }
 
 static bool reset_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -152,19 +145,17 @@ static bool reset_acts(struct pair *p, const struct mrd_wire_head *head)
     return p->end[AT].e->stats.rx_resets != resets;
 }
 
-TEST(guess__of_a_reset)
+TEST_F(pair, guess__of_a_reset)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = acquainted(p);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_RESET);
+    struct mrd_peer *peer = acquainted(self);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_RESET);
 
     head.epoch = peer->tx->contact.epoch;
     head.live_epoch = peer->space.epoch;
-    assert_int_equal(count_bits(p, &head,
+    assert_int_equal(count_bits(self, &head,
                                 (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
                                 reset_acts),
                      96);
-    pair_end(p);
 }
 
 static bool ack_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -181,20 +172,18 @@ static bool ack_acts(struct pair *p, const struct mrd_wire_head *head)
     return p->end[AT].e->stats.rx_acks != acks;
 }
 
-TEST(guess__of_an_ack)
+TEST_F(pair, guess__of_an_ack)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = acquainted(p);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_ACK);
+    struct mrd_peer *peer = acquainted(self);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_ACK);
 
     head.epoch = peer->tx->contact.epoch;
     head.psn = peer->tx->sent.next;
-    assert_int_equal(count_bits(p, &head,
+    assert_int_equal(count_bits(self, &head,
                                 (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
                                 ack_acts),
                      96);
-    pair_settle(p, p->now + MRD_MSEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_MSEC);
 }
 
 static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -206,55 +195,50 @@ static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
 }
 
 /* Before anybody answered the challenger's name is not known yet. */
-TEST(guess__of_the_first_answer)
+TEST_F(pair, guess__of_the_first_answer)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
 
-    pair_begin_wary(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_tx(p, AT);
-    head = hand_head(p, AT, MRD_WIRE_CHALLENGE);
-    head.epoch = pair_peer(p, AT)->tx->contact.epoch;
+    pair_begin_wary(self);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_tx(self, AT);
+    head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
+    head.epoch = pair_peer(self, AT)->tx->contact.epoch;
     head.up_usec = UINT32_MAX;
     assert_int_equal(
-        count_bits(p, &head, (struct known){{&head.dst_inc, &head.epoch}, 2}, challenge_acts), 64);
-    p->end[1].num_inbox = 0;
-    pair_settle(p, p->now + 100 * MRD_SEC);
-    pair_end(p);
+        count_bits(self, &head, (struct known){{&head.dst_inc, &head.epoch}, 2}, challenge_acts),
+        64);
+    self->end[1].num_inbox = 0;
+    pair_settle(self, self->now + 100 * MRD_SEC);
 }
 
 /* What one is told is of no use to speak for us, or to us, elsewhere. */
-TEST(guess__told_each_another)
+TEST_F(pair, guess__told_each_another)
 {
-    struct pair *p = &pair;
     struct mrd_pair names[ROOM];
 
-    pair_begin(p);
     for (uint32_t i = 0; i < ROOM; i++) {
         struct mrd_addr addr = pair_addr_of(i);
 
-        names[i] = mrd_answer_pair(p->end[AT].e, &addr);
+        names[i] = mrd_answer_pair(self->end[AT].e, &addr);
         for (uint32_t k = 0; k < i; k++) {
             assert_int_not_equal(names[i].own_inc, names[k].own_inc);
             assert_int_not_equal(names[i].epoch_base, names[k].epoch_base);
         }
     }
-    pair_end(p);
 }
 
 /*
  * A peer moved, and another host has its old address now. It is told nothing that the peer is told:
  * else 32 bits less were to be guessed to speak for that peer.
  */
-TEST(guess__names_of_who_moved)
+TEST_F(pair, guess__names_of_who_moved)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = acquainted(p);
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *peer = acquainted(self);
+    struct mrd_engine *e = self->end[AT].e;
     struct mrd_addr there = pair_addr_of(77);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
+    struct mrd_rx_packet packet = {.from = self->end[1 - AT].addr, .to = self->end[AT].addr};
     const struct mrd_answer *answer;
 
     mrd_peer_move(&e->peers, peer, &there);
@@ -265,7 +249,6 @@ TEST(guess__names_of_who_moved)
     answer = &e->answers.ring[e->answers.head % MRD_STATELESS_MAX];
     assert_int_equal(answer->head.type, MRD_WIRE_CHALLENGE);
     assert_int_not_equal(answer->head.src_inc, peer->pair.own_inc);
-    pair_end(p);
 }
 
 /* -------------------------------------------------------------------------------- memory keys */
@@ -274,145 +257,130 @@ TEST(guess__names_of_who_moved)
  * A thousand wrong keys at once are refused, and as many a second; beyond that all that names memory is
  * dropped, so that no key can be found faster, and the user is told who it is.
  */
-TEST(guess__of_memory_keys)
+TEST_F(pair, guess__of_memory_keys)
 {
     enum { AT_ONCE = (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    struct pair *p = &pair;
     struct mrd_engine_event event;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    peer = hand_rx_peer(p, AT);
-    part = hand_write(p, AT, BYTES);
+    e = self->end[AT].e;
+    peer = hand_rx_peer(self, AT);
+    part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     for (uint32_t i = 0; i < AT_ONCE; i++)
-        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
     assert_int_equal(e->stats.rx_drop_guesses, 3);
     assert_int_equal(mrd_engine_get_event(e, &event), 0);
     assert_int_equal(event.type, MRD_EVENT_PEER_WRONG_KEYS);
     assert_int_equal(event.peer_id, peer->id);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     part.rkey ^= 1;
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
     part.rkey ^= 1;
-    p->now += MRD_KEY_GUESS_NS;
-    mrd_engine_begin(e, p->now);
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_REFUSED);
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
-    p->now += MRD_KEY_GUESS_NS;
-    mrd_engine_begin(e, p->now);
+    self->now += MRD_KEY_GUESS_NS;
+    mrd_engine_begin(e, self->now);
+    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_REFUSED);
+    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    self->now += MRD_KEY_GUESS_NS;
+    mrd_engine_begin(e, self->now);
     part.rkey ^= 1;
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
-    pair_end(p);
+    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
 }
 
 /*
  * All in one moment. Those beyond the limit come under one PSN, which is never received: a key that is
  * right is taken as little as one that is wrong, or silence would say which is which.
  */
-TEST(guess__rate_holds_for_right_keys)
+TEST_F(pair, guess__rate_holds_for_right_keys)
 {
     enum { TRIES = 100000 };
-    struct pair *p = &pair;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
     uint32_t right;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    part = hand_write(p, AT, BYTES);
+    peer = hand_rx_peer(self, AT);
+    part = hand_write(self, AT, BYTES);
     right = part.rkey;
     for (uint32_t i = TRIES; i; i--) {
         part.rkey = right ^ i;
-        (void)hand_place(p, AT, peer, 0, &part, 1);
+        (void)hand_place(self, AT, peer, 0, &part, 1);
     }
     part.rkey = right;
-    assert_int_not_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
-    pair_end(p);
+    assert_int_not_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
 }
 
 /* Whoever names a region that is there, or was lately, by its key does not guess. */
-TEST(guess__not_of_keys_that_were_told)
+TEST_F(pair, guess__not_of_keys_that_were_told)
 {
     enum { MANY = 4 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    struct pair *p = &pair;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
     struct mrd_mr *mr;
     struct mrd_engine *e;
     int error;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    peer = hand_rx_peer(p, AT);
-    part = hand_write(p, AT, BYTES);
+    e = self->end[AT].e;
+    peer = hand_rx_peer(self, AT);
+    part = hand_write(self, AT, BYTES);
     part.addr--; /* out of its range */
     for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
-    mr = mrd_engine_reg_mr(e, p->end[AT].pd, p->end[AT].memory, BYTES,
+        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+    mr = mrd_engine_reg_mr(e, self->end[AT].pd, self->end[AT].memory, BYTES,
                            MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
                            &(struct mrd_mover_mr){0}, &error);
     assert_non_null(mr);
     part.rkey = mr->rkey;
-    assert_int_equal(mrd_engine_dereg_mr(e, mr, p->now), 0);
+    assert_int_equal(mrd_engine_dereg_mr(e, mr, self->now), 0);
     for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
     assert_int_equal(e->stats.rx_drop_guesses, 0);
-    pair_end(p);
 }
 
 /* What names no memory goes on, and what names the wrong queue pair has guessed no key. */
-TEST(guess__only_what_names_memory)
+TEST_F(pair, guess__only_what_names_memory)
 {
     enum { MANY = 2 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    struct pair *p = &pair;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    part = hand_write(p, AT, BYTES);
+    peer = hand_rx_peer(self, AT);
+    part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     part.dst_qpn++;
     for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_QPN);
+        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_QPN);
     part.dst_qpn--;
     for (uint32_t i = 0; i < MANY; i++)
-        (void)hand_place(p, AT, peer, 0, &part, 1);
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
-    part = hand_send(p, AT, BYTES);
-    assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).code, MRD_REFUSE_RNR);
-    pair_end(p);
+        (void)hand_place(self, AT, peer, 0, &part, 1);
+    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    part = hand_send(self, AT, BYTES);
+    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_RNR);
 }
 
 /* While it goes on the user is told once in a while. */
-TEST(guess__told_once_in_a_while)
+TEST_F(pair, guess__told_once_in_a_while)
 {
-    struct pair *p = &pair;
     struct mrd_engine_event event;
     struct mrd_wire_part part;
     struct mrd_peer *peer;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    peer = hand_rx_peer(p, AT);
-    part = hand_write(p, AT, BYTES);
+    e = self->end[AT].e;
+    peer = hand_rx_peer(self, AT);
+    part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     for (unsigned round = 0; round < 3; round++) {
-        p->now += MRD_KEY_EVENT_NS;
-        mrd_engine_begin(e, p->now);
-        peer->guesses_ns = p->now + MRD_KEY_GUESSES_NS;
+        self->now += MRD_KEY_EVENT_NS;
+        mrd_engine_begin(e, self->now);
+        peer->guesses_ns = self->now + MRD_KEY_GUESSES_NS;
         for (unsigned i = 0; i < 2; i++) {
-            assert_int_equal(hand_place(p, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+            assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
             assert_int_equal(mrd_engine_get_event(e, &event), i ? -EAGAIN : 0);
         }
     }
-    pair_end(p);
 }

@@ -9,8 +9,6 @@ enum { AT = 0, BYTES = 64, FIRST_GRANT = 320 };
 /* A peer with the default patience was silent for so long: nothing of its space can still come. */
 #define EXPIRED_NS (MRD_SEND_IDLE_LIFE_NS + 8 * MRD_SEC + 2 * MRD_PACKET_LIFE_NS)
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* The receive queue is seen empty at that time. */
 static void drained_at(struct pair *p, uint64_t now_ns)
 {
@@ -38,72 +36,66 @@ static void half_message(struct pair *p, struct mrd_peer *peer, uint32_t id)
 /* -------------------------------------------------------------------------------------- expiry */
 
 /* An answer of the peer: it is not given up, and probes count anew. */
-TEST(mrd_half_answered__begins_patience_anew)
+TEST_F(pair, mrd_half_answered__begins_patience_anew)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
+    peer = mrd_half_open_peer(self->end[AT].e, &self->end[1].addr);
     peer->given_up = true;
-    mrd_half_answered(p->end[AT].e, peer);
+    mrd_half_answered(self->end[AT].e, peer);
     assert_true(peer->given_up); /* nothing was sent to it that it could answer */
-    mrd_half_open_tx(p->end[AT].e, peer);
+    mrd_half_open_tx(self->end[AT].e, peer);
     peer->tx->probes.unanswered = 4;
-    mrd_engine_begin(p->end[AT].e, p->now + 5);
-    p->end[AT].e->clock.absent_sum_ns = 2;
-    mrd_half_answered(p->end[AT].e, peer);
+    mrd_engine_begin(self->end[AT].e, self->now + 5);
+    self->end[AT].e->clock.absent_sum_ns = 2;
+    mrd_half_answered(self->end[AT].e, peer);
     assert_false(peer->given_up);
     assert_int_equal(peer->tx->probes.unanswered, 0);
-    assert_int_equal(peer->tx->probes.patience_ns, p->now + 3);
-    pair_end(p);
+    assert_int_equal(peer->tx->probes.patience_ns, self->now + 3);
 }
 
 /* A space lasts as long as a copy of its packets may, and as its sender may wait; not longer. */
-TEST(mrd_half_expire_rx__after_the_silence)
+TEST_F(pair, mrd_half_expire_rx__after_the_silence)
 {
     static const struct {
         uint64_t patience_ns, life_ns;
     } rows[] = {
         {0, EXPIRED_NS}, {8 * MRD_SEC, EXPIRED_NS}, {60 * MRD_SEC, EXPIRED_NS + 52 * MRD_SEC}};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer;
         uint64_t heard_ns;
 
-        pair_begin(p);
-        heard_ns = p->now;
-        peer = hand_rx_peer(p, AT);
+        pair_begin(self);
+        heard_ns = self->now;
+        peer = hand_rx_peer(self, AT);
         peer->space.patience_ns = rows[i].patience_ns;
-        drained_at(p, heard_ns + rows[i].life_ns);
-        mrd_half_expire_rx(p->end[AT].e, peer);
+        drained_at(self, heard_ns + rows[i].life_ns);
+        mrd_half_expire_rx(self->end[AT].e, peer);
         assert_non_null(peer->rx);
-        mrd_engine_begin(p->end[AT].e, p->now + 1); /* not seen empty since */
-        mrd_half_expire_rx(p->end[AT].e, peer);
+        mrd_engine_begin(self->end[AT].e, self->now + 1); /* not seen empty since */
+        mrd_half_expire_rx(self->end[AT].e, peer);
         assert_non_null(peer->rx);
-        drained_at(p, p->now + 1);
-        mrd_half_expire_rx(p->end[AT].e, peer);
+        drained_at(self, self->now + 1);
+        mrd_half_expire_rx(self->end[AT].e, peer);
         assert_null(peer->rx);
         assert_int_equal(peer->space.state, MRD_SPACE_NONE);
-        pair_end(p);
     }
 }
 
 /* ---------------------------------------------------------------------------------------- peers */
 
 /* With the table full the first idle peer goes, of those whose space is over; a tombstone stays. */
-TEST(mrd_half_open_peer__evicts_the_first_idle_one)
+TEST_F(pair, mrd_half_open_peer__evicts_the_first_idle_one)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *held, *idle;
 
-    pair_config(p);
-    p->config.max_peers = 2;
-    pair_open(p);
-    e = p->end[AT].e;
-    held = hand_rx_peer(p, AT);
+    pair_config(self);
+    self->config.max_peers = 2;
+    pair_open(self);
+    e = self->end[AT].e;
+    held = hand_rx_peer(self, AT);
     mrd_half_end_rx(e, held, MRD_SPACE_TOMB);
     idle = mrd_half_open_peer(e, &(struct mrd_addr){.port = 102});
     assert_ptr_equal(mrd_half_open_peer(e, &idle->addr), idle);
@@ -111,135 +103,120 @@ TEST(mrd_half_open_peer__evicts_the_first_idle_one)
     mrd_tx_ready(e, idle);
     assert_non_null(mrd_half_open_peer(e, &(struct mrd_addr){.port = 103}));
     assert_null(mrd_peer_find(&e->peers, &(struct mrd_addr){.port = 102}));
-    assert_ptr_equal(mrd_peer_find(&e->peers, &p->end[1].addr), held);
+    assert_ptr_equal(mrd_peer_find(&e->peers, &self->end[1].addr), held);
     assert_int_equal(e->stats.peers_evicted, 1);
     assert_int_equal(e->stats.peers, 2);
     assert_true(mrd_list_empty(&e->turns.ready));
-    pair_end(p);
 }
 
 /* A full table is not searched for each packet of a stranger: once in a while is enough. */
-TEST(mrd_half_open_peer__full_for_a_while)
+TEST_F(pair, mrd_half_open_peer__full_for_a_while)
 {
     const struct mrd_addr stranger = {.port = 102};
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_config(p);
-    p->config.max_peers = 1;
-    pair_open(p);
-    peer = hand_rx_peer(p, AT);
-    assert_null(mrd_half_open_peer(p->end[AT].e, &stranger));
-    mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_NONE);
-    drained_at(p, p->now + MRD_FULL_NS - 1);
-    assert_null(mrd_half_open_peer(p->end[AT].e, &stranger));
-    drained_at(p, p->now + 1);
-    assert_non_null(mrd_half_open_peer(p->end[AT].e, &stranger));
-    pair_end(p);
+    pair_config(self);
+    self->config.max_peers = 1;
+    pair_open(self);
+    peer = hand_rx_peer(self, AT);
+    assert_null(mrd_half_open_peer(self->end[AT].e, &stranger));
+    mrd_half_end_rx(self->end[AT].e, peer, MRD_SPACE_NONE);
+    drained_at(self, self->now + MRD_FULL_NS - 1);
+    assert_null(mrd_half_open_peer(self->end[AT].e, &stranger));
+    drained_at(self, self->now + 1);
+    assert_non_null(mrd_half_open_peer(self->end[AT].e, &stranger));
 }
 
 /* With all of them in use there is no entry. */
-TEST(mrd_half_open_peer__null_when_all_are_wanted)
+TEST_F(pair, mrd_half_open_peer__null_when_all_are_wanted)
 {
-    struct pair *p = &pair;
-
-    pair_config(p);
-    p->config.max_peers = 1;
-    pair_open(p);
-    hand_rx_peer(p, AT);
-    assert_null(mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 102}));
-    assert_int_equal(p->end[AT].e->stats.peers_evicted, 0);
-    drained_at(p, p->now + EXPIRED_NS + 1);
-    assert_non_null(mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 102}));
-    pair_end(p);
+    pair_config(self);
+    self->config.max_peers = 1;
+    pair_open(self);
+    hand_rx_peer(self, AT);
+    assert_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
+    assert_int_equal(self->end[AT].e->stats.peers_evicted, 0);
+    drained_at(self, self->now + EXPIRED_NS + 1);
+    assert_non_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
 }
 
 /* A watched peer is wanted, however long it seems idle. */
-TEST(mrd_half_open_peer__null_when_all_are_watched)
+TEST_F(pair, mrd_half_open_peer__null_when_all_are_watched)
 {
-    struct pair *p = &pair;
     struct mrd_peer *watched;
 
-    pair_config(p);
-    p->config.max_peers = 1;
-    pair_open(p);
-    watched = mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 101});
+    pair_config(self);
+    self->config.max_peers = 1;
+    pair_open(self);
+    watched = mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 101});
     watched->watch.on = true;
-    drained_at(p, p->now + 60 * MRD_SEC);
-    assert_null(mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 102}));
+    drained_at(self, self->now + 60 * MRD_SEC);
+    assert_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
     watched->watch.on = false;
-    drained_at(p, p->now + MRD_FULL_NS);
-    assert_non_null(mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 102}));
-    pair_end(p);
+    drained_at(self, self->now + MRD_FULL_NS);
+    assert_non_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
 }
 
 /* ---------------------------------------------------------------------------------- send halves */
 
 /* Each epoch is new. Before the peer tells, what the smallest tracker takes is granted. */
-TEST(mrd_half_begin_epoch__table)
+TEST_F(pair, mrd_half_begin_epoch__table)
 {
     static const struct {
         uint32_t tracker, grant;
     } rows[] = {{512, 128}, {1024, 256}, {2048, FIRST_GRANT}, {4096, FIRST_GRANT}};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_tx_half *tx;
         uint32_t epoch;
 
-        pair_config(p);
-        p->config.mover.tracker = rows[i].tracker;
-        pair_open(p);
-        tx = hand_tx_peer(p, AT)->tx;
+        pair_config(self);
+        self->config.mover.tracker = rows[i].tracker;
+        pair_open(self);
+        tx = hand_tx_peer(self, AT)->tx;
         epoch = tx->contact.epoch;
-        mrd_half_begin_epoch(p->end[AT].e, pair_peer(p, AT), 77);
+        mrd_half_begin_epoch(self->end[AT].e, pair_peer(self, AT), 77);
         assert_int_equal(tx->contact.epoch, epoch + 1);
         assert_true(tx->contact.epoch_ns == MRD_NEVER);
         assert_int_equal(tx->contact.inc, 77);
         assert_true(tx->contact.knew_inc);
         assert_int_equal(tx->told.psn_limit, rows[i].grant);
-        mrd_half_begin_epoch(p->end[AT].e, pair_peer(p, AT), 0);
+        mrd_half_begin_epoch(self->end[AT].e, pair_peer(self, AT), 0);
         assert_false(tx->contact.knew_inc);
-        pair_end(p);
     }
 }
 
 /* A half that idled for too long may be forgotten at the peer: another begins. */
-TEST(mrd_half_open_tx__after_idling)
+TEST_F(pair, mrd_half_open_tx__after_idling)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
     uint32_t epoch;
 
-    pair_begin(p);
-    peer = hand_tx_peer(p, AT);
+    peer = hand_tx_peer(self, AT);
     epoch = peer->tx->contact.epoch;
-    drained_at(p, p->now + MRD_SEND_IDLE_LIFE_NS - 1);
-    assert_int_equal(mrd_half_open_tx(p->end[AT].e, peer)->contact.epoch, epoch);
-    drained_at(p, p->now + 1);
-    assert_int_equal(mrd_half_open_tx(p->end[AT].e, peer)->contact.epoch, epoch + 1);
-    pair_end(p);
+    drained_at(self, self->now + MRD_SEND_IDLE_LIFE_NS - 1);
+    assert_int_equal(mrd_half_open_tx(self->end[AT].e, peer)->contact.epoch, epoch);
+    drained_at(self, self->now + 1);
+    assert_int_equal(mrd_half_open_tx(self->end[AT].e, peer)->contact.epoch, epoch + 1);
 }
 
 /* It speaks to the life whose space is held; to that of a tombstone not. */
-TEST(mrd_half_open_tx__to_whom)
+TEST_F(pair, mrd_half_open_tx__to_whom)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
     for (unsigned tomb = 0; tomb < 2; tomb++) {
-        pair_begin(p);
-        peer = hand_rx_peer(p, AT);
+        pair_begin(self);
+        peer = hand_rx_peer(self, AT);
         if (tomb)
-            mrd_half_end_rx(p->end[AT].e, peer, MRD_SPACE_TOMB);
-        mrd_half_open_tx(p->end[AT].e, peer);
-        assert_int_equal(peer->tx->contact.inc, tomb ? 0 : pair_inc(p, 1));
-        pair_end(p);
+            mrd_half_end_rx(self->end[AT].e, peer, MRD_SPACE_TOMB);
+        mrd_half_open_tx(self->end[AT].e, peer);
+        assert_int_equal(peer->tx->contact.inc, tomb ? 0 : pair_inc(self, 1));
     }
 }
 
 /* An empty packet goes first, but to a peer that is known, or where first contacts are trusted. */
-TEST(mrd_half_open_tx__begins_with_hello)
+TEST_F(pair, mrd_half_open_tx__begins_with_hello)
 {
     static const struct {
         bool trusting, given_up, known, hello;
@@ -247,97 +224,87 @@ TEST(mrd_half_open_tx__begins_with_hello)
         {true, false, false, false}, {true, true, false, true},   {true, true, true, false},
         {false, false, false, true}, {false, false, true, false},
     };
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer;
 
-        pair_config(p);
-        p->config.trusting = rows[i].trusting;
-        pair_open(p);
-        peer =
-            rows[i].known ? hand_rx_peer(p, AT) : mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
+        pair_config(self);
+        self->config.trusting = rows[i].trusting;
+        pair_open(self);
+        peer = rows[i].known ? hand_rx_peer(self, AT)
+                             : mrd_half_open_peer(self->end[AT].e, &self->end[1].addr);
         peer->given_up = rows[i].given_up;
-        mrd_half_open_tx(p->end[AT].e, peer);
+        mrd_half_open_tx(self->end[AT].e, peer);
         assert_int_equal(peer->tx->contact.hello, rows[i].hello);
         assert_int_equal(peer->tx->probes.silence_due, rows[i].hello);
-        pair_end(p);
     }
 }
 
 /*
  * What is over and was not looked at yet ends; that is not looked for more often than each 10 ms.
  */
-TEST(mrd_half_reclaim__not_too_often)
+TEST_F(pair, mrd_half_reclaim__not_too_often)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    mrd_half_reclaim(p->end[AT].e);
-    peer = hand_rx_peer(p, AT);
-    drained_at(p, p->now + EXPIRED_NS + 1);
-    p->end[AT].e->lives.reclaimed_ns = p->now - MRD_RECLAIM_NS + 1;
-    mrd_half_reclaim(p->end[AT].e);
+    mrd_half_reclaim(self->end[AT].e);
+    peer = hand_rx_peer(self, AT);
+    drained_at(self, self->now + EXPIRED_NS + 1);
+    self->end[AT].e->lives.reclaimed_ns = self->now - MRD_RECLAIM_NS + 1;
+    mrd_half_reclaim(self->end[AT].e);
     assert_non_null(peer->rx);
-    p->end[AT].e->lives.reclaimed_ns--;
-    mrd_half_reclaim(p->end[AT].e);
+    self->end[AT].e->lives.reclaimed_ns--;
+    mrd_half_reclaim(self->end[AT].e);
     assert_null(peer->rx);
-    pair_end(p);
 }
 
 /* --------------------------------------------------------------------------------- ends of them */
 
 /* Messages in every state fail, queues and flows go, and nothing is left to be sent. */
-TEST(mrd_half_end_tx__ends_all_that_hangs_on_it)
+TEST_F(pair, mrd_half_end_tx__ends_all_that_hangs_on_it)
 {
     static const uint32_t offset[] = {0, BYTES, 0};
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *peer;
     struct mrd_qp *kept;
     unsigned num = 0;
     struct mrd_wc wc;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
-    pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
-    pair_tx(p, AT); /* one in flight */
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, BYTES, 40 * PAIR_PAYLOAD);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* two that wait */
-    peer = mrd_peer_find(&e->peers, &p->end[1].addr);
+    e = self->end[AT].e;
+    kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
+    pair_post(self, AT, MRD_WR_SEND, 0, BYTES);
+    pair_tx(self, AT); /* one in flight */
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, BYTES, 40 * PAIR_PAYLOAD);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* two that wait */
+    peer = mrd_peer_find(&e->peers, &self->end[1].addr);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     assert_null(peer->tx);
     assert_true(mrd_list_empty(&peer->msgs));
     assert_int_equal(e->txqs.pool.used + e->flows_tx.pool.used, 0);
-    for (; pair_poll(p, AT, &wc); num++) {
+    for (; pair_poll(self, AT, &wc); num++) {
         assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
         assert_int_equal(wc.wr_id, 500 + offset[num]); /* in order */
     }
     assert_int_equal(num, 3);
-    hand_restore_qp(p, AT, kept);
-    pair_end(p);
+    hand_restore_qp(self, AT, kept);
 }
 
 /* Half messages fail; records of flows, of who waits for receives, and of refusals go. */
-TEST(mrd_half_end_rx__ends_all_that_hangs_on_it)
+TEST_F(pair, mrd_half_end_rx__ends_all_that_hangs_on_it)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *peer;
     struct mrd_wire_part part;
     struct mrd_refusal *refusal;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    peer = hand_rx_peer(p, AT);
-    pair_post_recv(p, AT, 0, 2 * BYTES);
-    half_message(p, peer, 1);
-    part = hand_write(p, AT, BYTES);
+    e = self->end[AT].e;
+    peer = hand_rx_peer(self, AT);
+    pair_post_recv(self, AT, 0, 2 * BYTES);
+    half_message(self, peer, 1);
+    part = hand_write(self, AT, BYTES);
     part.flags = MRD_PART_ORDERED;
-    assert_int_equal(hand_place(p, AT, peer, 2, &part, 1).verdict, MRD_PLACED);
-    mrd_want_add(e, peer, hand_qp(p, AT));
+    assert_int_equal(hand_place(self, AT, peer, 2, &part, 1).verdict, MRD_PLACED);
+    mrd_want_add(e, peer, hand_qp(self, AT));
     refusal = mrd_pool_alloc(&e->refusals);
     mrd_list_init(&refusal->node);
     peer->uses.refusals++;
@@ -345,92 +312,80 @@ TEST(mrd_half_end_rx__ends_all_that_hangs_on_it)
     assert_int_equal(peer->uses.flows, 1);
 
     mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
-    expect_end(p, MRD_WC_REM_ABORT_ERR);
+    expect_end(self, MRD_WC_REM_ABORT_ERR);
     assert_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_int_equal(peer->uses.flows + peer->uses.pends + peer->uses.refusals, 0);
     assert_int_equal(e->wants.pool.used + e->refusals.used + e->flows_rx.pool.used, 0);
-    assert_true(mrd_list_empty(&hand_qp(p, AT)->recvq->wants));
+    assert_true(mrd_list_empty(&hand_qp(self, AT)->recvq->wants));
     assert_non_null(peer->tx); /* what we send it is another matter */
-    pair_end(p);
 }
 
 /* Both directions end, and an event tells it; a space that was held leaves a tombstone. */
-TEST(mrd_half_peer_unreachable__ends_both_directions)
+TEST_F(pair, mrd_half_peer_unreachable__ends_both_directions)
 {
-    struct pair *p = &pair;
-
     for (unsigned known = 0; known < 2; known++) {
         struct mrd_engine_event event;
         struct mrd_peer *peer;
 
-        pair_begin(p);
-        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        peer = mrd_peer_find(&p->end[AT].e->peers, &p->end[1].addr);
+        pair_begin(self);
+        pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        peer = mrd_peer_find(&self->end[AT].e->peers, &self->end[1].addr);
         if (known)
-            hand_rx_peer(p, AT);
-        mrd_half_peer_unreachable(p->end[AT].e, peer);
-        expect_end(p, MRD_WC_RETRY_EXC_ERR);
+            hand_rx_peer(self, AT);
+        mrd_half_peer_unreachable(self->end[AT].e, peer);
+        expect_end(self, MRD_WC_RETRY_EXC_ERR);
         assert_null(peer->tx);
         assert_null(peer->rx);
         assert_true(peer->given_up);
         assert_int_equal(peer->space.state, known ? MRD_SPACE_TOMB : MRD_SPACE_NONE);
-        assert_int_equal(p->end[AT].e->stats.peers_unreachable, 1);
-        assert_int_equal(mrd_engine_get_event(p->end[AT].e, &event), 0);
+        assert_int_equal(self->end[AT].e->stats.peers_unreachable, 1);
+        assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
         assert_int_equal(event.type, MRD_EVENT_PEER_UNREACHABLE);
-        pair_end(p);
     }
 }
 
 /* That a peer restarted concerns the user only where work or receives were lost by it. */
-TEST(mrd_half_peer_restarted__event_if_anything_was_lost)
+TEST_F(pair, mrd_half_peer_restarted__event_if_anything_was_lost)
 {
-    struct pair *p = &pair;
-
     for (unsigned i = 0; i < 4; i++) {
         struct mrd_engine_event event;
         struct mrd_peer *peer;
         bool work = i & 1, receives = i & 2;
 
-        pair_begin(p);
+        pair_begin(self);
         if (work)
-            pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        peer = hand_tx_peer(p, AT);
-        hand_rx_peer(p, AT);
-        mrd_half_peer_restarted(p->end[AT].e, peer, receives);
-        assert_int_equal(mrd_engine_get_event(p->end[AT].e, &event) == 0, work || receives);
-        assert_int_equal(p->end[AT].e->stats.peers_restarted, work || receives);
+            pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        peer = hand_tx_peer(self, AT);
+        hand_rx_peer(self, AT);
+        mrd_half_peer_restarted(self->end[AT].e, peer, receives);
+        assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event) == 0, work || receives);
+        assert_int_equal(self->end[AT].e->stats.peers_restarted, work || receives);
         assert_null(peer->tx);
         assert_non_null(peer->rx);
-        pair_end(p);
     }
 }
 
 /* A peer that closed waits for nothing any more: its space need not outlive that. */
-TEST(mrd_half_peer_closed__has_no_patience)
+TEST_F(pair, mrd_half_peer_closed__has_no_patience)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_rx_peer(p, AT);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_rx_peer(self, AT);
     peer->space.patience_ns = 60 * MRD_SEC;
-    mrd_half_peer_closed(p->end[AT].e, peer);
+    mrd_half_peer_closed(self->end[AT].e, peer);
     assert_int_equal(peer->space.patience_ns, 0);
-    expect_end(p, MRD_WC_RETRY_EXC_ERR);
+    expect_end(self, MRD_WC_RETRY_EXC_ERR);
     assert_null(peer->tx);
-    pair_end(p);
 }
 
 /* A half message, what is held back or reserved, what never comes, a refused PSN: each is owed. */
-TEST(mrd_half_is_owed__table)
+TEST_F(pair, mrd_half_is_owed__table)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
+    peer = hand_rx_peer(self, AT);
     assert_false(mrd_half_is_owed(peer));
     peer->uses.pends = 1;
     assert_true(mrd_half_is_owed(peer));
@@ -442,8 +397,7 @@ TEST(mrd_half_is_owed__table)
     assert_true(mrd_half_is_owed(peer));
     assert_true(mrd_rcv_refusal_acked(&peer->rx->rcv, 0));
     assert_false(mrd_half_is_owed(peer));
-    pair_post_recv(p, AT, 0, 2 * BYTES);
-    half_message(p, peer, 1);
+    pair_post_recv(self, AT, 0, 2 * BYTES);
+    half_message(self, peer, 1);
     assert_true(mrd_half_is_owed(peer));
-    pair_end(p);
 }

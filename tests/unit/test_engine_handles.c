@@ -5,8 +5,6 @@
 
 enum { AT = 0, STEP_MS = 5, ELSEWHERE = 9 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_ah_impl *handle(const struct pair *p)
 {
     return mrd_container_of(p->end[AT].ah, struct mrd_ah_impl, pub);
@@ -42,60 +40,52 @@ static struct mrd_peer *move_elsewhere(struct pair *p, struct mrd_peer *peer)
 }
 
 /* The handle's peer moved, and rests: the handle goes on to where it was last. */
-TEST(mrd_handle_open__rests_where_it_moved)
+TEST_F(pair, mrd_handle_open__rests_where_it_moved)
 {
-    struct pair *p = &pair;
     uint32_t id;
 
-    pair_begin(p);
-    id = move_elsewhere(p, peer_of_handle(p))->id;
-    idle(p);
-    assert_int_equal(peer_of_handle(p)->addr.ip[15], ELSEWHERE);
-    assert_int_equal(peer_of_handle(p)->id, id);
-    pair_end(p);
+    id = move_elsewhere(self, peer_of_handle(self))->id;
+    idle(self);
+    assert_int_equal(peer_of_handle(self)->addr.ip[15], ELSEWHERE);
+    assert_int_equal(peer_of_handle(self)->id, id);
 }
 
 /* Another peer has the id now, and moved: the handle leads to its own address. */
-TEST(mrd_handle_open__id_came_again)
+TEST_F(pair, mrd_handle_open__id_came_again)
 {
-    struct pair *p = &pair;
-
     for (unsigned rests = 0; rests < 2; rests++) {
         struct mrd_peer *other;
 
-        pair_begin(p);
-        other = mrd_half_open_peer(p->end[AT].e, &(struct mrd_addr){.port = 5000});
-        handle(p)->peer_id = other->id;
-        handle(p)->own_inc = other->pair.own_inc + 1;
-        (void)move_elsewhere(p, other);
-        assert_null(mrd_handle_known(p->end[AT].e, handle(p)));
+        pair_begin(self);
+        other = mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 5000});
+        handle(self)->peer_id = other->id;
+        handle(self)->own_inc = other->pair.own_inc + 1;
+        (void)move_elsewhere(self, other);
+        assert_null(mrd_handle_known(self->end[AT].e, handle(self)));
         if (rests)
-            idle(p);
-        assert_int_equal(peer_of_handle(p)->addr.port, p->end[1 - AT].addr.port);
-        assert_int_equal(peer_of_handle(p)->addr.ip[15], 0);
-        pair_end(p);
+            idle(self);
+        assert_int_equal(peer_of_handle(self)->addr.port, self->end[1 - AT].addr.port);
+        assert_int_equal(peer_of_handle(self)->addr.ip[15], 0);
     }
 }
 
 /* Two entries at the address, one of which speaks to it: the handle's has no half, and is not it. */
-TEST(mrd_handle_open__one_speaks_for_the_address)
+TEST_F(pair, mrd_handle_open__one_speaks_for_the_address)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer, *other;
 
-    pair_begin(p);
-    peer = peer_of_handle(p);
-    assert_ptr_equal(peer_of_handle(p), peer);
-    other = mrd_half_add_peer(p->end[AT].e, &peer->addr);
-    assert_ptr_equal(mrd_half_open_peer(p->end[AT].e, &peer->addr), other); /* the newest */
-    mrd_half_open_tx(p->end[AT].e, other);
-    assert_ptr_equal(peer_of_handle(p), other);
-    pair_end(p);
-    pair_begin(p);
-    peer = peer_of_handle(p);
-    mrd_half_open_tx(p->end[AT].e, peer);
-    other = mrd_half_add_peer(p->end[AT].e, &peer->addr);
-    mrd_half_open_tx(p->end[AT].e, other);
-    assert_ptr_equal(peer_of_handle(p), peer); /* each goes on as it is */
-    pair_end(p);
+    pair_begin(self);
+    peer = peer_of_handle(self);
+    assert_ptr_equal(peer_of_handle(self), peer);
+    other = mrd_half_add_peer(self->end[AT].e, &peer->addr);
+    assert_ptr_equal(mrd_half_open_peer(self->end[AT].e, &peer->addr), other); /* the newest */
+    mrd_half_open_tx(self->end[AT].e, other);
+    assert_ptr_equal(peer_of_handle(self), other);
+    pair_end(self);
+    pair_begin(self);
+    peer = peer_of_handle(self);
+    mrd_half_open_tx(self->end[AT].e, peer);
+    other = mrd_half_add_peer(self->end[AT].e, &peer->addr);
+    mrd_half_open_tx(self->end[AT].e, other);
+    assert_ptr_equal(peer_of_handle(self), peer); /* each goes on as it is */
 }

@@ -30,13 +30,12 @@ static struct mrd_engine *begin(struct pair *p)
  * The table is full of peers that are needed. Each time a few are looked at, others than the last
  * time, until one is found that is not.
  */
-TEST(open_peer__looks_at_few_of_a_full_table)
+TEST_F(pair, open_peer__looks_at_few_of_a_full_table)
 {
     struct mrd_peer *peer, *last = NULL;
     struct mrd_engine *e;
-    struct pair p;
 
-    e = begin(&p);
+    e = begin(self);
     for (uint32_t i = 0; i < PEERS; i++) {
         last = add(e, i);
         mrd_peer_rx_begin(&e->peers, last, 1024);
@@ -48,24 +47,22 @@ TEST(open_peer__looks_at_few_of_a_full_table)
         assert_int_equal(peer->addr.ip[12] | peer->addr.ip[13] << 8, i * MRD_SWEEP_MOST);
         assert_null(add(e, PEERS)); /* too soon: nobody is looked at */
         assert_ptr_equal(first(e), peer);
-        p.now += MRD_FULL_NS;
-        mrd_engine_begin(e, p.now);
+        self->now += MRD_FULL_NS;
+        mrd_engine_begin(e, self->now);
     }
     assert_non_null(add(e, PEERS));
     assert_int_equal(e->stats.peers_evicted, 1);
     for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next)
         mrd_half_end_rx(e, mrd_container_of(n, struct mrd_peer, node), MRD_SPACE_NONE);
-    pair_end(&p);
 }
 
 /* As when a link dies under all of them. Who wants a path comes first, or is looked for once. */
-TEST(wants_path__is_found_at_once)
+TEST_F(pair, wants_path__is_found_at_once)
 {
     uint32_t id, index, num = 0;
     struct mrd_engine *e;
-    struct pair p;
 
-    e = begin(&p);
+    e = begin(self);
     for (uint32_t i = 0; i < PEERS; i++) {
         struct mrd_tx_half *tx = mrd_half_open_tx(e, add(e, i));
 
@@ -75,9 +72,8 @@ TEST(wants_path__is_found_at_once)
     for (; mrd_engine_wants_path(e, &id, &index); num++) {
         assert_int_equal(index, 3);
         assert_int_equal(first(e)->id, id); /* those before it are not looked at again */
-        mrd_engine_give_path(e, id, index, -1, p.now);
+        mrd_engine_give_path(e, id, index, -1, self->now);
     }
     assert_int_equal(num, PEERS / 2);
     assert_false(e->turns.wants_path);
-    pair_end(&p);
 }

@@ -7,8 +7,6 @@
 
 enum { AT = 0, BYTES = 64, RNR_USEC = 80 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_peer *peer_of(const struct pair *p)
 {
     return mrd_peer_find(&p->end[AT].e->peers, &p->end[1].addr);
@@ -85,63 +83,58 @@ static void end_ordered(struct pair *p, struct mrd_qp *kept)
 }
 
 /* A destroyed queue pair's memory goes with the last of its messages. */
-TEST(mrd_msg_reap_qp__with_the_last_message)
+TEST_F(pair, mrd_msg_reap_qp__with_the_last_message)
 {
-    struct pair *p = &pair;
     struct mrd_qp *kept;
     size_t live_bytes;
 
-    pair_begin(p);
-    live_bytes = p->alloc.live_bytes;
-    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
-    post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
-    pair_tx(p, AT);
-    hand_restore_qp(p, AT, kept);
-    assert_true(p->alloc.live_bytes > live_bytes);
-    acked(p, 0);
-    assert_int_equal(p->alloc.live_bytes, live_bytes);
-    expect_nothing(p);
-    pair_end(p);
+    live_bytes = self->alloc.live_bytes;
+    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
+    pair_tx(self, AT);
+    hand_restore_qp(self, AT, kept);
+    assert_true(self->alloc.live_bytes > live_bytes);
+    acked(self, 0);
+    assert_int_equal(self->alloc.live_bytes, live_bytes);
+    expect_nothing(self);
 }
 
 /*
  * Abandoned with its space. In order, what was acked behind one that was not may never have been
  * delivered; a message that was cancelled keeps the status that it was cancelled with.
  */
-TEST(mrd_msg_abandon__statuses)
+TEST_F(pair, mrd_msg_abandon__statuses)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin_ordered(p);
-    struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
+    struct mrd_qp *kept = begin_ordered(self);
+    struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
 
-    acked(p, 1);
-    mrd_msg_cancel(p->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
-    mrd_half_end_tx(p->end[AT].e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
-    assert_int_equal(expect_end(p, MRD_WC_WR_FLUSH_ERR).wr_id, 502);
-    assert_int_equal(p->end[AT].e->flows_tx.pool.used, 0);
-    end_ordered(p, kept);
+    acked(self, 1);
+    mrd_msg_cancel(self->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
+    mrd_half_end_tx(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
+    assert_int_equal(expect_end(self, MRD_WC_WR_FLUSH_ERR).wr_id, 502);
+    assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
+    end_ordered(self, kept);
 }
 
 /* The mover still reads an abandoned message: it completes after that, and those behind it, too. */
-TEST(mrd_msg_end_read__after_the_end_of_its_flow)
+TEST_F(pair, mrd_msg_end_read__after_the_end_of_its_flow)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin_ordered(p);
-    struct mrd_msg *msg = &hand_qp(p, AT)->msgs[1];
+    struct mrd_qp *kept = begin_ordered(self);
+    struct mrd_msg *msg = &hand_qp(self, AT)->msgs[1];
 
     msg->reading = 2;
-    mrd_half_end_tx(p->end[AT].e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
-    mrd_msg_end_read(p->end[AT].e, msg);
-    expect_nothing(p);
-    assert_int_equal(p->end[AT].e->flows_tx.pool.used, 1);
-    mrd_msg_end_read(p->end[AT].e, msg);
-    expect_end(p, MRD_WC_RETRY_EXC_ERR);
-    expect_end(p, MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(p->end[AT].e->flows_tx.pool.used, 0);
-    end_ordered(p, kept);
+    mrd_half_end_tx(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    mrd_msg_end_read(self->end[AT].e, msg);
+    expect_nothing(self);
+    assert_int_equal(self->end[AT].e->flows_tx.pool.used, 1);
+    mrd_msg_end_read(self->end[AT].e, msg);
+    expect_end(self, MRD_WC_RETRY_EXC_ERR);
+    expect_end(self, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
+    end_ordered(self, kept);
 }
 
 /* That message, in whichever slot is free. */
@@ -159,44 +152,42 @@ static struct mrd_msg *post_write(struct pair *p, unsigned i)
  * Its space ended twice while the mover read: what is posted after that and is acked first completes
  * behind it all the same, in the order posted.
  */
-TEST(mrd_msg_end_read__later_flows_wait)
+TEST_F(pair, mrd_msg_end_read__later_flows_wait)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin_ordered(p);
-    struct mrd_engine *e = p->end[AT].e;
-    struct mrd_msg *first = &hand_qp(p, AT)->msgs[1], *second, *last;
+    struct mrd_qp *kept = begin_ordered(self);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *second, *last;
 
     first->reading = 1;
-    mrd_half_end_tx(e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
-    second = post_write(p, 3);
-    pair_tx(p, AT);
+    mrd_half_end_tx(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    second = post_write(self, 3);
+    pair_tx(self, AT);
     second->reading = 1;
-    mrd_half_end_tx(e, peer_of(p), MRD_WC_RETRY_EXC_ERR);
-    last = post_write(p, 4);
-    pair_settle(p, p->now + MRD_SEC);
+    mrd_half_end_tx(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    last = post_write(self, 4);
+    pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(last->state, MRD_MSG_DONE);
     mrd_msg_end_read(e, second);
-    expect_nothing(p);
+    expect_nothing(self);
     mrd_msg_end_read(e, first);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 503);
-    assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 504);
-    end_ordered(p, kept);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 503);
+    assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 504);
+    end_ordered(self, kept);
 }
 
 /*
  * Its space ended while the mover read, and the handle has another entry: the peer had moved, was given
  * up, and is back where the handle says.
  */
-TEST(mrd_msg_end_read__another_entry)
+TEST_F(pair, mrd_msg_end_read__another_entry)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin_ordered(p);
-    struct mrd_engine *e = p->end[AT].e;
-    struct mrd_peer *peer = peer_of(p);
-    struct mrd_msg *first = &hand_qp(p, AT)->msgs[1], *last;
+    struct mrd_qp *kept = begin_ordered(self);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = peer_of(self);
+    struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *last;
     struct mrd_addr elsewhere = peer->addr;
 
     first->reading = 1;
@@ -204,124 +195,110 @@ TEST(mrd_msg_end_read__another_entry)
     mrd_peer_move(&e->peers, peer, &elsewhere);
     mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
     peer->given_up = true;
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
-    p->now += MRD_MSEC; /* later than the other end opened */
-    last = post_write(p, 3);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    self->now += MRD_MSEC; /* later than the other end opened */
+    last = post_write(self, 3);
     assert_ptr_not_equal(last->peer, peer);
-    pair_settle(p, p->now + MRD_SEC);
+    pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(last->state, MRD_MSG_DONE);
-    expect_nothing(p);
+    expect_nothing(self);
     mrd_msg_end_read(e, first);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
-    assert_int_equal(expect_end(p, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
-    assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 503);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
+    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
+    assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 503);
     assert_int_equal(e->flows_tx.pool.used, 1);
-    end_ordered(p, kept);
+    end_ordered(self, kept);
 }
 
 /* What never left is over at once; what the target may half hold is over when it was told. */
-TEST(mrd_msg_cancel__tells_where_it_matters)
+TEST_F(pair, mrd_msg_cancel__tells_where_it_matters)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg[2];
 
-    pair_begin(p);
-    msg[0] = post(p, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
-    pair_tx(p, AT);
-    msg[1] = post(p, 1, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
-    mrd_msg_cancel(p->end[AT].e, msg[1], MRD_WC_WR_FLUSH_ERR);
-    expect_end(p, MRD_WC_WR_FLUSH_ERR);
-    mrd_msg_cancel(p->end[AT].e, msg[0], MRD_WC_WR_FLUSH_ERR);
-    mrd_msg_cancel(p->end[AT].e, msg[0], MRD_WC_LOC_PROT_ERR); /* the first word counts */
+    msg[0] = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
+    pair_tx(self, AT);
+    msg[1] = post(self, 1, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
+    mrd_msg_cancel(self->end[AT].e, msg[1], MRD_WC_WR_FLUSH_ERR);
+    expect_end(self, MRD_WC_WR_FLUSH_ERR);
+    mrd_msg_cancel(self->end[AT].e, msg[0], MRD_WC_WR_FLUSH_ERR);
+    mrd_msg_cancel(self->end[AT].e, msg[0], MRD_WC_LOC_PROT_ERR); /* the first word counts */
     assert_true(msg[0]->abort.pending);
     for (uint32_t psn = 0; psn < 3; psn++)
-        acked(p, psn);
-    expect_nothing(p);
-    assert_int_equal(pair_tx(p, AT), 1);
-    assert_int_equal(record(p, 3)->kind, MRD_SENT_ABORT);
-    acked(p, 3);
-    expect_end(p, MRD_WC_WR_FLUSH_ERR);
-    pair_end(p);
+        acked(self, psn);
+    expect_nothing(self);
+    assert_int_equal(pair_tx(self, AT), 1);
+    assert_int_equal(record(self, 3)->kind, MRD_SENT_ABORT);
+    acked(self, 3);
+    expect_end(self, MRD_WC_WR_FLUSH_ERR);
 }
 
 /* A message whose packet is in flight waits for it, and completes as cancelled all the same. */
-TEST(mrd_msg_cancel__waits_for_its_packet)
+TEST_F(pair, mrd_msg_cancel__waits_for_its_packet)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    pair_begin(p);
-    msg = post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
-    pair_tx(p, AT);
-    mrd_msg_cancel(p->end[AT].e, msg, MRD_WC_WR_FLUSH_ERR);
-    expect_nothing(p);
-    refuse(p, 0, 0, MRD_REFUSE_ACCESS); /* too late to matter */
-    acked(p, 0);
-    expect_end(p, MRD_WC_WR_FLUSH_ERR);
-    assert_true(mrd_list_empty(&peer_of(p)->tx->aborts));
-    pair_end(p);
+    msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
+    pair_tx(self, AT);
+    mrd_msg_cancel(self->end[AT].e, msg, MRD_WC_WR_FLUSH_ERR);
+    expect_nothing(self);
+    refuse(self, 0, 0, MRD_REFUSE_ACCESS); /* too late to matter */
+    acked(self, 0);
+    expect_end(self, MRD_WC_WR_FLUSH_ERR);
+    assert_true(mrd_list_empty(&peer_of(self)->tx->aborts));
 }
 
 /* A success is told if that was asked for, a failure always; the reserved room goes either way. */
-TEST(mrd_msg_record_acked__unsignaled)
+TEST_F(pair, mrd_msg_record_acked__unsignaled)
 {
-    struct pair *p = &pair;
-
-    pair_begin(p);
     for (unsigned i = 0; i < 2; i++) {
-        post(p, i, MRD_WR_RDMA_WRITE, BYTES)->wr.signaled = false;
-        mrd_engine_begin(p->end[AT].e, p->now); /* the next one is another post */
-        pair_tx(p, AT);
+        post(self, i, MRD_WR_RDMA_WRITE, BYTES)->wr.signaled = false;
+        mrd_engine_begin(self->end[AT].e, self->now); /* the next one is another post */
+        pair_tx(self, AT);
     }
-    acked(p, 0);
-    expect_nothing(p);
-    assert_int_equal(p->end[AT].e->stats.tx_messages, 1);
-    refuse(p, 1, 0, MRD_REFUSE_ACCESS);
-    expect_end(p, MRD_WC_REM_ACCESS_ERR);
-    assert_int_equal(p->end[AT].e->stats.tx_messages_failed, 1);
-    assert_int_equal(mrd_cq_impl(p->end[AT].cq)->reserved, 0);
-    pair_end(p);
+    acked(self, 0);
+    expect_nothing(self);
+    assert_int_equal(self->end[AT].e->stats.tx_messages, 1);
+    refuse(self, 1, 0, MRD_REFUSE_ACCESS);
+    expect_end(self, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(self->end[AT].e->stats.tx_messages_failed, 1);
+    assert_int_equal(mrd_cq_impl(self->end[AT].cq)->reserved, 0);
 }
 
 /* A message of several packets completes with the last of them, and its id is free. */
-TEST(mrd_msg_record_acked__last_segment)
+TEST_F(pair, mrd_msg_record_acked__last_segment)
 {
-    struct pair *p = &pair;
     const struct mrd_msg *msg;
     uint32_t id;
 
-    pair_begin(p);
-    msg = post(p, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
-    pair_tx(p, AT);
+    msg = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
+    pair_tx(self, AT);
     id = msg->id;
-    acked(p, 2);
-    acked(p, 0);
-    expect_nothing(p);
-    assert_ptr_equal(mrd_ids_find(&peer_of(p)->tx->ids, id)->msg, msg);
-    acked(p, 1);
-    expect_end(p, MRD_WC_SUCCESS);
-    assert_true(!mrd_ids_find(&peer_of(p)->tx->ids, id) ||
-                !mrd_ids_find(&peer_of(p)->tx->ids, id)->msg);
-    pair_end(p);
+    acked(self, 2);
+    acked(self, 0);
+    expect_nothing(self);
+    assert_ptr_equal(mrd_ids_find(&peer_of(self)->tx->ids, id)->msg, msg);
+    acked(self, 1);
+    expect_end(self, MRD_WC_SUCCESS);
+    assert_true(!mrd_ids_find(&peer_of(self)->tx->ids, id) ||
+                !mrd_ids_find(&peer_of(self)->tx->ids, id)->msg);
 }
 
 /* Ordered messages complete in the order in which they were posted. */
-TEST(mrd_msg_record_acked__in_order)
+TEST_F(pair, mrd_msg_record_acked__in_order)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_qp *kept = begin_ordered(self);
 
-    acked(p, 2);
-    acked(p, 1);
-    expect_nothing(p);
-    acked(p, 0);
+    acked(self, 2);
+    acked(self, 1);
+    expect_nothing(self);
+    acked(self, 0);
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 500 + i);
-    end_ordered(p, kept);
+        assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 500 + i);
+    end_ordered(self, kept);
 }
 
 /* What the sender is told of each refusal that is for good. */
-TEST(mrd_msg_apply_refusal__for_good)
+TEST_F(pair, mrd_msg_apply_refusal__for_good)
 {
     static const struct {
         uint8_t code;
@@ -333,48 +310,43 @@ TEST(mrd_msg_apply_refusal__for_good)
                 {MRD_REFUSE_ACCESS, MRD_WC_REM_ACCESS_ERR},
                 {MRD_REFUSE_OPERATION, MRD_WC_REM_OP_ERR},
                 {99, MRD_WC_REM_OP_ERR}}; /* of a later version */
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        pair_begin(p);
-        post(p, 0, MRD_WR_SEND, BYTES);
-        pair_tx(p, AT);
-        refuse(p, 0, 0, rows[i].code);
-        assert_int_equal(expect_end(p, rows[i].status).vendor_err, rows[i].code);
-        pair_end(p);
+        pair_begin(self);
+        post(self, 0, MRD_WR_SEND, BYTES);
+        pair_tx(self, AT);
+        refuse(self, 0, 0, rows[i].code);
+        assert_int_equal(expect_end(self, rows[i].status).vendor_err, rows[i].code);
     }
 }
 
 /* Of the messages of a packet only the one that is named, by its index when it first left. */
-TEST(mrd_msg_apply_refusal__by_index)
+TEST_F(pair, mrd_msg_apply_refusal__by_index)
 {
-    struct pair *p = &pair;
     const struct mrd_msg *msgs;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 3; i++)
-        pair_post(p, AT, MRD_WR_SEND, i, BYTES);
-    pair_tx(p, AT);
-    msgs = hand_qp(p, AT)->msgs;
-    assert_int_equal(peer_of(p)->tx->sent.next, 1);
-    refuse(p, 0, 1, MRD_REFUSE_QKEY);
-    assert_int_equal(expect_end(p, MRD_WC_REM_INV_REQ_ERR).wr_id, 501);
-    refuse(p, 0, 1, MRD_REFUSE_QKEY); /* it is gone: a copy of the refusal says nothing new */
-    refuse(p, 0, 3, MRD_REFUSE_QKEY);
-    expect_nothing(p);
-    refuse(p, 0, 2, MRD_REFUSE_RNR);
+        pair_post(self, AT, MRD_WR_SEND, i, BYTES);
+    pair_tx(self, AT);
+    msgs = hand_qp(self, AT)->msgs;
+    assert_int_equal(peer_of(self)->tx->sent.next, 1);
+    refuse(self, 0, 1, MRD_REFUSE_QKEY);
+    assert_int_equal(expect_end(self, MRD_WC_REM_INV_REQ_ERR).wr_id, 501);
+    refuse(self, 0, 1, MRD_REFUSE_QKEY); /* it is gone: a copy of the refusal says nothing new */
+    refuse(self, 0, 3, MRD_REFUSE_QKEY);
+    expect_nothing(self);
+    refuse(self, 0, 2, MRD_REFUSE_RNR);
     assert_int_equal(msgs[2].state, MRD_MSG_RNR_WAIT);
     assert_int_equal(msgs[0].state, MRD_MSG_SENDING);
-    acked(p, 0);
-    assert_int_equal(expect_end(p, MRD_WC_SUCCESS).wr_id, 500);
-    assert_int_equal(p->end[AT].e->stats.rx_refusals, 4);
-    pair_end(p);
+    acked(self, 0);
+    assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 500);
+    assert_int_equal(self->end[AT].e->stats.rx_refusals, 4);
 }
 
 /*
  * For want of a receive: each attempt costs a retry, unless it was let go by a hint, or for ever.
  */
-TEST(mrd_msg_apply_refusal__retries)
+TEST_F(pair, mrd_msg_apply_refusal__retries)
 {
     static const struct {
         uint8_t left;
@@ -386,114 +358,104 @@ TEST(mrd_msg_apply_refusal__retries)
                 {3, true, 3, MRD_MSG_RNR_WAIT},
                 {MRD_RNR_RETRY_FOREVER, false, MRD_RNR_RETRY_FOREVER, MRD_MSG_RNR_WAIT},
                 {0, false, 0, MRD_MSG_FREE}};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_msg *msg;
 
-        pair_begin(p);
-        msg = post(p, 0, MRD_WR_SEND, BYTES);
+        pair_begin(self);
+        msg = post(self, 0, MRD_WR_SEND, BYTES);
         msg->rnr.left = rows[i].left;
         msg->rnr.hinted = rows[i].hinted;
-        pair_tx(p, AT);
-        refuse(p, 0, 0, MRD_REFUSE_RNR);
+        pair_tx(self, AT);
+        refuse(self, 0, 0, MRD_REFUSE_RNR);
         assert_int_equal(msg->state, rows[i].state);
         if (rows[i].state == MRD_MSG_RNR_WAIT)
             assert_int_equal(msg->rnr.left, rows[i].after);
         else
-            assert_int_equal(expect_end(p, MRD_WC_RNR_RETRY_EXC_ERR).vendor_err, MRD_REFUSE_RNR);
-        pair_end(p);
+            assert_int_equal(expect_end(self, MRD_WC_RNR_RETRY_EXC_ERR).vendor_err, MRD_REFUSE_RNR);
     }
 }
 
 /* The target has no memory: what we hold there in idle flows, and do not use, is given back. */
-TEST(mrd_msg_apply_refusal__closes_idle_flows)
+TEST_F(pair, mrd_msg_apply_refusal__closes_idle_flows)
 {
     static const uint8_t codes[] = {MRD_REFUSE_RNR, MRD_REFUSE_RESOURCES};
-    struct pair *p = &pair;
 
     for (unsigned i = 0; i < 2; i++) {
         struct mrd_peer *peer;
 
-        pair_begin(p);
-        post(p, 0, MRD_WR_SEND, BYTES);
-        pair_tx(p, AT);
-        peer = peer_of(p);
-        mrd_tx_flow_rest(p->end[AT].e, mrd_tx_flow_open(p->end[AT].e, peer, hand_qp(p, AT), 500));
-        refuse(p, 0, 0, codes[i]);
+        pair_begin(self);
+        post(self, 0, MRD_WR_SEND, BYTES);
+        pair_tx(self, AT);
+        peer = peer_of(self);
+        mrd_tx_flow_rest(self->end[AT].e,
+                         mrd_tx_flow_open(self->end[AT].e, peer, hand_qp(self, AT), 500));
+        refuse(self, 0, 0, codes[i]);
         assert_int_equal(hand_length(&peer->tx->closes), i);
-        pair_end(p);
     }
 }
 
 /*
  * A half-sent message stops; it waits when its packets are acked, and begins anew under a new id.
  */
-TEST(mrd_msg_apply_refusal__of_a_segment)
+TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    pair_begin(p);
-    msg = post(p, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
-    p->burst = 2;
-    mrd_engine_tx(p->end[AT].e,
-                  (struct mrd_tx_packet[2]){{.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES},
-                                            {.head = p->head[1], .head_cap = MRD_TX_HEAD_BYTES}},
-                  2, p->now);
+    msg = post(self, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
+    self->burst = 2;
+    mrd_engine_tx(self->end[AT].e,
+                  (struct mrd_tx_packet[2]){{.head = self->head[0], .head_cap = MRD_TX_HEAD_BYTES},
+                                            {.head = self->head[1], .head_cap = MRD_TX_HEAD_BYTES}},
+                  2, self->now);
     assert_int_equal(msg->state, MRD_MSG_QUEUED);
-    refuse(p, 0, 0, MRD_REFUSE_RNR);
+    refuse(self, 0, 0, MRD_REFUSE_RNR);
     assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
     assert_null(msg->txq);
-    assert_int_equal(peer_of(p)->tx->queued_bytes, 0);
-    refuse(p, 1, 0, MRD_REFUSE_ACCESS); /* the second refusal of one attempt says nothing new */
-    acked(p, 0);
+    assert_int_equal(peer_of(self)->tx->queued_bytes, 0);
+    refuse(self, 1, 0, MRD_REFUSE_ACCESS); /* the second refusal of one attempt says nothing new */
+    acked(self, 0);
     assert_true(msg->has_id);
-    acked(p, 1);
+    acked(self, 1);
     assert_false(msg->has_id);
     assert_non_null(msg->txq);
     assert_int_equal(msg->next_offset, 0);
-    expect_nothing(p);
-    pair_end(p);
+    expect_nothing(self);
 }
 
 /*
  * Nothing behind an ordered message that found no queue pair was delivered, even if it was acked.
  */
-TEST(mrd_msg_apply_refusal__breaks_the_flow)
+TEST_F(pair, mrd_msg_apply_refusal__breaks_the_flow)
 {
-    struct pair *p = &pair;
-    struct mrd_qp *kept = begin_ordered(p);
+    struct mrd_qp *kept = begin_ordered(self);
     struct mrd_wc wc;
 
-    acked(p, 2);
-    refuse(p, 1, 0, MRD_REFUSE_QPN);
-    acked(p, 0);
-    expect_end(p, MRD_WC_SUCCESS);
+    acked(self, 2);
+    refuse(self, 1, 0, MRD_REFUSE_QPN);
+    acked(self, 0);
+    expect_end(self, MRD_WC_SUCCESS);
     for (unsigned i = 1; i < 3; i++) {
-        wc = expect_end(p, MRD_WC_REM_INV_REQ_ERR);
+        wc = expect_end(self, MRD_WC_REM_INV_REQ_ERR);
         assert_int_equal(wc.wr_id, 500 + i);
         assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
     }
-    end_ordered(p, kept);
+    end_ordered(self, kept);
 }
 
 /* Of a message whose memory was deregistered no byte is touched: it is given up. */
-TEST(mrd_msg_check_memory__deregistered)
+TEST_F(pair, mrd_msg_check_memory__deregistered)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg;
 
-    pair_begin(p);
-    msg = post(p, 0, MRD_WR_RDMA_WRITE, BYTES);
-    assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
-    assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, p->end[AT].mr, p->now), 0);
-    p->end[AT].mr = NULL;
+    msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
+    assert_true(mrd_msg_check_memory(self->end[AT].e, msg));
+    assert_int_equal(mrd_engine_dereg_mr(self->end[AT].e, self->end[AT].mr, self->now), 0);
+    self->end[AT].mr = NULL;
     msg->wr.is_inline = true; /* it would have been copied */
-    assert_true(mrd_msg_check_memory(p->end[AT].e, msg));
+    assert_true(mrd_msg_check_memory(self->end[AT].e, msg));
     msg->wr.is_inline = false;
-    assert_false(mrd_msg_check_memory(p->end[AT].e, msg));
-    expect_end(p, MRD_WC_LOC_PROT_ERR);
-    assert_false(mrd_msg_check_memory(p->end[AT].e, msg)); /* it is over */
-    pair_end(p);
+    assert_false(mrd_msg_check_memory(self->end[AT].e, msg));
+    expect_end(self, MRD_WC_LOC_PROT_ERR);
+    assert_false(mrd_msg_check_memory(self->end[AT].e, msg)); /* it is over */
 }

@@ -4,8 +4,6 @@
 
 enum { ELSEWHERE = 9, LEN = 64 };
 
-static struct pair pair;
-
 /* All in the inbox of end 1 arrives, from the address that end 0 has now. */
 static void arrive_from(struct pair *p, uint8_t host)
 {
@@ -34,37 +32,35 @@ static void round_trips(struct pair *p, uint8_t host, unsigned num)
 }
 
 /* A copy of a packet with the cookie, which came before, does not move the peer back. */
-TEST(mrd_address_came__copy_of_a_proof)
+TEST_F(pair, mrd_address_came__copy_of_a_proof)
 {
-    struct pair *p = &pair;
     struct pair_frame copy;
     struct mrd_peer *peer;
     struct mrd_wire_head head;
 
-    pair_begin_wary(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
-    round_trips(p, 0, 1); /* the challenge */
-    p->now += PAIR_HOP_NS;
-    (void)pair_turn(p, 0);
-    assert_true(p->end[1].num_inbox > 0);
-    copy = p->end[1].inbox[0];
+    pair_begin_wary(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
+    round_trips(self, 0, 1); /* the challenge */
+    self->now += PAIR_HOP_NS;
+    (void)pair_turn(self, 0);
+    assert_true(self->end[1].num_inbox > 0);
+    copy = self->end[1].inbox[0];
     head = pair_head(&copy);
     assert_true(head.flags & MRD_WIRE_COOKIE);
-    arrive_from(p, 0);
-    round_trips(p, 0, 4);
-    peer = pair_peer(p, 1);
+    arrive_from(self, 0);
+    round_trips(self, 0, 4);
+    peer = pair_peer(self, 1);
     assert_int_equal(peer->addr.ip[15], 0);
     /* Its address changes, and it speaks. */
-    p->now += 2 * MRD_MOVED_NS;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, LEN, LEN);
-    round_trips(p, ELSEWHERE, 4);
+    self->now += 2 * MRD_MOVED_NS;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, LEN, LEN);
+    round_trips(self, ELSEWHERE, 4);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    assert_int_equal(p->end[1].e->stats.peers_moved, 1);
+    assert_int_equal(self->end[1].e->stats.peers_moved, 1);
     /* Within the life of packets a copy of its first ones comes, from where it was. */
-    pair_rx_one(p, 1, &copy);
-    assert_int_equal(p->end[1].e->stats.rx_duplicates, 1);
+    pair_rx_one(self, 1, &copy);
+    assert_int_equal(self->end[1].e->stats.rx_duplicates, 1);
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    assert_int_equal(p->end[1].e->stats.peers_moved, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    assert_int_equal(self->end[1].e->stats.peers_moved, 1);
+    pair_settle(self, self->now + MRD_SEC);
 }

@@ -5,8 +5,6 @@
 
 enum { ELSEWHERE = 9, LEN = 64 };
 
-static struct pair pair;
-
 /* End 0 is elsewhere: it sends from there, and gets what is sent there. `deaf`: nothing. */
 static void turns(struct pair *p, bool deaf, uint64_t until_ns)
 {
@@ -48,84 +46,76 @@ static void expect(struct pair *p, unsigned at, enum mrd_wc_status status)
 }
 
 /* The answers to its first packets from there were lost for longer than first contact lasts. */
-TEST(mrd_address_came__after_first_contact)
+TEST_F(pair, mrd_address_came__after_first_contact)
 {
-    struct pair *p = &pair;
-
-    pair_begin_wary(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, LEN);
-    pair_settle(p, p->now + MRD_SEC);
-    expect(p, 0, MRD_WC_SUCCESS);
-    expect(p, 1, MRD_WC_SUCCESS);
-    p->now += MRD_SEND_IDLE_LIFE_NS + MRD_SEC;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, LEN, LEN);
-    turns(p, true, p->now + MRD_FIRST_CONTACT_LIFE_NS + 100 * MRD_MSEC);
-    turns(p, false, p->now + p->config.peer_timeout_ns * 2);
-    expect(p, 0, MRD_WC_SUCCESS);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_begin_wary(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
+    pair_settle(self, self->now + MRD_SEC);
+    pair_post(self, 1, MRD_WR_RDMA_WRITE, 0, LEN);
+    pair_settle(self, self->now + MRD_SEC);
+    expect(self, 0, MRD_WC_SUCCESS);
+    expect(self, 1, MRD_WC_SUCCESS);
+    self->now += MRD_SEND_IDLE_LIFE_NS + MRD_SEC;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, LEN, LEN);
+    turns(self, true, self->now + MRD_FIRST_CONTACT_LIFE_NS + 100 * MRD_MSEC);
+    turns(self, false, self->now + self->config.peer_timeout_ns * 2);
+    expect(self, 0, MRD_WC_SUCCESS);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A copy of a challenge comes long after what it answers was acked: nothing is proved to anybody. */
-TEST(mrd_contact_challenge__late_copy)
+TEST_F(pair, mrd_contact_challenge__late_copy)
 {
-    struct pair *p = &pair;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct pair_frame copy;
 
-    pair_begin_wary(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, LEN);
-    p->now += PAIR_HOP_NS;
-    (void)pair_turn(p, 0);
-    p->now += PAIR_HOP_NS;
-    (void)pair_turn(p, 1);
-    assert_true(p->end[0].num_inbox > 0);
-    copy = p->end[0].inbox[0];
+    pair_begin_wary(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
+    self->now += PAIR_HOP_NS;
+    (void)pair_turn(self, 0);
+    self->now += PAIR_HOP_NS;
+    (void)pair_turn(self, 1);
+    assert_true(self->end[0].num_inbox > 0);
+    copy = self->end[0].inbox[0];
     assert_int_equal(pair_head(&copy).type, MRD_WIRE_CHALLENGE);
-    pair_settle(p, p->now + MRD_SEC);
-    expect(p, 0, MRD_WC_SUCCESS);
+    pair_settle(self, self->now + MRD_SEC);
+    expect(self, 0, MRD_WC_SUCCESS);
     head = pair_head(&copy);
-    head.epoch = pair_peer(p, 0)->tx->contact.epoch;
-    packet = pair_packet(p, 0, &copy);
-    mrd_engine_begin(p->end[0].e, p->now);
-    mrd_contact_challenge(p->end[0].e, &head, &packet);
-    mrd_engine_drained(p->end[0].e, p->now);
-    assert_false(pair_peer(p, 0)->tx->contact.proves);
-    (void)pair_tx(p, 0);
-    assert_int_equal(p->end[1].num_inbox, 0);
-    pair_end(p);
+    head.epoch = pair_peer(self, 0)->tx->contact.epoch;
+    packet = pair_packet(self, 0, &copy);
+    mrd_engine_begin(self->end[0].e, self->now);
+    mrd_contact_challenge(self->end[0].e, &head, &packet);
+    mrd_engine_drained(self->end[0].e, self->now);
+    assert_false(pair_peer(self, 0)->tx->contact.proves);
+    (void)pair_tx(self, 0);
+    assert_int_equal(self->end[1].num_inbox, 0);
 }
 
 /*
  * Whoever only receives is asked where it is, too: about its acks. It proves it; but not about the acks
  * of another space, or as somebody else, or to somebody else.
  */
-TEST(mrd_contact_challenge__about_an_ack)
+TEST_F(pair, mrd_contact_challenge__about_an_ack)
 {
-    struct pair *p = &pair;
-
     for (unsigned flaw = 0; flaw < 4; flaw++) {
         struct mrd_rx_packet packet;
         struct mrd_wire_head head;
         struct mrd_peer *peer;
 
-        pair_begin(p);
-        peer = hand_rx_peer(p, 0);
-        head = hand_head(p, 0, MRD_WIRE_CHALLENGE);
-        packet = (struct mrd_rx_packet){.from = p->end[1].addr};
+        pair_begin(self);
+        peer = hand_rx_peer(self, 0);
+        head = hand_head(self, 0, MRD_WIRE_CHALLENGE);
+        packet = (struct mrd_rx_packet){.from = self->end[1].addr};
         head.cookie = 5;
-        head.echo_stamp = mrd_wire_stamp(p->now);
+        head.echo_stamp = mrd_wire_stamp(self->now);
         head.dst_inc += flaw == 1;
         head.src_inc += flaw == 2;
         head.epoch += flaw == 3;
-        mrd_contact_challenge(p->end[0].e, &head, &packet);
-        assert_int_equal(p->end[0].e->stats.rx_challenges, flaw == 0);
-        assert_int_equal(p->end[0].e->stats.rx_drop_reset, flaw != 0);
+        mrd_contact_challenge(self->end[0].e, &head, &packet);
+        assert_int_equal(self->end[0].e->stats.rx_challenges, flaw == 0);
+        assert_int_equal(self->end[0].e->stats.rx_drop_reset, flaw != 0);
         assert_int_equal(peer->tx && peer->tx->contact.proves && peer->tx->contact.cookie == 5,
                          flaw == 0);
-        pair_end(p);
     }
 }

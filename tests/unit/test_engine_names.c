@@ -6,8 +6,6 @@
 
 enum { AT = 1, OTHER_INC = 0x777 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static void begin(struct pair *p, bool trusting)
 {
     pair_config(p);
@@ -50,22 +48,21 @@ static uint32_t answers(struct pair *p)
  * A space was over, and our send half was bound to another name of the same host. The space begins
  * anew: refusals of what comes in it must not go to that other name, which would ack and forget them.
  */
-TEST(mrd_contact_identify__space_of_another_name)
+TEST_F(pair, mrd_contact_identify__space_of_another_name)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer, *again;
     struct mrd_engine *e;
 
-    begin(p, true);
-    e = p->end[AT].e;
-    head = first_contact(p);
-    peer = identify(p, &head, 0, 0);
+    begin(self, true);
+    e = self->end[AT].e;
+    head = first_contact(self);
+    peer = identify(self, &head, 0, 0);
     assert_non_null(peer);
     mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
     mrd_half_open_tx(e, peer)->contact.inc = OTHER_INC;
     head.epoch++;
-    again = identify(p, &head, 0, 0);
+    again = identify(self, &head, 0, 0);
     assert_non_null(again);
     assert_ptr_not_equal(again, peer);
     assert_int_equal(again->pair.own_inc, peer->pair.own_inc);
@@ -73,106 +70,99 @@ TEST(mrd_contact_identify__space_of_another_name)
     assert_int_equal(peer->tx->contact.inc, OTHER_INC);
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
     head.flags = 0;
-    assert_ptr_equal(identify(p, &head, 0, 0), again);
-    assert_int_equal(answers(p), 0);
-    pair_end(p);
+    assert_ptr_equal(identify(self, &head, 0, 0), again);
+    assert_int_equal(answers(self), 0);
 }
 
 /* Who is admitted beside a peer that moved there keeps the name of ours that it was told. */
-TEST(mrd_contact_identify__beside_one_that_moved)
+TEST_F(pair, mrd_contact_identify__beside_one_that_moved)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_addr there;
     struct mrd_peer *peer, *other;
     struct mrd_engine *e;
 
-    begin(p, false);
-    e = p->end[AT].e;
-    head = first_contact(p);
-    assert_null(identify(p, &head, 0, 3));
+    begin(self, false);
+    e = self->end[AT].e;
+    head = first_contact(self);
+    assert_null(identify(self, &head, 0, 3));
     head.cookie = e->answers.ring[e->answers.head % MRD_STATELESS_MAX].head.cookie;
     head.flags |= MRD_WIRE_COOKIE;
-    peer = identify(p, &head, 0, 3);
+    peer = identify(self, &head, 0, 3);
     assert_non_null(peer);
     there = peer->addr;
     there.ip[15] = 9;
     mrd_peer_move(&e->peers, peer, &there);
-    (void)answers(p);
+    (void)answers(self);
     /* Another context of that host asks at another address of ours. */
-    head = first_contact(p);
+    head = first_contact(self);
     head.src_inc = OTHER_INC;
     head.dst_inc = 0;
-    assert_null(identify(p, &head, 9, 4));
+    assert_null(identify(self, &head, 9, 4));
     head.cookie = e->answers.ring[e->answers.head % MRD_STATELESS_MAX].head.cookie;
     head.dst_inc = e->answers.ring[e->answers.head % MRD_STATELESS_MAX].head.src_inc;
-    assert_int_equal(answers(p), 1);
+    assert_int_equal(answers(self), 1);
     head.flags |= MRD_WIRE_COOKIE;
-    other = identify(p, &head, 9, 4);
+    other = identify(self, &head, 9, 4);
     assert_non_null(other);
     assert_ptr_not_equal(other, peer);
     head.flags = 0;
     head.psn++;
-    assert_ptr_equal(identify(p, &head, 9, 4), other);
-    assert_int_equal(answers(p), 0);
+    assert_ptr_equal(identify(self, &head, 9, 4), other);
+    assert_int_equal(answers(self), 0);
     assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
-    pair_end(p);
 }
 
 /*
  * The newest packet tells where we are to the peer. A copy of an old one does not, nor any while we
  * try another source: the peer sends to the old one until it hears of the new.
  */
-TEST(mrd_address_came__newest_tells_where_we_are)
+TEST_F(pair, mrd_address_came__newest_tells_where_we_are)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    begin(p, true);
-    head = first_contact(p);
-    peer = identify(p, &head, 0, 3);
+    begin(self, true);
+    head = first_contact(self);
+    peer = identify(self, &head, 0, 3);
     assert_non_null(peer);
     assert_int_equal(peer->local.ip[15], 3);
     for (unsigned i = 0; i < 2; i++, head.stamp--) { /* the same one, and an older one */
-        assert_ptr_equal(identify(p, &head, 0, 4), peer);
+        assert_ptr_equal(identify(self, &head, 0, 4), peer);
         assert_int_equal(peer->local.ip[15], 3);
         assert_int_equal(peer->place.own_ip[15], 3);
     }
     head.stamp += 10;
-    assert_ptr_equal(identify(p, &head, 0, 4), peer);
+    assert_ptr_equal(identify(self, &head, 0, 4), peer);
     assert_int_equal(peer->local.ip[15], 4);
-    peer->place.tried_ns = p->now;
+    peer->place.tried_ns = self->now;
     head.stamp++;
-    assert_ptr_equal(identify(p, &head, 0, 5), peer);
+    assert_ptr_equal(identify(self, &head, 0, 5), peer);
     assert_int_equal(peer->local.ip[15], 4);
     assert_int_equal(peer->place.own_ip[15], 5);
-    p->now += p->config.peer_timeout_ns / MRD_SOURCE_SHARE;
-    mrd_engine_begin(p->end[AT].e, p->now);
+    self->now += self->config.peer_timeout_ns / MRD_SOURCE_SHARE;
+    mrd_engine_begin(self->end[AT].e, self->now);
     head.stamp++;
-    assert_ptr_equal(identify(p, &head, 0, 5), peer);
+    assert_ptr_equal(identify(self, &head, 0, 5), peer);
     assert_int_equal(peer->local.ip[15], 5);
-    pair_end(p);
 }
 
 /* One of our packets, sent back to us from anywhere, has no answer: that would end what it is of. */
-TEST(mrd_answer_reset__own_packet)
+TEST_F(pair, mrd_answer_reset__own_packet)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head, back;
     struct mrd_peer *peer;
 
-    begin(p, true);
-    head = first_contact(p);
-    peer = identify(p, &head, 0, 0);
+    begin(self, true);
+    head = first_contact(self);
+    peer = identify(self, &head, 0, 0);
     back = head;
     back.flags = 0;
     back.src_inc = peer->pair.own_inc;
     back.dst_inc = head.src_inc;
-    assert_null(identify(p, &back, 8, 0));
-    assert_int_equal(answers(p), 0);
+    assert_null(identify(self, &back, 8, 0));
+    assert_int_equal(answers(self), 0);
     back.src_inc++; /* of nobody */
-    assert_null(identify(p, &back, 8, 0));
-    assert_int_equal(answers(p), 1);
-    pair_end(p);
+    assert_null(identify(self, &back, 8, 0));
+    assert_int_equal(answers(self), 1);
 }

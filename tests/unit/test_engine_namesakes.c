@@ -180,89 +180,81 @@ TEST(namesakes__from_elsewhere)
  * A life ends, the next one takes its place, and reaches us at another address of ours from then on. A
  * late copy of the first one's contact, cookie and all, comes to where that life reached us.
  */
-TEST(namesakes__late_contact_of_the_life_before)
+TEST_F(pair, namesakes__late_contact_of_the_life_before)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head first, second, third;
     struct mrd_peer *peer;
     struct mrd_addr to;
     struct mrd_engine *e;
 
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    to = p->end[AT].addr;
-    first = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &first, FIRST));
-    second = contact(p, NAME_2, 6, FIRST);
-    assert_true(executed(p, &second, FIRST));
-    peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+    pair_begin_wary(self);
+    e = self->end[AT].e;
+    to = self->end[AT].addr;
+    first = contact(self, NAME_1, 5, FIRST);
+    assert_true(executed(self, &first, FIRST));
+    second = contact(self, NAME_2, 6, FIRST);
+    assert_true(executed(self, &second, FIRST));
+    peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     assert_int_equal(peer->space.inc, NAME_2);
     to.ip[15] = SECOND;
     mrd_address_of_ours(peer, &to);
-    assert_false(executed(p, &first, FIRST));
+    assert_false(executed(self, &first, FIRST));
     assert_int_equal(peer->space.inc, NAME_2);
     e->answers.head = e->answers.tail; /* it was asked again */
     /* Somebody else who is there has a cookie of now. */
-    third = contact(p, NAME_1 + 1, 7, FIRST);
-    assert_true(executed(p, &third, FIRST));
+    third = contact(self, NAME_1 + 1, 7, FIRST);
+    assert_true(executed(self, &third, FIRST));
     assert_int_equal(e->stats.peers, 2);
-    pair_end(p);
 }
 
 /* Two names take each other's place in turn: no cookie of a turn before holds again. */
-TEST(namesakes__in_turn)
+TEST_F(pair, namesakes__in_turn)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head first, second, again;
 
-    pair_begin_wary(p);
-    first = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &first, FIRST));
-    second = contact(p, NAME_2, 6, FIRST);
-    assert_true(executed(p, &second, FIRST));
-    again = contact(p, NAME_1, 7, FIRST);
-    assert_true(executed(p, &again, FIRST));
-    assert_false(executed(p, &second, FIRST)); /* a late copy */
-    pair_end(p);
+    pair_begin_wary(self);
+    first = contact(self, NAME_1, 5, FIRST);
+    assert_true(executed(self, &first, FIRST));
+    second = contact(self, NAME_2, 6, FIRST);
+    assert_true(executed(self, &second, FIRST));
+    again = contact(self, NAME_1, 7, FIRST);
+    assert_true(executed(self, &again, FIRST));
+    assert_false(executed(self, &second, FIRST)); /* a late copy */
 }
 
 /* First contacts at many addresses of ours at once, by as many names: one round trip serves all. */
-TEST(namesakes__at_once)
+TEST_F(pair, namesakes__at_once)
 {
     enum { NAMES = 8 };
-    struct pair *p = &pair;
     struct mrd_wire_head head[NAMES];
 
-    pair_begin_wary(p);
+    pair_begin_wary(self);
     for (unsigned i = 0; i < NAMES; i++)
-        head[i] = contact(p, NAME_1 + i, 5, (uint8_t)(FIRST + i));
+        head[i] = contact(self, NAME_1 + i, 5, (uint8_t)(FIRST + i));
     for (unsigned i = 0; i < NAMES; i++)
-        assert_true(executed(p, &head[i], (uint8_t)(FIRST + i)));
-    assert_int_equal(p->end[AT].e->stats.peers, NAMES);
-    pair_end(p);
+        assert_true(executed(self, &head[i], (uint8_t)(FIRST + i)));
+    assert_int_equal(self->end[AT].e->stats.peers, NAMES);
 }
 
 /* A host that speaks to us as very many has a bounded number of entries: all are looked at each time. */
-TEST(namesakes__are_bounded)
+TEST_F(pair, namesakes__are_bounded)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_answers *a;
 
-    pair_config(p);
-    p->config.trusting = false;
-    p->config.max_peers = 4 * MRD_NAMESAKES_MAX;
-    pair_open(p);
-    a = &p->end[AT].e->answers;
+    pair_config(self);
+    self->config.trusting = false;
+    self->config.max_peers = 4 * MRD_NAMESAKES_MAX;
+    pair_open(self);
+    a = &self->end[AT].e->answers;
     for (unsigned i = 0; i < MRD_NAMESAKES_MAX; i++) {
-        head = contact(p, 5000 + i, 5, (uint8_t)(1 + i));
-        assert_true(executed(p, &head, (uint8_t)(1 + i)));
+        head = contact(self, 5000 + i, 5, (uint8_t)(1 + i));
+        assert_true(executed(self, &head, (uint8_t)(1 + i)));
     }
-    head = contact(p, NAME_1, 5, 200);
-    assert_false(executed(p, &head, 200));
+    head = contact(self, NAME_1, 5, 200);
+    assert_false(executed(self, &head, 200));
     assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].head.type, MRD_WIRE_BUSY);
-    assert_int_equal(p->end[AT].e->stats.peers, MRD_NAMESAKES_MAX);
-    pair_end(p);
+    assert_int_equal(self->end[AT].e->stats.peers, MRD_NAMESAKES_MAX);
 }
 
 /* The peer proves that it is there now. */
@@ -292,24 +284,23 @@ static void elapse(struct pair *p, uint64_t ns)
  * Two entries of one peer by one name of ours. One was elsewhere, and comes back to where the other asks:
  * the peer knows us there by that name alone, and answers each by its own.
  */
-TEST(namesakes__come_back)
+TEST_F(pair, namesakes__come_back)
 {
     static const enum mrd_space_state over[] = {MRD_SPACE_TOMB, MRD_SPACE_NONE};
 
     for (unsigned i = 0; i < 2; i++) {
-        struct pair *p = &pair;
         struct mrd_wire_head first, second;
         struct mrd_peer *one, *two;
         struct mrd_addr here, elsewhere;
         struct mrd_engine *e;
 
-        pair_begin_wary(p);
-        e = p->end[AT].e;
-        first = contact(p, NAME_1, 5, FIRST);
-        assert_true(executed(p, &first, FIRST));
-        one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-        second = contact(p, NAME_2, 6, SECOND);
-        assert_true(executed(p, &second, SECOND));
+        pair_begin_wary(self);
+        e = self->end[AT].e;
+        first = contact(self, NAME_1, 5, FIRST);
+        assert_true(executed(self, &first, FIRST));
+        one = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
+        second = contact(self, NAME_2, 6, SECOND);
+        assert_true(executed(self, &second, SECOND));
         two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
         here = elsewhere = one->addr;
         elsewhere.ip[15] ^= 8;
@@ -317,12 +308,11 @@ TEST(namesakes__come_back)
         mrd_half_end_rx(e, two, over[i]);
         mrd_half_open_tx(e, two);
         assert_true(two->tx->contact.hello);
-        elapse(p, MRD_SEC);
-        move_to(p, one, &here);
+        elapse(self, MRD_SEC);
+        move_to(self, one, &here);
         assert_non_null(two->tx);
-        challenged(p, two, NAME_2, SECOND);
+        challenged(self, two, NAME_2, SECOND);
         assert_int_equal(two->tx->contact.inc, NAME_2);
-        pair_end(p);
     }
 }
 
@@ -330,10 +320,9 @@ TEST(namesakes__come_back)
  * Who asks at an address is watched by its handle, and another entry's peer moves there. The handle ends
  * the watch; and who answered before was another process, of which the watch tells.
  */
-TEST(namesakes__are_watched)
+TEST_F(pair, namesakes__are_watched)
 {
     for (unsigned answers = 0; answers < 2; answers++) {
-        struct pair *p = &pair;
         struct mrd_peer *peer, *asks;
         struct mrd_wire_head first;
         struct mrd_addr there;
@@ -341,29 +330,28 @@ TEST(namesakes__are_watched)
         struct mrd_ah *ah;
         int error;
 
-        pair_begin_wary(p);
-        e = p->end[AT].e;
-        first = contact(p, NAME_1, 5, FIRST);
-        assert_true(executed(p, &first, FIRST));
-        peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+        pair_begin_wary(self);
+        e = self->end[AT].e;
+        first = contact(self, NAME_1, 5, FIRST);
+        assert_true(executed(self, &first, FIRST));
+        peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         there = peer->addr;
         there.ip[15] ^= 8;
-        ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, true, p->now), 0);
+        ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, true, self->now), 0);
         asks = mrd_peer_find(&e->peers, &there);
         assert_true(asks->watch.on);
         asks->watch.inc = answers ? NAME_2 : 0;
-        elapse(p, MRD_SEC);
-        move_to(p, peer, &there);
+        elapse(self, MRD_SEC);
+        move_to(self, peer, &there);
         assert_false(asks->watch.on);
         assert_true(peer->watch.on);
         assert_int_equal(peer->watch.inc, answers ? NAME_2 : 0);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
         assert_false(peer->watch.on);
-        elapse(p, MRD_SEND_IDLE_LIFE_NS);
+        elapse(self, MRD_SEND_IDLE_LIFE_NS);
         assert_ptr_equal(mrd_handle_known(e, (struct mrd_ah_impl *)(void *)ah), peer);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
-        pair_end(p);
     }
 }
 
@@ -371,54 +359,51 @@ TEST(namesakes__are_watched)
  * Our question is answered by the other entry's name, from where the peer was. That answer is late: the
  * peer moved since, and proved it.
  */
-TEST(namesakes__late_answer_takes_nobody_back)
+TEST_F(pair, namesakes__late_answer_takes_nobody_back)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head first, second, head;
     struct mrd_peer *one, *two;
     struct mrd_addr here, elsewhere;
     struct mrd_rx_packet packet;
     struct mrd_engine *e;
 
-    pair_begin_wary(p);
-    e = p->end[AT].e;
-    first = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &first, FIRST));
-    one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    second = contact(p, NAME_2, 6, SECOND);
-    assert_true(executed(p, &second, SECOND));
+    pair_begin_wary(self);
+    e = self->end[AT].e;
+    first = contact(self, NAME_1, 5, FIRST);
+    assert_true(executed(self, &first, FIRST));
+    one = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
+    second = contact(self, NAME_2, 6, SECOND);
+    assert_true(executed(self, &second, SECOND));
     two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
     here = elsewhere = one->addr;
     elsewhere.ip[15] ^= 8;
     mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
     mrd_half_open_tx(e, two);
     mrd_tx_ready(e, two);
-    elapse(p, MRD_MSEC); /* the question leaves */
-    head = hand_head(p, AT, MRD_WIRE_CHALLENGE);
+    elapse(self, MRD_MSEC); /* the question leaves */
+    head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
     head.dst_inc = two->pair.own_inc;
     head.src_inc = NAME_1;
     head.epoch = two->tx->contact.epoch;
     head.cookie = 1;
-    head.echo_stamp = mrd_wire_stamp(p->now);
-    packet = (struct mrd_rx_packet){.from = here, .to = p->end[AT].addr};
+    head.echo_stamp = mrd_wire_stamp(self->now);
+    packet = (struct mrd_rx_packet){.from = here, .to = self->end[AT].addr};
     packet.to.ip[15] = FIRST;
-    elapse(p, 500 * MRD_MSEC);
-    move_to(p, one, &elsewhere);
-    elapse(p, 500 * MRD_MSEC);
+    elapse(self, 500 * MRD_MSEC);
+    move_to(self, one, &elsewhere);
+    elapse(self, 500 * MRD_MSEC);
     assert_non_null(two->tx);
     mrd_contact_challenge(e, &head, &packet); /* it was a second on its way */
     assert_memory_equal(&one->addr, &elsewhere, sizeof(elsewhere));
-    pair_end(p);
 }
 
 /*
  * The watch went to the peer that moved to where the handle's entry asked. The peer moves on, and perhaps that
  * entry speaks with somebody again.
  */
-TEST(namesakes__watched_and_moved_on)
+TEST_F(pair, namesakes__watched_and_moved_on)
 {
     for (unsigned again = 0; again < 2; again++) {
-        struct pair *p = &pair;
         struct mrd_peer *peer, *asks;
         struct mrd_wire_head first;
         struct mrd_addr there, further;
@@ -426,29 +411,28 @@ TEST(namesakes__watched_and_moved_on)
         struct mrd_ah *ah;
         int error;
 
-        pair_begin_wary(p);
-        e = p->end[AT].e;
-        first = contact(p, NAME_1, 5, FIRST);
-        assert_true(executed(p, &first, FIRST));
-        peer = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
+        pair_begin_wary(self);
+        e = self->end[AT].e;
+        first = contact(self, NAME_1, 5, FIRST);
+        assert_true(executed(self, &first, FIRST));
+        peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         there = further = peer->addr;
         there.ip[15] ^= 8;
         further.ip[15] ^= 16;
-        ah = mrd_engine_create_ah(e, p->end[AT].pd, &there, 0, &error);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, true, p->now), 0);
+        ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, true, self->now), 0);
         asks = mrd_peer_find(&e->peers, &there);
-        elapse(p, MRD_SEC);
-        move_to(p, peer, &there);
+        elapse(self, MRD_SEC);
+        move_to(self, peer, &there);
         assert_false(asks->watch.on);
         assert_true(peer->watch.on);
-        elapse(p, MRD_SEC);
-        move_to(p, peer, &further);
+        elapse(self, MRD_SEC);
+        move_to(self, peer, &further);
         assert_true(peer->watch.on);
         if (again)
             mrd_half_open_tx(e, asks);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, false, p->now), 0);
+        assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
         assert_false(peer->watch.on);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
-        pair_end(p);
     }
 }

@@ -6,8 +6,6 @@
 
 enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, NEXT_LIFE = 4711, STAMP = 900000000 };
 
-static struct pair pair;
-
 static void pass(struct pair *p, uint64_t ns)
 {
     p->now += ns;
@@ -80,97 +78,90 @@ static struct mrd_peer *two_lives(struct pair *p, uint32_t second_stamp)
 }
 
 /* The next life, whose clock is behind, reaches us at another address of ours. */
-TEST(mrd_address_came__own_follows_the_next_life)
+TEST_F(pair, mrd_address_came__own_follows_the_next_life)
 {
-    struct pair *p = &pair;
     uint32_t stamp = STAMP - 800000000; /* 12.8 s behind */
-    struct mrd_peer *peer = two_lives(p, stamp);
+    struct mrd_peer *peer = two_lives(self, stamp);
 
     for (unsigned i = 1; i <= 80; i++) {
         struct mrd_wire_head head;
 
-        pass(p, 100 * MRD_MSEC);
-        head = head_of(p, NEXT_LIFE, 9, stamp + i * (uint32_t)(100 * MRD_MSEC / MRD_WIRE_STAMP_NS));
-        assert_ptr_equal(identify_from(p, &head, 0, SECOND), peer);
+        pass(self, 100 * MRD_MSEC);
+        head =
+            head_of(self, NEXT_LIFE, 9, stamp + i * (uint32_t)(100 * MRD_MSEC / MRD_WIRE_STAMP_NS));
+        assert_ptr_equal(identify_from(self, &head, 0, SECOND), peer);
     }
     assert_int_equal(peer->local.ip[15], SECOND);
-    pair_end(p);
 }
 
 /* The next life moves, and proves it. */
-TEST(mrd_address_came__the_next_life_moves)
+TEST_F(pair, mrd_address_came__the_next_life_moves)
 {
-    struct pair *p = &pair;
     uint32_t stamp = STAMP - 800000000;
-    struct mrd_peer *peer = two_lives(p, stamp);
+    struct mrd_peer *peer = two_lives(self, stamp);
 
     for (unsigned i = 1; i <= 80 && peer->addr.ip[15] != ELSEWHERE; i++) {
         struct mrd_wire_head head;
 
-        pass(p, 101 * MRD_MSEC);
-        head = head_of(p, NEXT_LIFE, 9, stamp + i * (uint32_t)(101 * MRD_MSEC / MRD_WIRE_STAMP_NS));
-        (void)identify_from(p, &head, ELSEWHERE, FIRST);
-        head.cookie = cookie(p);
+        pass(self, 101 * MRD_MSEC);
+        head =
+            head_of(self, NEXT_LIFE, 9, stamp + i * (uint32_t)(101 * MRD_MSEC / MRD_WIRE_STAMP_NS));
+        (void)identify_from(self, &head, ELSEWHERE, FIRST);
+        head.cookie = cookie(self);
         head.flags |= MRD_WIRE_COOKIE;
         head.stamp += 1000;
-        (void)identify_from(p, &head, ELSEWHERE, FIRST);
-        p->end[AT].e->answers.head = p->end[AT].e->answers.tail;
+        (void)identify_from(self, &head, ELSEWHERE, FIRST);
+        self->end[AT].e->answers.head = self->end[AT].e->answers.tail;
     }
     assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    pair_end(p);
 }
 
 /* Both ends' addresses change: the proof of the one comes to the other. */
-TEST(mrd_address_came__own_follows_the_proof)
+TEST_F(pair, mrd_address_came__own_follows_the_proof)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin_wary(p);
-    pass(p, MRD_SEC);
-    peer = contact(p, 1234, 5, STAMP);
-    pass(p, 200 * MRD_MSEC);
-    head = head_of(p, 1234, 5, STAMP + 1000);
-    assert_ptr_equal(identify_from(p, &head, ELSEWHERE, SECOND), peer);
-    head.cookie = cookie(p);
+    pair_begin_wary(self);
+    pass(self, MRD_SEC);
+    peer = contact(self, 1234, 5, STAMP);
+    pass(self, 200 * MRD_MSEC);
+    head = head_of(self, 1234, 5, STAMP + 1000);
+    assert_ptr_equal(identify_from(self, &head, ELSEWHERE, SECOND), peer);
+    head.cookie = cookie(self);
     head.flags |= MRD_WIRE_COOKIE;
     for (unsigned i = 0; i < 9; i++) { /* 0.9 s of packets that all hit the new one */
         head.stamp += 1000;
-        assert_ptr_equal(identify_from(p, &head, ELSEWHERE, SECOND), peer);
+        assert_ptr_equal(identify_from(self, &head, ELSEWHERE, SECOND), peer);
         assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-        pass(p, 100 * MRD_MSEC);
+        pass(self, 100 * MRD_MSEC);
     }
     assert_int_equal(peer->local.ip[15], SECOND);
-    pair_end(p);
 }
 
 /* Two peers at one address who say no name of ours: the next packets of their first contacts are of the same spaces. */
-TEST(mrd_contact_identify__two_that_are_trusted)
+TEST_F(pair, mrd_contact_identify__two_that_are_trusted)
 {
-    struct pair *p = &pair;
     struct mrd_wire_head a, b;
     struct mrd_peer *pa, *pb, *again;
     uint32_t life;
 
-    pair_begin(p);
-    pass(p, MRD_SEC);
-    a = head_of(p, 1234, 5, STAMP);
+    pass(self, MRD_SEC);
+    a = head_of(self, 1234, 5, STAMP);
     a.flags = MRD_WIRE_FIRST_CONTACT;
     a.dst_inc = 0;
     b = a;
     b.src_inc = NEXT_LIFE;
-    pa = identify_from(p, &a, 0, FIRST);
-    pb = identify_from(p, &b, 0, SECOND);
+    pa = identify_from(self, &a, 0, FIRST);
+    pb = identify_from(self, &b, 0, SECOND);
     assert_non_null(pa);
     assert_non_null(pb);
     assert_ptr_not_equal(pa, pb);
     life = pa->space.life + pb->space.life;
     a.psn = b.psn = 1;
-    again = identify_from(p, &a, 0, FIRST);
+    again = identify_from(self, &a, 0, FIRST);
     assert_ptr_equal(again, pa);
-    again = identify_from(p, &b, 0, SECOND);
+    again = identify_from(self, &b, 0, SECOND);
     assert_ptr_equal(again, pb);
     assert_int_equal(pa->space.life + pb->space.life, life); /* no space began again */
-    pair_end(p);
 }

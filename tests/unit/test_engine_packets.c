@@ -9,113 +9,104 @@
 
 static struct pair pair; /* large, and begun anew by each test */
 
-TEST(mrd_engine_rx__send_ends_in_one_completion_at_each_end)
+TEST_F(pair, mrd_engine_rx__send_ends_in_one_completion_at_each_end)
 {
     static const uint32_t lengths[] = {0, 1, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, 5 * PAIR_PAYLOAD + 7};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
         struct mrd_wc wc;
 
-        pair_begin(p);
-        pair_post_recv(p, 1, 0, 6 * PAIR_PAYLOAD);
-        pair_post(p, 0, MRD_WR_SEND, 0, lengths[i]);
-        pair_settle(p, p->now + MRD_SEC);
-        assert_int_equal(pair_poll(p, 0, &wc), 1);
+        pair_begin(self);
+        pair_post_recv(self, 1, 0, 6 * PAIR_PAYLOAD);
+        pair_post(self, 0, MRD_WR_SEND, 0, lengths[i]);
+        pair_settle(self, self->now + MRD_SEC);
+        assert_int_equal(pair_poll(self, 0, &wc), 1);
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
         assert_int_equal(wc.wr_id, 500);
-        assert_int_equal(pair_poll(p, 1, &wc), 1);
+        assert_int_equal(pair_poll(self, 1, &wc), 1);
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
         assert_int_equal(wc.wr_id, 900);
         assert_int_equal(wc.byte_len, lengths[i]);
-        assert_int_equal(pair_poll(p, 0, &wc) + pair_poll(p, 1, &wc), 0);
-        assert_memory_equal(p->end[1].memory, p->end[0].memory, lengths[i]);
-        assert_int_equal(p->end[1].memory[lengths[i]], 0);
-        assert_int_equal(p->end[0].e->stats.retx_packets, 0);
-        pair_end(p);
+        assert_int_equal(pair_poll(self, 0, &wc) + pair_poll(self, 1, &wc), 0);
+        assert_memory_equal(self->end[1].memory, self->end[0].memory, lengths[i]);
+        assert_int_equal(self->end[1].memory[lengths[i]], 0);
+        assert_int_equal(self->end[0].e->stats.retx_packets, 0);
     }
 }
 
 /* Every packet twice, the second time around also late: executed once. */
-TEST(mrd_engine_rx__repeated_packets_do_nothing)
+TEST_F(pair, mrd_engine_rx__repeated_packets_do_nothing)
 {
-    struct pair *p = &pair;
     static struct pair_frame kept[8];
     struct mrd_wc wc;
 
-    pair_begin(p);
-    pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
-    pair_post_recv(p, 1, 0, 8 * PAIR_PAYLOAD);
-    pair_post(p, 0, MRD_WR_SEND, 0, 8 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 8);
-    memcpy(kept, p->end[1].inbox, sizeof(kept));
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 1, &wc), 1);
-    memset(p->end[1].memory, 0x55,
+    pair_post_recv(self, 1, 0, 8 * PAIR_PAYLOAD);
+    pair_post_recv(self, 1, 0, 8 * PAIR_PAYLOAD);
+    pair_post(self, 0, MRD_WR_SEND, 0, 8 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 8);
+    memcpy(kept, self->end[1].inbox, sizeof(kept));
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 1, &wc), 1);
+    memset(self->end[1].memory, 0x55,
            PAIR_MEMORY); /* the application uses the buffer for something newer */
-    mrd_engine_begin(p->end[1].e, p->now);
+    mrd_engine_begin(self->end[1].e, self->now);
     for (int i = 0; i < 8; i++)
-        pair_rx_one(p, 1, &kept[i]);
-    assert_int_equal(p->end[1].e->stats.rx_duplicates, 8);
-    assert_int_equal(pair_poll(p, 1, &wc), 0);
+        pair_rx_one(self, 1, &kept[i]);
+    assert_int_equal(self->end[1].e->stats.rx_duplicates, 8);
+    assert_int_equal(pair_poll(self, 1, &wc), 0);
     for (unsigned i = 0; i < PAIR_MEMORY; i++)
-        assert_int_equal(p->end[1].memory[i], 0x55);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+        assert_int_equal(self->end[1].memory[i], 0x55);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* One flipped bit, in header or payload: dropped, counted, and made good by a retransmission. */
-TEST(mrd_engine_rx__broken_packets_are_counted_and_change_nothing)
+TEST_F(pair, mrd_engine_rx__broken_packets_are_counted_and_change_nothing)
 {
-    struct pair *p = &pair;
-
     for (uint32_t byte = 0; byte < 300; byte += 7) {
         struct mrd_stats *s;
 
-        pair_begin(p);
-        s = &p->end[1].e->stats;
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 200);
-        assert_int_equal(pair_tx(p, 0), 1);
-        if (byte < p->end[1].inbox[0].len) {
-            p->end[1].inbox[0].data[byte] ^= 4;
-            pair_turn(p, 1);
+        pair_begin(self);
+        s = &self->end[1].e->stats;
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 200);
+        assert_int_equal(pair_tx(self, 0), 1);
+        if (byte < self->end[1].inbox[0].len) {
+            self->end[1].inbox[0].data[byte] ^= 4;
+            pair_turn(self, 1);
             assert_int_equal(s->rx_drop_checksum + s->rx_drop_version + s->rx_drop_type +
                                  s->rx_drop_length + s->rx_drop_truncated,
                              1);
             assert_int_equal(s->rx_packets, 0);
-            assert_int_equal(p->end[1].memory[0] | p->end[1].memory[1], 0);
+            assert_int_equal(self->end[1].memory[0] | self->end[1].memory[1], 0);
         }
-        pair_settle(p, p->now + MRD_SEC);
-        assert_memory_equal(p->end[1].memory, p->end[0].memory, 200);
-        pair_end(p);
+        pair_settle(self, self->now + MRD_SEC);
+        assert_memory_equal(self->end[1].memory, self->end[0].memory, 200);
     }
 }
 
 /* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
-TEST(mrd_engine_tx__headers_fit_in_96_bytes)
+TEST_F(pair, mrd_engine_tx__headers_fit_in_96_bytes)
 {
-    struct pair *p = &pair;
     uint64_t end_ns;
 
-    pair_begin_wary(p);
-    p->now += MRD_MSEC; /* an epoch must not be older than the challenger */
-    pair_post(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
-    pair_post_recv(p, 0, 0, PAIR_MEMORY);
-    pair_post_recv(p, 1, 0, PAIR_MEMORY);
-    end_ns = p->now + MRD_MSEC;
-    for (int i = 0; p->now < end_ns; i++) {
+    pair_begin_wary(self);
+    self->now += MRD_MSEC; /* an epoch must not be older than the challenger */
+    pair_post(self, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
+    pair_post_recv(self, 0, 0, PAIR_MEMORY);
+    pair_post_recv(self, 1, 0, PAIR_MEMORY);
+    end_ns = self->now + MRD_MSEC;
+    for (int i = 0; self->now < end_ns; i++) {
         unsigned at = i & 1;
 
         if (i == 20 ||
             i == 22) { /* the second: an ack is owed when the challenged answer is repeated */
-            pair_post(p, 0, MRD_WR_SEND_WITH_IMM, 0, 100);
-            pair_post_recv(p, 1, 0, PAIR_MEMORY);
+            pair_post(self, 0, MRD_WR_SEND_WITH_IMM, 0, 100);
+            pair_post_recv(self, 1, 0, PAIR_MEMORY);
         }
         if (i == 21)
-            pair_post(p, 1, MRD_WR_SEND_WITH_IMM, 0, 100);
-        pair_turn(p, at);
-        for (unsigned k = 0; k < p->end[1 - at].num_inbox; k++) {
-            const struct pair_frame *f = &p->end[1 - at].inbox[k];
+            pair_post(self, 1, MRD_WR_SEND_WITH_IMM, 0, 100);
+        pair_turn(self, at);
+        for (unsigned k = 0; k < self->end[1 - at].num_inbox; k++) {
+            const struct pair_frame *f = &self->end[1 - at].inbox[k];
             struct mrd_wire_head head = pair_head(f);
 
             if (head.type == MRD_WIRE_DATA)
@@ -123,60 +114,53 @@ TEST(mrd_engine_tx__headers_fit_in_96_bytes)
             if (head.type > MRD_WIRE_ACK)
                 assert_in_range(head.head_len, 40, 40);
         }
-        p->now += PAIR_HOP_NS;
+        self->now += PAIR_HOP_NS;
     }
-    assert_int_equal(p->end[1].e->stats.tx_challenges > 0, 1);
-    assert_int_equal(p->end[1].e->stats.tx_acks_ridden, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    assert_int_equal(self->end[1].e->stats.tx_challenges > 0, 1);
+    assert_int_equal(self->end[1].e->stats.tx_acks_ridden, 1);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Acked, and the mover has stopped reading: only then may the application have its buffer back. */
-TEST(mrd_engine_tx_done__completion_waits_for_the_mover)
+TEST_F(pair, mrd_engine_tx_done__completion_waits_for_the_mover)
 {
-    struct pair *p = &pair;
     struct mrd_wc wc;
 
-    pair_config(p);
-    p->config.mover.copies = false;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 2);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->sent.una, 2);
-    assert_int_equal(pair_poll(p, 0, &wc), 0);
-    mrd_engine_tx_done(p->end[0].e, p->end[0].cookie, p->now);
-    assert_int_equal(pair_poll(p, 0, &wc), 0);
-    mrd_engine_tx_done(p->end[0].e, p->end[0].cookie, p->now);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_config(self);
+    self->config.mover.copies = false;
+    pair_open(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 2);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx->sent.una, 2);
+    assert_int_equal(pair_poll(self, 0, &wc), 0);
+    mrd_engine_tx_done(self->end[0].e, self->end[0].cookie, self->now);
+    assert_int_equal(pair_poll(self, 0, &wc), 0);
+    mrd_engine_tx_done(self->end[0].e, self->end[0].cookie, self->now);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    pair_end(p);
 }
 
 /* New packets shrink; what was cut before keeps its PSN and its size. */
-TEST(mrd_engine_tx_too_big__only_new_packets_shrink)
+TEST_F(pair, mrd_engine_tx_too_big__only_new_packets_shrink)
 {
-    struct pair *p = &pair;
-
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 2);
-    p->end[1].num_inbox = 0; /* both lost */
-    mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, 600);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 4 * PAIR_PAYLOAD, 2 * 576);
-    assert_int_equal(pair_tx(p, 0), 2);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 2);
+    self->end[1].num_inbox = 0; /* both lost */
+    mrd_engine_tx_too_big(self->end[0].e, &self->end[1].addr, 600);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 4 * PAIR_PAYLOAD, 2 * 576);
+    assert_int_equal(pair_tx(self, 0), 2);
     for (unsigned i = 0; i < 2; i++) {
-        struct mrd_wire_head head = pair_head(&p->end[1].inbox[i]);
+        struct mrd_wire_head head = pair_head(&self->end[1].inbox[i]);
 
-        assert_int_equal(p->end[1].inbox[i].len - head.head_len, 576); /* multiples of 64 */
+        assert_int_equal(self->end[1].inbox[i].len - head.head_len, 576); /* multiples of 64 */
         assert_int_equal(head.psn, 2 + i);
     }
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[1].memory, p->end[0].memory, 2 * PAIR_PAYLOAD);
-    assert_memory_equal(p->end[1].memory + 4 * PAIR_PAYLOAD, p->end[0].memory + 4 * PAIR_PAYLOAD,
-                        2 * 576);
-    assert_int_equal(mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx->sent.next, 4);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[1].memory, self->end[0].memory, 2 * PAIR_PAYLOAD);
+    assert_memory_equal(self->end[1].memory + 4 * PAIR_PAYLOAD,
+                        self->end[0].memory + 4 * PAIR_PAYLOAD, 2 * 576);
+    assert_int_equal(mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx->sent.next, 4);
 }
 
 static void send_pieces_twice(bool no_check)
@@ -243,37 +227,34 @@ TEST(mrd_tx_emit__pieces_are_alike_each_time)
 }
 
 /* A caller with too little room gets all pieces of a packet with its next call, or none. */
-TEST(mrd_tx_lacks_room__for_all_pieces)
+TEST_F(pair, mrd_tx_lacks_room__for_all_pieces)
 {
     enum { ROOM = 4, PIECES = 4 };
     struct mrd_tx_packet packet[ROOM];
-    struct pair *p = &pair;
-    struct pair_end *a = &p->end[0], *b = &p->end[1];
+    struct pair_end *a = &self->end[0], *b = &self->end[1];
     struct mrd_wire_head head;
 
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_post(p, 1, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 900);
-    assert_int_equal(pair_tx(p, 0), 1);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_post(self, 1, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(self, self->now + MRD_SEC);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 900);
+    assert_int_equal(pair_tx(self, 0), 1);
     b->num_inbox = 0; /* lost */
     mrd_engine_tx_too_big(a->e, &b->addr, 256);
     for (unsigned i = 0; i < ROOM; i++)
-        packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
-    pair_peer(p, 0)->rx->rcv.now = true; /* an ack goes first */
-    pair_peer(p, 0)->tx->probes.due = 1;
-    mrd_tx_ready(a->e, pair_peer(p, 0));
-    assert_int_equal(mrd_engine_tx(a->e, packet, ROOM, p->now), 1);
+        packet[i] = (struct mrd_tx_packet){.head = self->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+    pair_peer(self, 0)->rx->rcv.now = true; /* an ack goes first */
+    pair_peer(self, 0)->tx->probes.due = 1;
+    mrd_tx_ready(a->e, pair_peer(self, 0));
+    assert_int_equal(mrd_engine_tx(a->e, packet, ROOM, self->now), 1);
     assert_true(mrd_engine_tx_cut_short(a->e));
-    assert_int_equal(mrd_engine_tx(a->e, packet, ROOM, p->now), PIECES);
+    assert_int_equal(mrd_engine_tx(a->e, packet, ROOM, self->now), PIECES);
     for (unsigned i = 0; i < PIECES; i++) {
         assert_int_equal(mrd_wire_get(packet[i].head, packet[i].head_len, &head), MRD_WIRE_OK);
         assert_int_equal(head.type, MRD_WIRE_FRAGMENT);
     }
-    pair_settle(p, p->now + MRD_SEC);
+    pair_settle(self, self->now + MRD_SEC);
     assert_memory_equal(b->memory, a->memory, 900);
-    pair_end(p);
 }
 
 /* A pair whose first message arrived; any network carries `base` bytes of payload. */
@@ -301,116 +282,109 @@ static void pass_time(struct pair *p, unsigned at)
  * probes send one of them in pieces again and again, and then the other one. That this was lost when
  * it was whole says nothing of the size of pieces; but those of the probe before were lost, too.
  */
-TEST(mrd_tx_probe__each_one_in_pieces_counts)
+TEST_F(pair, mrd_tx_probe__each_one_in_pieces_counts)
 {
     enum { PIECE = PAIR_PAYLOAD / 2, PROBES = 12 };
-    struct pair *p = &pair;
-    struct mrd_tx_half *tx = begin_with_base(p, PIECE / 2, false);
+    struct mrd_tx_half *tx = begin_with_base(self, PIECE / 2, false);
     uint32_t turns = 0;
 
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), 2);
-    mrd_engine_tx_too_big(p->end[0].e, &p->end[1].addr, PIECE);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), 2);
+    mrd_engine_tx_too_big(self->end[0].e, &self->end[1].addr, PIECE);
     while (tx->loss.probes < PROBES) {
         uint32_t probes = tx->loss.probes, psn = tx->probes.copy_psn;
 
-        pass_time(p, 0);
-        p->end[1].num_inbox = 0; /* lost */
-        tx->pmtu.losses = 0;     /* as if one as large was acked */
-        pair_turn(p, 0);
+        pass_time(self, 0);
+        self->end[1].num_inbox = 0; /* lost */
+        tx->pmtu.losses = 0;        /* as if one as large was acked */
+        pair_turn(self, 0);
         if (tx->loss.probes == probes)
             continue;
         assert_int_equal(tx->pmtu.losses, probes > 0);
         turns += probes && tx->probes.copy_psn != psn;
     }
     assert_int_equal(turns, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[1].memory, p->end[0].memory, 2 * PAIR_PAYLOAD);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[1].memory, self->end[0].memory, 2 * PAIR_PAYLOAD);
 }
 
 /*
  * A message is refused while a packet of it is lost. That goes again without payload, and its loss or
  * ack tells nothing of large packets: they may all be lost.
  */
-TEST(mrd_rx_ack__of_a_packet_without_its_payload)
+TEST_F(pair, mrd_rx_ack__of_a_packet_without_its_payload)
 {
     enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };
-    struct pair *p = &pair;
-    struct mrd_tx_half *tx = begin_with_base(p, PAIR_PAYLOAD / 4, false);
+    struct mrd_tx_half *tx = begin_with_base(self, PAIR_PAYLOAD / 4, false);
     struct mrd_sent *rec;
 
     tx->pmtu.losses = LOSSES;
     tx->pmtu.most = PAIR_PAYLOAD * 3 / 4;
-    pair_post(p, 0, MRD_WR_SEND, 0, LENGTH); /* there is no receive */
-    assert_int_equal(pair_tx(p, 0), 2);
+    pair_post(self, 0, MRD_WR_SEND, 0, LENGTH); /* there is no receive */
+    assert_int_equal(pair_tx(self, 0), 2);
     rec = mrd_sent_get(&tx->sent, tx->sent.una);
-    p->end[1].inbox[0] = p->end[1].inbox[1]; /* the first is lost */
-    p->end[1].num_inbox = 1;
-    pair_turn(p, 1);
-    pair_turn(p, 0);
+    self->end[1].inbox[0] = self->end[1].inbox[1]; /* the first is lost */
+    self->end[1].num_inbox = 1;
+    pair_turn(self, 1);
+    pair_turn(self, 0);
     while (!rec->bare) {
-        pass_time(p, 0);
+        pass_time(self, 0);
         tx->pmtu.losses = LOSSES; /* that of the whole packet counts */
-        pair_turn(p, 0);
+        pair_turn(self, 0);
     }
     tx->pmtu.losses = LOSSES;
-    pair_turn(p, 1);
-    pair_turn(p, 0);
+    pair_turn(self, 1);
+    pair_turn(self, 0);
     assert_false(mrd_sent_any(&tx->sent));
     assert_int_equal(tx->pmtu.losses, LOSSES);
-    pair_post_recv(p, 1, 0, LENGTH);
-    pair_settle(p, p->now + MRD_SEC);
+    pair_post_recv(self, 1, 0, LENGTH);
+    pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(tx->pmtu.losses, 0); /* whole ones came */
-    pair_end(p);
 }
 
 /*
  * The memory of one of several small messages goes while their packet is lost. It goes again without
  * that one, and what is left is still more than any network carries: its losses tell.
  */
-TEST(mrd_rx_ack__of_a_packet_without_a_small_message)
+TEST_F(pair, mrd_rx_ack__of_a_packet_without_a_small_message)
 {
     enum { LENGTH = PAIR_PAYLOAD / 4, LEFT = 2 };
-    struct pair *p = &pair;
-    struct pair_end *a = &p->end[0];
-    struct mrd_tx_half *tx = begin_with_base(p, LENGTH, false);
+    struct pair_end *a = &self->end[0];
+    struct mrd_tx_half *tx = begin_with_base(self, LENGTH, false);
     struct mrd_mr *mr = a->mr;
     struct mrd_sent *rec;
     int error;
 
     for (uint32_t i = 0; i < LEFT; i++)
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, i * LENGTH, LENGTH);
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, i * LENGTH, LENGTH);
     a->mr = mrd_engine_reg_mr(a->e, a->pd, a->memory, sizeof(a->memory), 0,
                               &(struct mrd_mover_mr){0}, &error);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, LEFT * LENGTH, LENGTH);
-    assert_int_equal(pair_tx(p, 0), 1);
-    assert_int_equal(mrd_engine_dereg_mr(a->e, a->mr, p->now), 0);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, LEFT * LENGTH, LENGTH);
+    assert_int_equal(pair_tx(self, 0), 1);
+    assert_int_equal(mrd_engine_dereg_mr(a->e, a->mr, self->now), 0);
     a->mr = mr;
     rec = mrd_sent_get(&tx->sent, tx->sent.una);
     for (unsigned sent = 2; sent <= 3; sent++) {
         tx->pmtu.losses = 0;
         while (rec->tx_count < sent) {
-            p->end[1].num_inbox = 0; /* lost */
-            pass_time(p, 0);
-            pair_turn(p, 0);
+            self->end[1].num_inbox = 0; /* lost */
+            pass_time(self, 0);
+            pair_turn(self, 0);
         }
     }
     assert_int_equal(tx->pmtu.losses, 1);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[1].memory, a->memory, LEFT * LENGTH);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[1].memory, a->memory, LEFT * LENGTH);
 }
 
 /* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
-TEST(mrd_rx_ack__of_a_probe_that_seemed_lost)
+TEST_F(pair, mrd_rx_ack__of_a_probe_that_seemed_lost)
 {
-    struct pair *p = &pair;
-    struct mrd_tx_half *tx = begin_with_base(p, PAIR_PAYLOAD / 2, true);
+    struct mrd_tx_half *tx = begin_with_base(self, PAIR_PAYLOAD / 2, true);
     struct mrd_sent *probe = NULL;
 
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
-    pair_tx(p, 0);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
+    pair_tx(self, 0);
     for (uint32_t psn = tx->sent.una; psn != tx->sent.next && !probe; psn++)
         if (mrd_sent_is_mtu_probe(mrd_sent_get(&tx->sent, psn)))
             probe = mrd_sent_get(&tx->sent, psn);
@@ -419,16 +393,15 @@ TEST(mrd_rx_ack__of_a_probe_that_seemed_lost)
     mrd_sent_lose(&tx->sent, probe, &tx->paths);
     tx->cc.undo.packets = 2; /* other losses cut the window */
     tx->cc.undo.rounds = UINT32_MAX;
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, 1);
-    p->now += PAIR_HOP_NS;
-    mrd_engine_begin(p->end[0].e, p->now);
-    pair_rx_acks(p, 0);
+    self->now += PAIR_HOP_NS;
+    pair_turn(self, 1);
+    self->now += PAIR_HOP_NS;
+    mrd_engine_begin(self->end[0].e, self->now);
+    pair_rx_acks(self, 0);
     assert_int_equal(tx->pmtu.payload, PAIR_PAYLOAD);
     assert_int_equal(tx->cc.undo.packets, 2);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_memory_equal(p->end[1].memory, p->end[0].memory, 8 * PAIR_PAYLOAD);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_memory_equal(self->end[1].memory, self->end[0].memory, 8 * PAIR_PAYLOAD);
 }
 
 /* What a packet's header says of the port to answer to, and whether it is taken. */
@@ -440,31 +413,28 @@ static const struct {
                {0, 65536 + 100, true}, {0, 0xffffff, true}};
 
 /* Nobody is known by a port that no network has, and nobody is answered. */
-TEST(mrd_engine_rx__port_that_there_is_not)
+TEST_F(pair, mrd_engine_rx__port_that_there_is_not)
 {
-    struct pair *p = &pair;
-
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
         const struct mrd_engine *e;
         bool taken;
 
-        pair_config(p);
-        p->config.mover.reply_max = replies[i].reply_max;
-        pair_open(p);
-        e = p->end[1].e;
-        p->end[0].e->config.self.port = replies[i].reply;
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 100);
-        assert_int_equal(pair_tx(p, 0), 1);
-        mrd_engine_begin(p->end[1].e, p->now);
-        pair_rx_one(p, 1, &p->end[1].inbox[0]);
+        pair_config(self);
+        self->config.mover.reply_max = replies[i].reply_max;
+        pair_open(self);
+        e = self->end[1].e;
+        self->end[0].e->config.self.port = replies[i].reply;
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
+        assert_int_equal(pair_tx(self, 0), 1);
+        mrd_engine_begin(self->end[1].e, self->now);
+        pair_rx_one(self, 1, &self->end[1].inbox[0]);
         taken = e->stats.rx_packets == 1;
         if (taken != replies[i].taken)
             fail_msg("port %u of at most %u", replies[i].reply, replies[i].reply_max);
         assert_int_equal(e->stats.rx_drop_malformed, !taken);
         assert_int_equal(e->peers.entries.used, taken);
         assert_int_equal(e->answers.tail, 0);
-        assert_int_equal(p->end[1].memory[99], taken ? p->end[0].memory[99] : 0);
-        p->end[0].e->config.self.port = p->end[0].addr.port;
-        pair_end(p);
+        assert_int_equal(self->end[1].memory[99], taken ? self->end[0].memory[99] : 0);
+        self->end[0].e->config.self.port = self->end[0].addr.port;
     }
 }

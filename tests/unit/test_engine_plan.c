@@ -15,7 +15,6 @@
 
 enum { SEGMENTS = 16, BURST = SEGMENTS - 1 };
 
-static struct pair pair; /* large, and begun anew by each test */
 static struct pair_frame burst[BURST];
 static unsigned head_len, segment_len;
 
@@ -82,99 +81,93 @@ static void reseal(unsigned which)
     mrd_wire_seal(burst[which].data, burst[which].data + head_len);
 }
 
-TEST(mrd_engine_rx_plan__in_place_one_after_the_other)
+TEST_F(pair, mrd_engine_rx_plan__in_place_one_after_the_other)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    assert_int_equal(plan(p, 0, BURST, &out), BURST);
+    begin(self);
+    assert_int_equal(plan(self, 0, BURST, &out), BURST);
     assert_int_equal(out.head_len, head_len);
     assert_int_equal(out.num_segments, BURST);
     for (unsigned i = 0; i < BURST; i++) {
         assert_int_equal(out.first[i + 1] - out.first[i], 1);
-        assert_ptr_equal(out.iov[i].iov_base, p->end[1].memory + (i + 1) * PAIR_PAYLOAD);
+        assert_ptr_equal(out.iov[i].iov_base, self->end[1].memory + (i + 1) * PAIR_PAYLOAD);
         assert_int_equal(out.iov[i].iov_len, PAIR_PAYLOAD);
     }
     for (unsigned i = 0; i < BURST; i++)
-        receive(p, &out, i, i);
-    assert_int_equal(p->end[1].e->stats.rx_straight, BURST);
-    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 0);
-    finish(p);
+        receive(self, &out, i, i);
+    assert_int_equal(self->end[1].e->stats.rx_straight, BURST);
+    assert_int_equal(self->end[1].e->stats.rx_straight_moved, 0);
+    finish(self);
 }
 
 /* The last segment may be shorter. */
-TEST(mrd_engine_rx_plan__short_last_segment)
+TEST_F(pair, mrd_engine_rx_plan__short_last_segment)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, 3, segment_len,
-                                        2 * segment_len + head_len + 100, &p->end[0].addr, &out),
+    begin(self);
+    assert_int_equal(mrd_engine_rx_plan(self->end[1].e, burst[0].data, head_len, 3, segment_len,
+                                        2 * segment_len + head_len + 100, &self->end[0].addr, &out),
                      3);
     assert_int_equal(out.iov[2].iov_len, 100);
-    finish(p);
+    finish(self);
 }
 
-TEST(mrd_engine_rx_plan__not_beyond_the_message)
+TEST_F(pair, mrd_engine_rx_plan__not_beyond_the_message)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    assert_int_equal(plan(p, 10, 20, &out), 5);
-    finish(p);
+    begin(self);
+    assert_int_equal(plan(self, 10, 20, &out), 5);
+    finish(self);
 
-    begin_at(p, SEGMENTS * PAIR_PAYLOAD - 100,
+    begin_at(self, SEGMENTS * PAIR_PAYLOAD - 100,
              true); /* the last segment would reach over the end */
-    assert_int_equal(plan(p, 10, 20, &out), 4);
-    assert_int_equal(plan(p, 10, 4, &out), 4);
-    memcpy(p->end[1].memory + SEGMENTS * PAIR_PAYLOAD - 100,
-           p->end[0].memory + SEGMENTS * PAIR_PAYLOAD - 100, 100);
-    finish(p);
+    assert_int_equal(plan(self, 10, 20, &out), 4);
+    assert_int_equal(plan(self, 10, 4, &out), 4);
+    memcpy(self->end[1].memory + SEGMENTS * PAIR_PAYLOAD - 100,
+           self->end[0].memory + SEGMENTS * PAIR_PAYLOAD - 100, 100);
+    finish(self);
 }
 
-TEST(mrd_engine_rx_plan__refuses_a_message_that_is_over)
+TEST_F(pair, mrd_engine_rx_plan__refuses_a_message_that_is_over)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
     uint32_t *word, open;
 
-    begin(p);
-    word = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->slots.word[0];
+    begin(self);
+    word = &mrd_peer_find(&self->end[1].e->peers, &self->end[0].addr)->rx->slots.word[0];
     open = *word;
     *word = MRD_SLOT_CLOSED;
-    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    assert_int_equal(plan(self, 0, BURST, &out), 0);
     *word = open;
-    assert_int_equal(plan(p, 0, BURST, &out), BURST);
-    finish(p);
+    assert_int_equal(plan(self, 0, BURST, &out), BURST);
+    finish(self);
 }
 
 /* Every predicted PSN must be new: a late duplicate would overwrite newer data. */
-TEST(mrd_engine_rx_plan__stops_at_a_psn_that_came)
+TEST_F(pair, mrd_engine_rx_plan__stops_at_a_psn_that_came)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    pair_rx_one(p, 1, &burst[4]);
-    assert_int_equal(plan(p, 0, BURST, &out), 4);
-    assert_int_equal(plan(p, 4, 5, &out), 0);
-    assert_int_equal(plan(p, 5, 5, &out), 5);
-    finish(p);
+    begin(self);
+    pair_rx_one(self, 1, &burst[4]);
+    assert_int_equal(plan(self, 0, BURST, &out), 4);
+    assert_int_equal(plan(self, 4, 5, &out), 0);
+    assert_int_equal(plan(self, 5, 5, &out), 5);
+    finish(self);
 }
 
-TEST(mrd_engine_rx_plan__stops_at_the_grant)
+TEST_F(pair, mrd_engine_rx_plan__stops_at_the_grant)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv.limit = 6; /* PSNs 1..5 */
-    assert_int_equal(plan(p, 0, BURST, &out), 5);
-    mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv.limit = 1024;
-    finish(p);
+    begin(self);
+    mrd_peer_find(&self->end[1].e->peers, &self->end[0].addr)->rx->rcv.limit = 6; /* PSNs 1..5 */
+    assert_int_equal(plan(self, 0, BURST, &out), 5);
+    mrd_peer_find(&self->end[1].e->peers, &self->end[0].addr)->rx->rcv.limit = 1024;
+    finish(self);
 }
 
 /* The message that is half here. */
@@ -204,39 +197,37 @@ static void begin_new(struct pair *p, enum mrd_wr_opcode opcode)
 }
 
 /* A write says by itself where its bytes belong: what begins it goes there, too. */
-TEST(mrd_engine_rx_plan__begins_a_write)
+TEST_F(pair, mrd_engine_rx_plan__begins_a_write)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin_new(p, MRD_WR_RDMA_WRITE);
-    assert_int_equal(plan(p, 1, 4, &out), 4);
+    begin_new(self, MRD_WR_RDMA_WRITE);
+    assert_int_equal(plan(self, 1, 4, &out), 4);
     for (unsigned i = 0; i < 4; i++)
-        receive(p, &out, 1 + i, i);
-    assert_int_equal(p->end[1].e->stats.rx_straight, 4);
-    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 0);
-    assert_int_equal(open_slot(p)->got, 4 * PAIR_PAYLOAD);
-    finish(p);
+        receive(self, &out, 1 + i, i);
+    assert_int_equal(self->end[1].e->stats.rx_straight, 4);
+    assert_int_equal(self->end[1].e->stats.rx_straight_moved, 0);
+    assert_int_equal(open_slot(self)->got, 4 * PAIR_PAYLOAD);
+    finish(self);
 }
 
 /* The first of them was damaged: the others begin the message. */
-TEST(mrd_engine_rx_plan__begins_a_write_with_a_bad_packet)
+TEST_F(pair, mrd_engine_rx_plan__begins_a_write_with_a_bad_packet)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin_new(p, MRD_WR_RDMA_WRITE);
-    assert_int_equal(plan(p, 1, 4, &out), 4);
+    begin_new(self, MRD_WR_RDMA_WRITE);
+    assert_int_equal(plan(self, 1, 4, &out), 4);
     burst[1].data[segment_len - 1] ^= 1;
     for (unsigned i = 0; i < 4; i++)
-        receive(p, &out, 1 + i, i);
-    assert_int_equal(p->end[1].e->stats.rx_drop_checksum, 1);
-    assert_int_equal(open_slot(p)->got, 3 * PAIR_PAYLOAD);
-    finish(p);
+        receive(self, &out, 1 + i, i);
+    assert_int_equal(self->end[1].e->stats.rx_drop_checksum, 1);
+    assert_int_equal(open_slot(self)->got, 3 * PAIR_PAYLOAD);
+    finish(self);
 }
 
 /* Not what may be refused, or has no place yet: nothing is written then. */
-TEST(mrd_engine_rx_plan__begins_nothing_else)
+TEST_F(pair, mrd_engine_rx_plan__begins_nothing_else)
 {
     static const struct {
         unsigned at;
@@ -248,65 +239,63 @@ TEST(mrd_engine_rx_plan__begins_nothing_else)
         {67, 1},    /* rkey */
         {71, 0x80}, /* address */
     };
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
     struct mrd_qp_impl *qp;
     uint32_t *num_open;
 
     for (unsigned i = 0; i < 2; i++) { /* of a receive: there is none */
-        begin_new(p, i ? MRD_WR_SEND : MRD_WR_RDMA_WRITE_WITH_IMM);
-        assert_int_equal(plan(p, 0, BURST, &out), 0);
-        pair_end(p);
+        begin_new(self, i ? MRD_WR_SEND : MRD_WR_RDMA_WRITE_WITH_IMM);
+        assert_int_equal(plan(self, 0, BURST, &out), 0);
     }
-    begin_new(p, MRD_WR_RDMA_WRITE);
+    begin_new(self, MRD_WR_RDMA_WRITE);
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const struct pair_frame whole = burst[2];
 
         burst[2].data[table[i].at] ^= table[i].flip;
         reseal(2);
-        assert_int_equal(plan(p, 2, 4, &out), 0);
+        assert_int_equal(plan(self, 2, 4, &out), 0);
         burst[2] = whole;
-        assert_int_equal(plan(p, 2, 4, &out), 4);
+        assert_int_equal(plan(self, 2, 4, &out), 4);
     }
-    qp = mrd_qp_impl(p->end[1].qp);
+    qp = mrd_qp_impl(self->end[1].qp);
     for (unsigned i = 0; i < 2; i++) {
         qp->pub.state = i ? MRD_QPS_INIT : MRD_QPS_ERR;
-        assert_int_equal(plan(p, 0, BURST, &out), 0);
+        assert_int_equal(plan(self, 0, BURST, &out), 0);
     }
     qp->pub.state = MRD_QPS_RTS;
-    num_open = &pair_peer(p, 1)->rx->slots.num_open;
+    num_open = &pair_peer(self, 1)->rx->slots.num_open;
     *num_open = UINT32_MAX / 2; /* more than its share of the records */
-    assert_int_equal(plan(p, 0, BURST, &out), 0);
+    assert_int_equal(plan(self, 0, BURST, &out), 0);
     *num_open = 0;
-    assert_int_equal(plan(p, 0, BURST, &out), BURST);
-    finish(p);
+    assert_int_equal(plan(self, 0, BURST, &out), BURST);
+    finish(self);
 }
 
 /* A corrupt address must not write: no bit of the header may be wrong. */
-TEST(mrd_engine_rx_plan__refuses_a_broken_header)
+TEST_F(pair, mrd_engine_rx_plan__refuses_a_broken_header)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
+    begin(self);
     for (unsigned bit = 0; bit < 8 * head_len; bit++) {
         burst[0].data[bit / 8] ^= (uint8_t)(1 << bit % 8);
-        assert_int_equal(plan(p, 0, BURST, &out), 0);
+        assert_int_equal(plan(self, 0, BURST, &out), 0);
         burst[0].data[bit / 8] ^= (uint8_t)(1 << bit % 8);
     }
     for (unsigned peeked = 0; peeked < head_len; peeked++)
-        assert_int_equal(mrd_engine_rx_plan(p->end[1].e, burst[0].data, peeked, 2, segment_len,
-                                            2 * segment_len, &p->end[0].addr, &out),
+        assert_int_equal(mrd_engine_rx_plan(self->end[1].e, burst[0].data, peeked, 2, segment_len,
+                                            2 * segment_len, &self->end[0].addr, &out),
                          0);
-    p->end[1].e->config.mover.reply_max = p->end[0].addr.port - 1; /* it names a port beyond */
-    assert_int_equal(plan(p, 0, BURST, &out), 0);
-    p->end[1].e->config.mover.reply_max++;
-    assert_int_equal(plan(p, 0, BURST, &out), BURST);
-    finish(p);
+    self->end[1].e->config.mover.reply_max =
+        self->end[0].addr.port - 1; /* it names a port beyond */
+    assert_int_equal(plan(self, 0, BURST, &out), 0);
+    self->end[1].e->config.mover.reply_max++;
+    assert_int_equal(plan(self, 0, BURST, &out), BURST);
+    finish(self);
 }
 
 /* Headers whose check holds and that are not of this message, this space or this peer. */
-TEST(mrd_engine_rx_plan__refuses_what_is_not_of_the_message)
+TEST_F(pair, mrd_engine_rx_plan__refuses_what_is_not_of_the_message)
 {
     static const struct {
         unsigned at;
@@ -332,122 +321,115 @@ TEST(mrd_engine_rx_plan__refuses_what_is_not_of_the_message)
         {75, 1},    /* address */
         {19, 1},    /* PSN */
     };
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    open_slot(p)->top = UINT32_MAX; /* as if something came behind the burst */
+    begin(self);
+    open_slot(self)->top = UINT32_MAX; /* as if something came behind the burst */
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const struct pair_frame whole = burst[2];
 
         burst[2].data[table[i].at] ^= table[i].flip;
         reseal(2);
-        assert_int_equal(plan(p, 2, 4, &out), 0);
+        assert_int_equal(plan(self, 2, 4, &out), 0);
         burst[2] = whole;
-        assert_int_equal(plan(p, 2, 4, &out), 4);
+        assert_int_equal(plan(self, 2, 4, &out), 4);
     }
-    finish(p);
+    finish(self);
 }
 
-TEST(mrd_engine_rx_plan__refuses_other_sizes)
+TEST_F(pair, mrd_engine_rx_plan__refuses_other_sizes)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_rx_plan out;
 
-    begin(p);
-    e = p->end[1].e;
+    begin(self);
+    e = self->end[1].e;
     assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, head_len, 2 * head_len,
-                                        &p->end[0].addr, &out),
+                                        &self->end[0].addr, &out),
                      0);
     assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len - 1,
-                                        2 * segment_len - 2, &p->end[0].addr, &out),
+                                        2 * segment_len - 2, &self->end[0].addr, &out),
                      0);
     assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len + 1,
-                                        2 * segment_len + 2, &p->end[0].addr, &out),
+                                        2 * segment_len + 2, &self->end[0].addr, &out),
                      0);
     assert_int_equal(mrd_engine_rx_plan(e, burst[0].data, head_len, 2, segment_len, segment_len - 1,
-                                        &p->end[0].addr, &out),
+                                        &self->end[0].addr, &out),
                      0);
-    assert_int_equal(plan(p, 0, 1, &out), 1);
-    finish(p);
+    assert_int_equal(plan(self, 0, 1, &out), 1);
+    finish(self);
 }
 
 /*
  * Only where a PSN tells the place: else its being new does not mean that nothing was
  * received there.
  */
-TEST(mrd_engine_rx_plan__refuses_an_uneven_message)
+TEST_F(pair, mrd_engine_rx_plan__refuses_an_uneven_message)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    open_slot(p)->top = open_slot(p)->low = UINT32_MAX;
-    assert_int_equal(plan(p, 0, BURST, &out), 0);
-    finish(p);
+    begin(self);
+    open_slot(self)->top = open_slot(self)->low = UINT32_MAX;
+    assert_int_equal(plan(self, 0, BURST, &out), 0);
+    finish(self);
 }
 
-TEST(mrd_engine_rx_plan__refuses_deregistered_memory)
+TEST_F(pair, mrd_engine_rx_plan__refuses_deregistered_memory)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
     struct mrd_wc wc;
 
-    begin(p);
-    mrd_engine_dereg_mr(p->end[1].e, p->end[1].mr, p->now);
-    p->end[1].mr = NULL;
-    assert_int_equal(plan(p, 0, BURST, &out), 0);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    begin(self);
+    mrd_engine_dereg_mr(self->end[1].e, self->end[1].mr, self->now);
+    self->end[1].mr = NULL;
+    assert_int_equal(plan(self, 0, BURST, &out), 0);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_REM_ACCESS_ERR);
-    assert_int_equal(p->end[1].memory[2 * PAIR_PAYLOAD], 0);
-    pair_end(p);
+    assert_int_equal(self->end[1].memory[2 * PAIR_PAYLOAD], 0);
 }
 
 /*
  * Another segment than predicted is moved to its own place, and the predicted PSN stays unreceived.
  */
-TEST(mrd_engine_rx__moves_what_was_not_predicted)
+TEST_F(pair, mrd_engine_rx__moves_what_was_not_predicted)
 {
-    struct pair *p = &pair;
     const struct mrd_rcv *rcv;
     struct mrd_rx_plan out;
 
-    begin(p);
-    assert_int_equal(plan(p, 0, 4, &out), 4);
-    receive(p, &out, 0, 0);
-    receive(p, &out, 9, 1); /* where burst[1], PSN 2, was predicted */
-    receive(p, &out, 2, 2);
-    receive(p, &out, 3, 3);
-    rcv = &mrd_peer_find(&p->end[1].e->peers, &p->end[0].addr)->rx->rcv;
-    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
-    assert_int_equal(p->end[1].e->stats.rx_straight, 3);
+    begin(self);
+    assert_int_equal(plan(self, 0, 4, &out), 4);
+    receive(self, &out, 0, 0);
+    receive(self, &out, 9, 1); /* where burst[1], PSN 2, was predicted */
+    receive(self, &out, 2, 2);
+    receive(self, &out, 3, 3);
+    rcv = &mrd_peer_find(&self->end[1].e->peers, &self->end[0].addr)->rx->rcv;
+    assert_int_equal(self->end[1].e->stats.rx_straight_moved, 1);
+    assert_int_equal(self->end[1].e->stats.rx_straight, 3);
     assert_int_equal(rcv->cum, 2);
     assert_int_equal(mrd_rcv_check(rcv, 2), MRD_RCV_NEW);
     assert_int_equal(mrd_rcv_check(rcv, 10), MRD_RCV_DUPLICATE);
-    assert_memory_equal(p->end[1].memory + 10 * PAIR_PAYLOAD, p->end[0].memory + 10 * PAIR_PAYLOAD,
-                        PAIR_PAYLOAD);
-    finish(p);
+    assert_memory_equal(self->end[1].memory + 10 * PAIR_PAYLOAD,
+                        self->end[0].memory + 10 * PAIR_PAYLOAD, PAIR_PAYLOAD);
+    finish(self);
 }
 
 /* The right bytes under another number than predicted. */
-TEST(mrd_engine_rx__moves_what_has_another_psn)
+TEST_F(pair, mrd_engine_rx__moves_what_has_another_psn)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    assert_int_equal(plan(p, 0, 2, &out), 2);
+    begin(self);
+    assert_int_equal(plan(self, 0, 2, &out), 2);
     burst[1].data[19] += 100;
     reseal(1);
-    receive(p, &out, 0, 0);
-    receive(p, &out, 1, 1);
-    assert_int_equal(p->end[1].e->stats.rx_straight, 1);
-    assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
-    pair_settle(
-        p, p->now + MRD_SEC); /* a peer that numbers a segment twice spoils its own message only */
-    pair_end(p);
+    receive(self, &out, 0, 0);
+    receive(self, &out, 1, 1);
+    assert_int_equal(self->end[1].e->stats.rx_straight, 1);
+    assert_int_equal(self->end[1].e->stats.rx_straight_moved, 1);
+    pair_settle(self,
+                self->now +
+                    MRD_SEC); /* a peer that numbers a segment twice spoils its own message only */
 }
 
 /* Its part's id or its offset becomes another. */
@@ -476,56 +458,52 @@ static void change_part(unsigned which, bool id)
 }
 
 /* The predicted number on a segment of another message, or of another place. */
-TEST(mrd_engine_rx__moves_what_is_of_another_place)
+TEST_F(pair, mrd_engine_rx__moves_what_is_of_another_place)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
     for (unsigned id = 0; id < 2; id++) {
-        begin(p);
-        assert_int_equal(plan(p, 0, 2, &out), 2);
+        begin(self);
+        assert_int_equal(plan(self, 0, 2, &out), 2);
         change_part(1, id);
-        receive(p, &out, 0, 0);
-        receive(p, &out, 1, 1);
-        assert_int_equal(p->end[1].e->stats.rx_straight, 1);
-        assert_int_equal(p->end[1].e->stats.rx_straight_moved, 1);
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        receive(self, &out, 0, 0);
+        receive(self, &out, 1, 1);
+        assert_int_equal(self->end[1].e->stats.rx_straight, 1);
+        assert_int_equal(self->end[1].e->stats.rx_straight_moved, 1);
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
 /* In place, and broken on its way: not received, so that its retransmission is. */
-TEST(mrd_engine_rx__placed_payload_is_checked)
+TEST_F(pair, mrd_engine_rx__placed_payload_is_checked)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out;
 
-    begin(p);
-    assert_int_equal(plan(p, 0, 2, &out), 2);
+    begin(self);
+    assert_int_equal(plan(self, 0, 2, &out), 2);
     burst[0].data[head_len + 500] ^= 1;
-    receive(p, &out, 0, 0);
-    receive(p, &out, 1, 1);
-    assert_int_equal(p->end[1].e->stats.rx_drop_checksum, 1);
-    assert_int_equal(p->end[1].e->stats.rx_straight, 1);
-    finish(p);
+    receive(self, &out, 0, 0);
+    receive(self, &out, 1, 1);
+    assert_int_equal(self->end[1].e->stats.rx_drop_checksum, 1);
+    assert_int_equal(self->end[1].e->stats.rx_straight, 1);
+    finish(self);
 }
 
 /* Segments beyond the plan, or after it, have no place. */
-TEST(mrd_engine_rx__placed_without_a_plan)
+TEST_F(pair, mrd_engine_rx__placed_without_a_plan)
 {
-    struct pair *p = &pair;
     struct mrd_rx_plan out, none;
 
-    begin(p);
-    assert_int_equal(plan(p, 0, 3, &out), 3);
+    begin(self);
+    assert_int_equal(plan(self, 0, 3, &out), 3);
     out.first[3] = 2;
-    receive(p, &out, 3, 3);
-    assert_int_equal(p->end[1].e->stats.rx_drop_length, 1);
-    p->end[1].e->stats.rx_packets = 0;
+    receive(self, &out, 3, 3);
+    assert_int_equal(self->end[1].e->stats.rx_drop_length, 1);
+    self->end[1].e->stats.rx_packets = 0;
     burst[5].data[60] ^= 1;
-    assert_int_equal(plan(p, 5, 3, &none), 0); /* a refusal ends the plan before it */
-    receive(p, &out, 0, 0);
-    assert_int_equal(p->end[1].e->stats.rx_drop_length, 2);
-    assert_int_equal(p->end[1].e->stats.rx_packets, 0);
-    finish(p);
+    assert_int_equal(plan(self, 5, 3, &none), 0); /* a refusal ends the plan before it */
+    receive(self, &out, 0, 0);
+    assert_int_equal(self->end[1].e->stats.rx_drop_length, 2);
+    assert_int_equal(self->end[1].e->stats.rx_packets, 0);
+    finish(self);
 }

@@ -7,25 +7,21 @@
 
 enum { BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A request that is not sound takes nothing: no peer, no queue, no slot, no completion. */
-TEST(mrd_engine_post_send__unsound)
+TEST_F(pair, mrd_engine_post_send__unsound)
 {
     static const struct {
         unsigned flaw;
         const char *why;
     } rows[] = {{0, "unknown opcode"}, {1, "another context"}, {2, "lkey"}, {3, "lkey"}};
-    struct pair *p = &pair;
 
-    pair_begin(p);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct hand_holdings before = hand_holdings(p, 0);
-        struct mrd_ah other = *p->end[0].ah;
+        struct hand_holdings before = hand_holdings(self, 0);
+        struct mrd_ah other = *self->end[0].ah;
         struct hand_wr w;
 
-        hand_wr(p, 0, MRD_WR_SEND, BYTES, &w);
-        other.context = (struct mrd_context *)(void *)p;
+        hand_wr(self, 0, MRD_WR_SEND, BYTES, &w);
+        other.context = (struct mrd_context *)(void *)self;
         if (rows[i].flaw == 0)
             w.wr.opcode = (enum mrd_wr_opcode)99;
         if (rows[i].flaw == 1)
@@ -34,309 +30,277 @@ TEST(mrd_engine_post_send__unsound)
             w.sge.lkey ^= 1;
         if (rows[i].flaw == 3)
             w.sge.length = PAIR_MEMORY + 1;
-        assert_int_equal(hand_post(p, 0, &w.wr), -EINVAL);
-        hand_expect_refused(p, 0, &before, rows[i].why);
+        assert_int_equal(hand_post(self, 0, &w.wr), -EINVAL);
+        hand_expect_refused(self, 0, &before, rows[i].why);
     }
-    pair_end(p);
 }
 
 /* Inline data is copied at once: it needs no region. */
-TEST(mrd_engine_post_send__inline_needs_no_lkey)
+TEST_F(pair, mrd_engine_post_send__inline_needs_no_lkey)
 {
-    struct pair *p = &pair;
     struct mrd_qp *kept;
     struct hand_wr w;
     struct mrd_wc wc;
     int error;
 
-    pair_begin(p);
-    kept = p->end[0].qp;
-    p->end[0].qp = mrd_engine_create_qp(
-        p->end[0].e, p->end[0].pd,
+    kept = self->end[0].qp;
+    self->end[0].qp = mrd_engine_create_qp(
+        self->end[0].e, self->end[0].pd,
         &(struct mrd_qp_init_attr){
-            .send_cq = p->end[0].cq,
-            .recv_cq = p->end[0].cq,
+            .send_cq = self->end[0].cq,
+            .recv_cq = self->end[0].cq,
             .cap = {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = BYTES}},
         &error);
-    assert_non_null(p->end[0].qp);
-    hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
+    assert_non_null(self->end[0].qp);
+    hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.send_flags |= MRD_SEND_INLINE;
     w.sge.lkey ^= 1;
-    assert_int_equal(hand_post(p, 0, &w.wr), 0);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    assert_int_equal(hand_post(self, 0, &w.wr), 0);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    assert_memory_equal(p->end[1].memory, p->end[0].memory, BYTES);
-    hand_restore_qp(p, 0, kept);
-    pair_end(p);
+    assert_memory_equal(self->end[1].memory, self->end[0].memory, BYTES);
+    hand_restore_qp(self, 0, kept);
 }
 
 /* Room for the completion is reserved before anything else is taken. */
-TEST(mrd_engine_post_send__completion_queue_full)
+TEST_F(pair, mrd_engine_post_send__completion_queue_full)
 {
-    struct pair *p = &pair;
     struct mrd_cq_impl *cq;
     struct hand_holdings before;
     struct hand_wr w;
 
-    pair_begin(p);
-    cq = mrd_cq_impl(p->end[0].cq);
+    cq = mrd_cq_impl(self->end[0].cq);
     hand_fill_cq(cq);
-    before = hand_holdings(p, 0);
-    hand_wr(p, 0, MRD_WR_SEND, BYTES, &w);
-    assert_int_equal(hand_post(p, 0, &w.wr), -ENOMEM);
-    hand_expect_refused(p, 0, &before, "send completion queue is full");
+    before = hand_holdings(self, 0);
+    hand_wr(self, 0, MRD_WR_SEND, BYTES, &w);
+    assert_int_equal(hand_post(self, 0, &w.wr), -ENOMEM);
+    hand_expect_refused(self, 0, &before, "send completion queue is full");
     hand_empty_cq(cq);
-    pair_end(p);
 }
 
 /* With work under way to the only peer that there is room for, a second one is refused. */
-TEST(mrd_engine_post_send__peer_table_full)
+TEST_F(pair, mrd_engine_post_send__peer_table_full)
 {
-    struct pair *p = &pair;
     struct hand_holdings before;
     struct mrd_ah *known;
     struct hand_wr w;
     int error;
 
-    pair_config(p);
-    p->config.max_peers = 1;
-    pair_open(p);
-    known = p->end[0].ah;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    before = hand_holdings(p, 0);
-    p->end[0].ah =
-        mrd_engine_create_ah(p->end[0].e, p->end[0].pd, &(struct mrd_addr){.port = 102}, 0, &error);
-    hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
-    assert_int_equal(hand_post(p, 0, &w.wr), -EAGAIN);
-    hand_expect_refused(p, 0, &before, "peer table is full");
-    assert_int_equal(mrd_engine_destroy_ah(p->end[0].e, p->end[0].ah), 0);
-    p->end[0].ah = known;
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_config(self);
+    self->config.max_peers = 1;
+    pair_open(self);
+    known = self->end[0].ah;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    before = hand_holdings(self, 0);
+    self->end[0].ah = mrd_engine_create_ah(self->end[0].e, self->end[0].pd,
+                                           &(struct mrd_addr){.port = 102}, 0, &error);
+    hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
+    assert_int_equal(hand_post(self, 0, &w.wr), -EAGAIN);
+    hand_expect_refused(self, 0, &before, "peer table is full");
+    assert_int_equal(mrd_engine_destroy_ah(self->end[0].e, self->end[0].ah), 0);
+    self->end[0].ah = known;
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A queue is held as long as something waits on it; then another may have its place. */
-TEST(mrd_engine_post_send__table_of_queues_full)
+TEST_F(pair, mrd_engine_post_send__table_of_queues_full)
 {
-    struct pair *p = &pair;
     struct hand_holdings before;
     struct hand_wr w;
 
-    pair_config(p);
-    p->config.max_flows = 1;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    before = hand_holdings(p, 0);
-    hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
+    pair_config(self);
+    self->config.max_flows = 1;
+    pair_open(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    before = hand_holdings(self, 0);
+    hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.ud.remote_qpn++;
-    assert_int_equal(hand_post(p, 0, &w.wr), -EAGAIN);
-    hand_expect_refused(p, 0, &before, "active flows is full");
-    pair_tx(p, 0);
-    assert_int_equal(hand_post(p, 0, &w.wr), 0);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    assert_int_equal(hand_post(self, 0, &w.wr), -EAGAIN);
+    hand_expect_refused(self, 0, &before, "active flows is full");
+    pair_tx(self, 0);
+    assert_int_equal(hand_post(self, 0, &w.wr), 0);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Of a list, those before the one without a slot are taken; *bad_wr names that one. */
-TEST(mrd_engine_post_send__send_queue_full_within_a_list)
+TEST_F(pair, mrd_engine_post_send__send_queue_full_within_a_list)
 {
-    struct pair *p = &pair;
     struct mrd_send_wr *bad = NULL;
     struct hand_wr w[20];
     struct mrd_wc wc;
     int done = 0;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 20; i++) {
-        hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w[i]);
+        hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w[i]);
         w[i].wr.next = i < 19 ? &w[i + 1].wr : NULL;
     }
-    assert_int_equal(mrd_engine_post_send(p->end[0].e, p->end[0].qp, &w[0].wr, &bad, p->now),
-                     -ENOMEM);
+    assert_int_equal(
+        mrd_engine_post_send(self->end[0].e, self->end[0].qp, &w[0].wr, &bad, self->now), -ENOMEM);
     assert_ptr_equal(bad, &w[16].wr);
-    assert_int_equal(hand_holdings(p, 0).reserved, 16);
-    assert_non_null(strstr(mrd_engine_error(p->end[0].e), "send queue is full"));
-    pair_settle(p, p->now + MRD_SEC);
-    while (pair_poll(p, 0, &wc))
+    assert_int_equal(hand_holdings(self, 0).reserved, 16);
+    assert_non_null(strstr(mrd_engine_error(self->end[0].e), "send queue is full"));
+    pair_settle(self, self->now + MRD_SEC);
+    while (pair_poll(self, 0, &wc))
         done += wc.status == MRD_WC_SUCCESS;
     assert_int_equal(done, 16);
-    pair_end(p);
 }
 
 /* A queue that was made for a request without a slot goes with the next turn. */
-TEST(mrd_engine_post_send__drops_the_queue_that_it_made_in_vain)
+TEST_F(pair, mrd_engine_post_send__drops_the_queue_that_it_made_in_vain)
 {
-    struct pair *p = &pair;
     struct hand_wr w;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 16; i++)
-        pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     for (unsigned i = 0; i < 2; i++)
-        pair_turn(p, 0);
-    assert_int_equal(hand_holdings(p, 0).queues, 0);
-    assert_true(mrd_list_empty(&p->end[0].e->turns.ready)); /* no other reason for a turn */
-    hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
+        pair_turn(self, 0);
+    assert_int_equal(hand_holdings(self, 0).queues, 0);
+    assert_true(mrd_list_empty(&self->end[0].e->turns.ready)); /* no other reason for a turn */
+    hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.ud.remote_qpn++;
-    assert_int_equal(hand_post(p, 0, &w.wr), -ENOMEM);
-    assert_int_equal(hand_holdings(p, 0).queues, 1);
-    pair_turn(p, 0);
-    assert_int_equal(hand_holdings(p, 0).queues, 0);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    assert_int_equal(hand_post(self, 0, &w.wr), -ENOMEM);
+    assert_int_equal(hand_holdings(self, 0).queues, 1);
+    pair_turn(self, 0);
+    assert_int_equal(hand_holdings(self, 0).queues, 0);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*
  * An idle flow holds the only record: the post fails, and the flow's end makes room for the next.
  */
-TEST(mrd_engine_post_send__flow_table_full)
+TEST_F(pair, mrd_engine_post_send__flow_table_full)
 {
-    struct pair *p = &pair;
     struct hand_holdings before;
     struct mrd_qp *kept;
     struct hand_wr w;
 
-    pair_config(p);
-    p->config.max_flows = 1;
-    pair_open(p);
-    kept = hand_swap_qp(p, 0, MRD_ORDER_MSG);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_settle(p, p->now + MRD_MSEC);
-    before = hand_holdings(p, 0);
+    pair_config(self);
+    self->config.max_flows = 1;
+    pair_open(self);
+    kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(self, self->now + MRD_MSEC);
+    before = hand_holdings(self, 0);
     assert_int_equal(before.flows, 1);
-    hand_wr(p, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
+    hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.ud.remote_qpn++;
-    assert_int_equal(hand_post(p, 0, &w.wr), -EAGAIN);
+    assert_int_equal(hand_post(self, 0, &w.wr), -EAGAIN);
     before.sends++; /* a number in the context's order is used up, and nothing else */
     before.queues++;
-    hand_expect_refused(p, 0, &before, "flow table is full");
-    pair_settle(p, p->now + MRD_MSEC);
-    assert_int_equal(hand_holdings(p, 0).flows, 0);
-    assert_int_equal(hand_post(p, 0, &w.wr), 0);
-    pair_settle(p, p->now + MRD_SEC);
-    hand_restore_qp(p, 0, kept);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    hand_expect_refused(self, 0, &before, "flow table is full");
+    pair_settle(self, self->now + MRD_MSEC);
+    assert_int_equal(hand_holdings(self, 0).flows, 0);
+    assert_int_equal(hand_post(self, 0, &w.wr), 0);
+    pair_settle(self, self->now + MRD_SEC);
+    hand_restore_qp(self, 0, kept);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* In error a queue pair gives requests back at once; those that are not sound it still refuses. */
-TEST(mrd_engine_post_send__in_error)
+TEST_F(pair, mrd_engine_post_send__in_error)
 {
-    struct pair *p = &pair;
     struct hand_wr w[2];
     struct mrd_wc wc;
 
-    pair_begin(p);
-    assert_int_equal(mrd_engine_modify_qp(p->end[0].e, p->end[0].qp,
+    assert_int_equal(mrd_engine_modify_qp(self->end[0].e, self->end[0].qp,
                                           &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
-                                          MRD_QP_STATE, p->now),
+                                          MRD_QP_STATE, self->now),
                      0);
-    hand_wr(p, 0, MRD_WR_RDMA_WRITE_WITH_IMM, BYTES, &w[0]);
-    hand_wr(p, 0, MRD_WR_SEND, BYTES, &w[1]);
+    hand_wr(self, 0, MRD_WR_RDMA_WRITE_WITH_IMM, BYTES, &w[0]);
+    hand_wr(self, 0, MRD_WR_SEND, BYTES, &w[1]);
     w[0].wr.next = &w[1].wr;
     w[0].wr.send_flags = 0; /* told all the same */
     w[1].wr.wr_id = 1;
-    assert_int_equal(hand_post(p, 0, &w[0].wr), 0);
+    assert_int_equal(hand_post(self, 0, &w[0].wr), 0);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(pair_poll(p, 0, &wc), 1);
+        assert_int_equal(pair_poll(self, 0, &wc), 1);
         assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
         assert_int_equal(wc.wr_id, i);
         assert_int_equal(wc.opcode, i ? MRD_WC_SEND : MRD_WC_RDMA_WRITE);
-        assert_int_equal(wc.qp_num, p->end[0].qp->qp_num);
+        assert_int_equal(wc.qp_num, self->end[0].qp->qp_num);
     }
-    assert_int_equal(p->end[0].e->peers.entries.used, 0);
+    assert_int_equal(self->end[0].e->peers.entries.used, 0);
     w[1].sge.lkey ^= 1;
-    assert_int_equal(hand_post(p, 0, &w[1].wr), -EINVAL);
-    assert_int_equal(mrd_cq_impl(p->end[0].cq)->reserved, 0);
-    pair_end(p);
+    assert_int_equal(hand_post(self, 0, &w[1].wr), -EINVAL);
+    assert_int_equal(mrd_cq_impl(self->end[0].cq)->reserved, 0);
 }
 
 /* A handle keeps the id of its peer, which by now may be another's: the address decides. */
-TEST(mrd_engine_post_send__by_address_not_by_a_stale_id)
+TEST_F(pair, mrd_engine_post_send__by_address_not_by_a_stale_id)
 {
-    struct pair *p = &pair;
     struct mrd_peer *other;
     struct mrd_ah_impl *ah;
 
-    pair_begin(p);
-    other = mrd_half_open_peer(p->end[0].e, &(struct mrd_addr){.port = 102});
-    ah = (struct mrd_ah_impl *)(void *)p->end[0].ah;
+    other = mrd_half_open_peer(self->end[0].e, &(struct mrd_addr){.port = 102});
+    ah = (struct mrd_ah_impl *)(void *)self->end[0].ah;
     ah->peer_id = other->id;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     assert_null(other->tx);
-    assert_int_equal(pair_tx(p, 0), 1);
+    assert_int_equal(pair_tx(self, 0), 1);
     assert_int_not_equal(ah->peer_id, other->id);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Two handles to one peer: what the narrower of them says holds. */
-TEST(mrd_engine_post_send__least_payload_of_the_handles)
+TEST_F(pair, mrd_engine_post_send__least_payload_of_the_handles)
 {
-    struct pair *p = &pair;
     const struct mrd_peer *peer;
     struct mrd_ah *kept;
     int error;
 
     for (unsigned wide = 0; wide < 2; wide++) {
-        pair_begin(p);
-        kept = p->end[0].ah;
+        pair_begin(self);
+        kept = self->end[0].ah;
         for (unsigned i = 0; i < 2; i++) {
-            p->end[0].ah = mrd_engine_create_ah(p->end[0].e, p->end[0].pd, &p->end[1].addr,
-                                                i == wide ? PAIR_PAYLOAD : 512, &error);
-            pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-            assert_int_equal(mrd_engine_destroy_ah(p->end[0].e, p->end[0].ah), 0);
+            self->end[0].ah =
+                mrd_engine_create_ah(self->end[0].e, self->end[0].pd, &self->end[1].addr,
+                                     i == wide ? PAIR_PAYLOAD : 512, &error);
+            pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+            assert_int_equal(mrd_engine_destroy_ah(self->end[0].e, self->end[0].ah), 0);
         }
-        p->end[0].ah = kept;
-        peer = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr);
+        self->end[0].ah = kept;
+        peer = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr);
         assert_int_equal(peer->payload_bytes, 512);
         assert_int_equal(peer->tx->pmtu.payload, 512); /* also of a half that is in use */
-        pair_settle(p, p->now + MRD_SEC);
-        pair_end(p);
+        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
 /* Each message has an MSN; only those that consume a receive have an RSN of their own. */
-TEST(mrd_engine_post_send__numbers_of_ordered_messages)
+TEST_F(pair, mrd_engine_post_send__numbers_of_ordered_messages)
 {
     static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_SEND, MRD_WR_RDMA_WRITE,
                                                  MRD_WR_RDMA_WRITE_WITH_IMM, MRD_WR_SEND};
     static const uint32_t rsns[] = {0, 0, 1, 1, 2};
-    struct pair *p = &pair;
     struct mrd_qp *kept;
 
-    pair_begin(p);
-    kept = hand_swap_qp(p, 0, MRD_ORDER_MSG);
+    kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
     for (uint32_t i = 0; i < 5; i++) {
-        const struct mrd_msg *msg = &hand_qp(p, 0)->msgs[i];
+        const struct mrd_msg *msg = &hand_qp(self, 0)->msgs[i];
 
-        pair_post(p, 0, opcodes[i], 0, BYTES);
+        pair_post(self, 0, opcodes[i], 0, BYTES);
         assert_int_equal(msg->order.msn, i);
         assert_int_equal(msg->order.rsn, rsns[i]);
         assert_ptr_equal(msg->order.flow->msgs.prev, &msg->order.node);
     }
-    hand_restore_qp(p, 0, kept);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    hand_restore_qp(self, 0, kept);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A flow that was idle, and about to be closed, has work again. */
-TEST(mrd_engine_post_send__on_an_idle_flow)
+TEST_F(pair, mrd_engine_post_send__on_an_idle_flow)
 {
-    struct pair *p = &pair;
     const struct mrd_tx_half *tx;
     struct mrd_qp *kept;
 
-    pair_begin(p);
-    kept = hand_swap_qp(p, 0, MRD_ORDER_MSG);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_settle(p, p->now + MRD_MSEC);
-    tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
+    kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_settle(self, self->now + MRD_MSEC);
+    tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
     assert_int_equal(hand_length(&tx->idle), 1);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     assert_int_equal(hand_length(&tx->idle), 0);
-    hand_restore_qp(p, 0, kept);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    hand_restore_qp(self, 0, kept);
+    pair_settle(self, self->now + MRD_SEC);
 }

@@ -9,19 +9,15 @@
 
 enum { AT = 0, BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* Events come out in the order in which they went in, also around the ring. */
-TEST(mrd_engine_get_event__oldest_first)
+TEST_F(pair, mrd_engine_get_event__oldest_first)
 {
-    struct pair *p = &pair;
     struct mrd_engine_event event;
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    e = self->end[AT].e;
+    peer = mrd_half_open_peer(e, &self->end[1].addr);
     e->events.head = e->events.tail = UINT32_MAX;
     mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
@@ -31,19 +27,16 @@ TEST(mrd_engine_get_event__oldest_first)
     assert_int_equal(mrd_engine_get_event(e, &event), 0);
     assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
-    pair_end(p);
 }
 
 /* Each counter by its name and unit; no more than there is room for, but how many there are. */
-TEST(mrd_engine_query_counters__by_name)
+TEST_F(pair, mrd_engine_query_counters__by_name)
 {
     struct mrd_counter counters[200] = {{0}};
-    struct pair *p = &pair;
     struct mrd_engine *e;
     int num;
 
-    pair_begin(p);
-    e = p->end[AT].e;
+    e = self->end[AT].e;
     num = (int)(sizeof(e->stats) / sizeof(uint64_t));
     for (int i = 0; i < num; i++)
         ((uint64_t *)(void *)&e->stats)[i] = 1000 + (uint64_t)i;
@@ -58,21 +51,18 @@ TEST(mrd_engine_query_counters__by_name)
     assert_string_equal(counters[0].name, "tx_packets");
     assert_string_equal(counters[0].unit, "packets");
     assert_string_equal(counters[num - 1].name, "events_lost");
-    pair_end(p);
 }
 
 /* Of a peer to which nothing goes there are counts only; of a stranger nothing. */
-TEST(mrd_engine_query_peer__with_and_without_a_half)
+TEST_F(pair, mrd_engine_query_peer__with_and_without_a_half)
 {
-    struct pair *p = &pair;
     struct mrd_peer_attr attr;
     struct mrd_engine *e;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), -ENOENT);
-    peer = mrd_half_open_peer(e, &p->end[1].addr);
+    e = self->end[AT].e;
+    assert_int_equal(mrd_engine_query_peer(e, &self->end[1].addr, &attr), -ENOENT);
+    peer = mrd_half_open_peer(e, &self->end[1].addr);
     peer->count = (struct mrd_peer_count){.packets_sent = 1,
                                           .packets_retransmitted = 2,
                                           .packets_spurious = 3,
@@ -84,7 +74,7 @@ TEST(mrd_engine_query_peer__with_and_without_a_half)
                                           .probes_tail = 9,
                                           .timeouts = 10};
     memset(&attr, 0xff, sizeof(attr));
-    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), 0);
+    assert_int_equal(mrd_engine_query_peer(e, &self->end[1].addr, &attr), 0);
     assert_int_equal(attr.peer_id, peer->id);
     assert_int_equal(attr.packets_sent, 1);
     assert_int_equal(attr.packets_retransmitted, 2);
@@ -99,37 +89,34 @@ TEST(mrd_engine_query_peer__with_and_without_a_half)
     assert_int_equal(
         attr.paths + attr.srtt_ns + attr.cwnd_bytes + attr.inflight_bytes + attr.payload_bytes, 0);
 
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_tx(p, AT);
-    mrd_loss_rtt(&peer->tx->loss, 12345, p->now);
-    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), 0);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_tx(self, AT);
+    mrd_loss_rtt(&peer->tx->loss, 12345, self->now);
+    assert_int_equal(mrd_engine_query_peer(e, &self->end[1].addr, &attr), 0);
     assert_int_equal(attr.paths, 8);
     assert_int_equal(attr.srtt_ns, 12345);
     assert_int_equal(attr.min_rtt_ns, 12345);
     assert_true(attr.cwnd_bytes > 0 && attr.inflight_bytes > BYTES);
     assert_int_equal(attr.payload_bytes, PAIR_PAYLOAD);
-    mrd_engine_tx_too_big(e, &p->end[1].addr, 600);
-    assert_int_equal(mrd_engine_query_peer(e, &p->end[1].addr, &attr), 0);
+    mrd_engine_tx_too_big(e, &self->end[1].addr, 600);
+    assert_int_equal(mrd_engine_query_peer(e, &self->end[1].addr, &attr), 0);
     assert_int_equal(attr.payload_bytes, 576); /* a multiple of 64 */
-    pair_end(p);
 }
 
 /* A path by its index, below the number of paths of a peer with a send half. */
-TEST(mrd_engine_query_path__by_index)
+TEST_F(pair, mrd_engine_query_path__by_index)
 {
-    struct pair *p = &pair;
     struct mrd_path_attr attr;
     struct mrd_engine *e;
     struct mrd_peer *peer;
     struct mrd_path *path;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 0, &attr), -ENOENT);
-    peer = mrd_half_open_peer(e, &p->end[1].addr);
-    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 0, &attr), -ENOENT);
+    e = self->end[AT].e;
+    assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 0, &attr), -ENOENT);
+    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 0, &attr), -ENOENT);
     mrd_half_open_tx(e, peer);
-    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 8, &attr), -ENOENT);
+    assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 8, &attr), -ENOENT);
     path = &peer->tx->paths.path[7];
     path->packets = 1;
     path->lost = 2;
@@ -137,7 +124,7 @@ TEST(mrd_engine_query_path__by_index)
     path->srtt_ns = 4;
     path->rtt_min_ns = 5;
     path->ev = 6;
-    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 7, &attr), 0);
+    assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 7, &attr), 0);
     assert_int_equal(attr.packets, 1);
     assert_int_equal(attr.lost, 2);
     assert_int_equal(attr.ce, 3);
@@ -145,71 +132,60 @@ TEST(mrd_engine_query_path__by_index)
     assert_int_equal(attr.min_rtt_ns, 5);
     assert_int_equal(attr.port, 6);
     assert_int_equal(attr.state, MRD_PATH_GOOD);
-    pair_end(p);
 }
 
 /* A path that no packet took yet is there all the same, and good. */
-TEST(mrd_engine_query_path__not_used_yet)
+TEST_F(pair, mrd_engine_query_path__not_used_yet)
 {
     struct mrd_path_attr attr = {.packets = 7};
-    struct pair *p = &pair;
     struct mrd_engine *e;
 
-    pair_config(p);
-    p->config.paths = p->config.mover.paths = 32;
-    pair_open(p);
-    e = p->end[AT].e;
-    mrd_half_open_tx(e, mrd_half_open_peer(e, &p->end[1].addr));
-    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 31, &attr), 0);
+    pair_config(self);
+    self->config.paths = self->config.mover.paths = 32;
+    pair_open(self);
+    e = self->end[AT].e;
+    mrd_half_open_tx(e, mrd_half_open_peer(e, &self->end[1].addr));
+    assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 31, &attr), 0);
     assert_int_equal(attr.port, 31);
     assert_int_equal(attr.state, MRD_PATH_GOOD);
     assert_int_equal(attr.packets, 0);
-    assert_int_equal(mrd_engine_query_path(e, &p->end[1].addr, 32, &attr), -ENOENT);
-    pair_end(p);
+    assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 32, &attr), -ENOENT);
 }
 
-TEST(mrd_engine_peer_addr__by_id)
+TEST_F(pair, mrd_engine_peer_addr__by_id)
 {
     struct mrd_addr addr = {.port = 9};
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = mrd_half_open_peer(p->end[AT].e, &p->end[1].addr);
-    assert_int_equal(mrd_engine_peer_addr(p->end[AT].e, peer->id + 1, &addr), -ENOENT);
+    peer = mrd_half_open_peer(self->end[AT].e, &self->end[1].addr);
+    assert_int_equal(mrd_engine_peer_addr(self->end[AT].e, peer->id + 1, &addr), -ENOENT);
     assert_int_equal(addr.port, 9); /* set on success only */
-    assert_int_equal(mrd_engine_peer_addr(p->end[AT].e, peer->id, &addr), 0);
-    assert_memory_equal(&addr, &p->end[1].addr, sizeof(addr));
-    pair_end(p);
+    assert_int_equal(mrd_engine_peer_addr(self->end[AT].e, peer->id, &addr), 0);
+    assert_memory_equal(&addr, &self->end[1].addr, sizeof(addr));
 }
 
 /* The default policies have names, too. */
-TEST(mrd_engine_spray_name__of_the_policies)
+TEST_F(pair, mrd_engine_spray_name__of_the_policies)
 {
-    struct pair *p = &pair;
-
-    pair_config(p);
-    p->config.spray = "rr";
-    p->config.cc = "dctcp";
-    pair_open(p);
-    assert_string_equal(mrd_engine_spray_name(p->end[AT].e), "rr");
-    assert_string_equal(mrd_engine_cc_name(p->end[AT].e), "dctcp");
-    pair_end(p);
-    pair_begin(p);
-    assert_string_equal(mrd_engine_spray_name(p->end[AT].e), mrd_spray_find(NULL)->name);
-    assert_string_equal(mrd_engine_cc_name(p->end[AT].e), mrd_cc_find(NULL)->name);
-    pair_end(p);
+    pair_config(self);
+    self->config.spray = "rr";
+    self->config.cc = "dctcp";
+    pair_open(self);
+    assert_string_equal(mrd_engine_spray_name(self->end[AT].e), "rr");
+    assert_string_equal(mrd_engine_cc_name(self->end[AT].e), "dctcp");
+    pair_end(self);
+    pair_begin(self);
+    assert_string_equal(mrd_engine_spray_name(self->end[AT].e), mrd_spray_find(NULL)->name);
+    assert_string_equal(mrd_engine_cc_name(self->end[AT].e), mrd_cc_find(NULL)->name);
 }
 
 /* The last sentence stays, cut to what there is room for; the error is handed on. */
-TEST(mrd_error_keep__cuts_long_sentences)
+TEST_F(pair, mrd_error_keep__cuts_long_sentences)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     char sentence[200];
 
-    pair_begin(p);
-    e = p->end[AT].e;
+    e = self->end[AT].e;
     memset(sentence, 'x', sizeof(sentence));
     for (size_t len = sizeof(e->objects.error) - 1; len <= sizeof(e->objects.error); len++) {
         sentence[len] = 0;
@@ -219,23 +195,19 @@ TEST(mrd_error_keep__cuts_long_sentences)
     }
     mrd_error_keep(e, 0, "short");
     assert_string_equal(mrd_engine_error(e), "short");
-    pair_end(p);
 }
 
 /* Everything that the user made and did not give back. */
-TEST(mrd_engine_objects__counts_each_kind)
+TEST_F(pair, mrd_engine_objects__counts_each_kind)
 {
-    struct pair *p = &pair;
     struct mrd_qp *kept;
     struct mrd_pd *pd;
 
-    pair_begin(p);
-    assert_int_equal(mrd_engine_objects(p->end[AT].e), 5); /* a PD, a CQ, a QP, an MR, an AH */
-    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
-    pd = mrd_engine_alloc_pd(p->end[AT].e, NULL);
-    assert_int_equal(mrd_engine_objects(p->end[AT].e), 7);
-    hand_restore_qp(p, AT, kept);
-    assert_int_equal(mrd_engine_dealloc_pd(p->end[AT].e, pd), 0);
-    assert_int_equal(mrd_engine_objects(p->end[AT].e), 5);
-    pair_end(p);
+    assert_int_equal(mrd_engine_objects(self->end[AT].e), 5); /* a PD, a CQ, a QP, an MR, an AH */
+    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    pd = mrd_engine_alloc_pd(self->end[AT].e, NULL);
+    assert_int_equal(mrd_engine_objects(self->end[AT].e), 7);
+    hand_restore_qp(self, AT, kept);
+    assert_int_equal(mrd_engine_dealloc_pd(self->end[AT].e, pd), 0);
+    assert_int_equal(mrd_engine_objects(self->end[AT].e), 5);
 }

@@ -15,11 +15,8 @@ enum {
     STRANGER_PORT = 999,
 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
-static struct pair *begin_in(enum mrd_order order)
+static void begin_in(struct pair *p, enum mrd_order order)
 {
-    struct pair *p = &pair;
     int error;
 
     pair_begin(p);
@@ -34,12 +31,30 @@ static struct pair *begin_in(enum mrd_order order)
                                     &(struct mrd_mover_mr){0}, &error);
         assert_non_null(end->mr);
     }
-    return p;
 }
 
-static struct pair *begin(void)
+FIXTURE_OF(reads, pair);
+
+FIXTURE_SETUP(reads)
 {
-    return begin_in(MRD_ORDER_NONE);
+    begin_in(self, MRD_ORDER_NONE);
+}
+
+FIXTURE_TEARDOWN(reads)
+{
+    pair_end(self);
+}
+
+FIXTURE_OF(ordered_reads, pair);
+
+FIXTURE_SETUP(ordered_reads)
+{
+    begin_in(self, MRD_ORDER_MSG);
+}
+
+FIXTURE_TEARDOWN(ordered_reads)
+{
+    pair_end(self);
 }
 
 /* Of `len` bytes at `at` of the target's memory and at HERE + `at` of the asker's. */
@@ -142,189 +157,173 @@ static struct mrd_wire_part answer(const struct pair *p, uint16_t len)
 }
 
 /* A request takes no receive, so it has no immediate data. */
-TEST(reads_bad__request_with_immediate)
+TEST_F(reads, reads_bad__request_with_immediate)
 {
     static const uint8_t ops[] = {MRD_OP_READ, MRD_OP_CMP_SWAP, MRD_OP_FETCH_ADD};
-    struct pair *p = begin();
-    struct mrd_peer *peer = hand_rx_peer(p, TARGET);
-    struct mrd_wire_part part = hand_write(p, TARGET, 0);
+    struct mrd_peer *peer = hand_rx_peer(self, TARGET);
+    struct mrd_wire_part part = hand_write(self, TARGET, 0);
 
-    pair_post_recv(p, TARGET, 0, 64);
+    pair_post_recv(self, TARGET, 0, 64);
     part.flags = MRD_PART_IMM;
     part.total = MRD_WIRE_ATOMIC_BYTES;
     for (unsigned i = 0; i < 3; i++) {
         part.op = ops[i];
-        assert_int_equal(hand_place(p, TARGET, peer, i, &part, 1).verdict, MRD_PLACE_MALFORMED);
+        assert_int_equal(hand_place(self, TARGET, peer, i, &part, 1).verdict, MRD_PLACE_MALFORMED);
     }
-    assert_int_equal(hand_qp(p, TARGET)->recvq->num_posted, 1);
-    assert_int_equal(p->end[TARGET].e->responses.used, 0);
-    pair_end(p);
+    assert_int_equal(hand_qp(self, TARGET)->recvq->num_posted, 1);
+    assert_int_equal(self->end[TARGET].e->responses.used, 0);
 }
 
 /* What no requester of ours sends: more than 1 GiB, and an atomic between two words. */
-TEST(reads_bad__out_of_bounds)
+TEST_F(reads, reads_bad__out_of_bounds)
 {
-    struct pair *p = begin();
-    struct mrd_qp_impl *qp = hand_qp(p, TARGET);
-    struct mrd_wire_part part = hand_write(p, TARGET, 0);
+    struct mrd_qp_impl *qp = hand_qp(self, TARGET);
+    struct mrd_wire_part part = hand_write(self, TARGET, 0);
 
-    p->end[TARGET].mr->length = UINT32_MAX;
+    self->end[TARGET].mr->length = UINT32_MAX;
     part.op = MRD_OP_READ;
     part.total = MRD_MESSAGE_BYTES_MAX;
-    assert_int_equal(mrd_rx_check_target(p->end[TARGET].e, &part, qp), MRD_RX_TAKEN);
+    assert_int_equal(mrd_rx_check_target(self->end[TARGET].e, &part, qp), MRD_RX_TAKEN);
     part.total++;
-    assert_int_equal(mrd_rx_check_target(p->end[TARGET].e, &part, qp), MRD_REFUSE_INVALID);
+    assert_int_equal(mrd_rx_check_target(self->end[TARGET].e, &part, qp), MRD_REFUSE_INVALID);
     part.op = MRD_OP_FETCH_ADD;
     part.total = MRD_WIRE_ATOMIC_BYTES;
     part.addr += 4;
-    assert_int_equal(mrd_rx_check_target(p->end[TARGET].e, &part, qp), MRD_REFUSE_INVALID);
-    p->end[TARGET].mr->length = PAIR_MEMORY;
-    pair_end(p);
+    assert_int_equal(mrd_rx_check_target(self->end[TARGET].e, &part, qp), MRD_REFUSE_INVALID);
+    self->end[TARGET].mr->length = PAIR_MEMORY;
 }
 
 /* One request has one answer: a second one fails it, and nothing of the first is placed later. */
-TEST(reads_bad__two_answers)
+TEST_F(pair, reads_bad__two_answers)
 {
     for (unsigned small = 0; small < 2; small++) {
-        struct pair *p = begin();
         struct mrd_peer *peer;
         struct mrd_wire_part part;
         struct hand_placed got;
 
-        ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
-        peer = answerer(p);
-        part = answer(p, LONG_BYTES);
-        memset(p->end[TARGET].memory, 0x11, LONG_BYTES);
+        begin_in(self, MRD_ORDER_NONE);
+        ask(self, MRD_WR_RDMA_READ, 0, LONG_BYTES);
+        peer = answerer(self);
+        part = answer(self, LONG_BYTES);
+        memset(self->end[TARGET].memory, 0x11, LONG_BYTES);
         struct mrd_wire_part first = hand_piece(part, 1, 0, PAIR_PAYLOAD, LONG_BYTES);
         struct mrd_wire_part second =
             small ? part : hand_piece(part, 2, PAIR_PAYLOAD, PAIR_PAYLOAD, LONG_BYTES);
 
-        assert_int_equal(hand_place(p, ASKER, peer, 0, &first, 1).verdict, MRD_PLACED);
-        got = hand_place(p, ASKER, peer, 1, &second, 1);
+        assert_int_equal(hand_place(self, ASKER, peer, 0, &first, 1).verdict, MRD_PLACED);
+        got = hand_place(self, ASKER, peer, 1, &second, 1);
         assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
         assert_int_equal(got.code, MRD_REFUSE_INVALID);
         assert_int_equal(peer->rx->slots.num_open, 0);
-        memset(p->end[ASKER].memory + HERE, 0xee, LONG_BYTES);
+        memset(self->end[ASKER].memory + HERE, 0xee, LONG_BYTES);
         first.offset = 2 * PAIR_PAYLOAD;
-        hand_place(p, ASKER, peer, 2, &first, 1);
-        assert_int_equal(p->end[ASKER].memory[HERE + 2 * PAIR_PAYLOAD], 0xee);
-        mrd_half_end_rx(p->end[ASKER].e, peer, MRD_SPACE_NONE);
-        settle(p);
-        assert_int_equal(take(p).status, MRD_WC_REM_OP_ERR);
-        pair_end(p);
+        hand_place(self, ASKER, peer, 2, &first, 1);
+        assert_int_equal(self->end[ASKER].memory[HERE + 2 * PAIR_PAYLOAD], 0xee);
+        mrd_half_end_rx(self->end[ASKER].e, peer, MRD_SPACE_NONE);
+        settle(self);
+        assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
     }
 }
 
 /* The answer to an atomic is a number, which cannot come in pieces. */
-TEST(reads_bad__atomic_answered_in_pieces)
+TEST_F(reads, reads_bad__atomic_answered_in_pieces)
 {
-    struct pair *p = begin();
     struct mrd_peer *peer;
     struct mrd_wire_part part;
     struct hand_placed got;
 
-    memset(p->end[ASKER].memory + HERE, 0xee, 8);
-    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
-    peer = answerer(p);
-    part = hand_piece(answer(p, 8), 1, 0, 8, 8);
-    got = hand_place(p, ASKER, peer, 0, &part, 1);
+    memset(self->end[ASKER].memory + HERE, 0xee, 8);
+    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
+    peer = answerer(self);
+    part = hand_piece(answer(self, 8), 1, 0, 8, 8);
+    got = hand_place(self, ASKER, peer, 0, &part, 1);
     assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
     assert_int_equal(got.code, MRD_REFUSE_INVALID);
-    assert_int_equal(p->end[ASKER].memory[HERE], 0xee);
-    mrd_half_end_rx(p->end[ASKER].e, peer, MRD_SPACE_NONE);
-    settle(p);
-    assert_int_equal(take(p).status, MRD_WC_REM_OP_ERR);
-    pair_end(p);
+    assert_int_equal(self->end[ASKER].memory[HERE], 0xee);
+    mrd_half_end_rx(self->end[ASKER].e, peer, MRD_SPACE_NONE);
+    settle(self);
+    assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
 }
 
 /* Without room for a refusal, a packet that would answer a request twice is not taken. */
-TEST(reads_bad__answered_twice_in_a_packet)
+TEST_F(reads, reads_bad__answered_twice_in_a_packet)
 {
     static void *taken[REFUSALS_MAX + 1];
-    struct pair *p = begin();
     struct mrd_peer *peer;
     struct mrd_wire_part part[2];
 
-    ask(p, MRD_WR_RDMA_READ, 0, 64);
-    peer = answerer(p);
-    part[0] = part[1] = answer(p, 64);
-    hand_exhaust(&p->end[ASKER].e->refusals, taken);
-    assert_int_equal(hand_place(p, ASKER, peer, 0, part, 2).verdict, MRD_PLACE_NO_ROOM);
-    assert_int_equal(hand_place(p, ASKER, peer, 0, part, 1).verdict, MRD_PLACED);
-    hand_refill(&p->end[ASKER].e->refusals, taken);
-    mrd_half_end_rx(p->end[ASKER].e, peer, MRD_SPACE_NONE);
-    settle(p);
-    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
-    pair_end(p);
+    ask(self, MRD_WR_RDMA_READ, 0, 64);
+    peer = answerer(self);
+    part[0] = part[1] = answer(self, 64);
+    hand_exhaust(&self->end[ASKER].e->refusals, taken);
+    assert_int_equal(hand_place(self, ASKER, peer, 0, part, 2).verdict, MRD_PLACE_NO_ROOM);
+    assert_int_equal(hand_place(self, ASKER, peer, 0, part, 1).verdict, MRD_PLACED);
+    hand_refill(&self->end[ASKER].e->refusals, taken);
+    mrd_half_end_rx(self->end[ASKER].e, peer, MRD_SPACE_NONE);
+    settle(self);
+    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
 }
 
 /* The counter of tokens came round, and an old request is not answered yet. */
-TEST(reads_bad__token_in_use)
+TEST_F(reads, reads_bad__token_in_use)
 {
-    struct pair *p = begin();
-    struct mrd_engine *e = p->end[ASKER].e;
+    struct mrd_engine *e = self->end[ASKER].e;
 
     e->requests.token_next = UINT32_MAX;
-    memset(p->end[TARGET].memory, 0x11, 64);
-    memset(p->end[TARGET].memory + 64, 0x22, 64);
-    ask(p, MRD_WR_RDMA_READ, 0, 64);
+    memset(self->end[TARGET].memory, 0x11, 64);
+    memset(self->end[TARGET].memory + 64, 0x22, 64);
+    ask(self, MRD_WR_RDMA_READ, 0, 64);
     e->requests.token_next = UINT32_MAX;
-    ask(p, MRD_WR_RDMA_READ, 64, 64);
+    ask(self, MRD_WR_RDMA_READ, 64, 64);
     assert_int_equal(e->requests.token_next, 1);
-    settle(p);
+    settle(self);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
-    assert_memory_equal(p->end[ASKER].memory + HERE, p->end[TARGET].memory, 128);
-    pair_end(p);
+        assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    assert_memory_equal(self->end[ASKER].memory + HERE, self->end[TARGET].memory, 128);
 }
 
 /* What is held back holds no queue, and its peer is asked now and then. */
-TEST(reads_bad__held_holds_nothing)
+TEST_F(reads, reads_bad__held_holds_nothing)
 {
-    struct pair *p = begin();
-    struct mrd_engine *e = p->end[ASKER].e;
-    struct mrd_ah *ah = stranger_ah(p);
+    struct mrd_engine *e = self->end[ASKER].e;
+    struct mrd_ah *ah = stranger_ah(self);
 
-    hand_qp(p, ASKER)->requests.max_rd_atomic = 1;
-    ask(p, MRD_WR_RDMA_READ, 0, 64);
-    ask_by(p, ah, MRD_WR_RDMA_READ, 64, 64, 0);
-    pair_turn(p, ASKER);
+    hand_qp(self, ASKER)->requests.max_rd_atomic = 1;
+    ask(self, MRD_WR_RDMA_READ, 0, 64);
+    ask_by(self, ah, MRD_WR_RDMA_READ, 64, 64, 0);
+    pair_turn(self, ASKER);
     assert_int_equal(e->txqs.pool.used, 0);
     mrd_timer_next_ns(e); /* sets the timers */
-    assert_in_range(stranger(p)->timer.at_ns, p->now, p->now + MRD_WAITING_NS);
-    flush(p, ASKER);
-    settle(p);
+    assert_in_range(stranger(self)->timer.at_ns, self->now, self->now + MRD_WAITING_NS);
+    flush(self, ASKER);
+    settle(self);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(take(p).status, MRD_WC_WR_FLUSH_ERR);
-    forget_stranger(p, ah);
-    pair_end(p);
+        assert_int_equal(take(self).status, MRD_WC_WR_FLUSH_ERR);
+    forget_stranger(self, ah);
 }
 
 /* A fenced message ends with its peer: those behind it go, though the read goes on. */
-TEST(reads_bad__fence_that_ends)
+TEST_F(reads, reads_bad__fence_that_ends)
 {
-    struct pair *p = begin();
-    struct mrd_ah *ah = stranger_ah(p);
+    struct mrd_ah *ah = stranger_ah(self);
 
-    ask(p, MRD_WR_RDMA_READ, 0, 64);
-    ask_by(p, ah, MRD_WR_RDMA_WRITE, 64, 64, MRD_SEND_FENCE);
-    ask(p, MRD_WR_RDMA_WRITE, 128, 64);
-    assert_int_equal(hand_length(&hand_qp(p, ASKER)->requests.held), 2);
-    forget_stranger(p, ah);
-    assert_int_equal(take(p).status, MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(hand_qp(p, ASKER)->requests.num, 1);
-    assert_true(mrd_list_empty(&hand_qp(p, ASKER)->requests.held));
-    settle(p);
+    ask(self, MRD_WR_RDMA_READ, 0, 64);
+    ask_by(self, ah, MRD_WR_RDMA_WRITE, 64, 64, MRD_SEND_FENCE);
+    ask(self, MRD_WR_RDMA_WRITE, 128, 64);
+    assert_int_equal(hand_length(&hand_qp(self, ASKER)->requests.held), 2);
+    forget_stranger(self, ah);
+    assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
+    assert_int_equal(hand_qp(self, ASKER)->requests.num, 1);
+    assert_true(mrd_list_empty(&hand_qp(self, ASKER)->requests.held));
+    settle(self);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
-    pair_end(p);
+        assert_int_equal(take(self).status, MRD_WC_SUCCESS);
 }
 
 /* The first of the five requests has this send slot; the others go round the end of them. */
-static void flush_from_slot(unsigned slot)
+static void flush_from_slot(struct pair *p, unsigned slot)
 {
-    struct pair *p = begin_in(MRD_ORDER_MSG);
-
+    begin_in(p, MRD_ORDER_MSG);
     for (unsigned i = 0; i < slot; i++)
         ask(p, MRD_WR_RDMA_WRITE, 32, 8);
     settle(p);
@@ -340,186 +339,178 @@ static void flush_from_slot(unsigned slot)
     settle(p);
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(take(p).wr_id, 8 * i);
-    pair_end(p);
 }
 
 /* Ordered: what is held back completes behind what was posted before it, also in error. */
-TEST(reads_bad__flushed_in_order)
+TEST_F(pair, reads_bad__flushed_in_order)
 {
     for (unsigned slot = 0; slot < 16; slot++)
-        flush_from_slot(slot);
+        flush_from_slot(self, slot);
 }
 
 /* The same when the peer is given up, while a read from another one goes on. */
-TEST(reads_bad__given_up_in_order)
+TEST_F(ordered_reads, reads_bad__given_up_in_order)
 {
-    struct pair *p = begin_in(MRD_ORDER_MSG);
-    struct mrd_ah *ah = stranger_ah(p);
+    struct mrd_ah *ah = stranger_ah(self);
 
-    ask_by(p, ah, MRD_WR_RDMA_WRITE, 0, 8, 0);
-    ask(p, MRD_WR_RDMA_READ, 8, 8);
-    ask_by(p, ah, MRD_WR_RDMA_WRITE, 16, 8, MRD_SEND_FENCE);
-    forget_stranger(p, ah);
-    assert_int_equal(take(p).wr_id, 0);
-    assert_int_equal(take(p).wr_id, 16);
-    settle(p);
-    assert_int_equal(take(p).wr_id, 8);
-    pair_end(p);
+    ask_by(self, ah, MRD_WR_RDMA_WRITE, 0, 8, 0);
+    ask(self, MRD_WR_RDMA_READ, 8, 8);
+    ask_by(self, ah, MRD_WR_RDMA_WRITE, 16, 8, MRD_SEND_FENCE);
+    forget_stranger(self, ah);
+    assert_int_equal(take(self).wr_id, 0);
+    assert_int_equal(take(self).wr_id, 16);
+    settle(self);
+    assert_int_equal(take(self).wr_id, 8);
 }
 
 /*
  * The asker's life ended while we wait for a first answer: what it asked for is not sent to the
  * next life, which may use the same tokens. If the life goes on, its answers do.
  */
-TEST(reads_bad__answers_to_a_dead_life)
+TEST_F(pair, reads_bad__answers_to_a_dead_life)
 {
     for (unsigned alive = 0; alive < 2; alive++) {
-        struct pair *p = begin();
-        struct mrd_engine *e = p->end[TARGET].e;
-        struct mrd_peer *peer = hand_tx_peer(p, TARGET);
-        struct mrd_wire_part part = hand_write(p, TARGET, 0);
-        struct mrd_wire_head reset = hand_head(p, TARGET, MRD_WIRE_RESET);
+        struct mrd_engine *e;
+        struct mrd_peer *peer;
+        struct mrd_wire_part part;
+        struct mrd_wire_head reset;
 
-        pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, 8);
-        hand_rx_peer(p, TARGET);
+        begin_in(self, MRD_ORDER_NONE);
+        e = self->end[TARGET].e;
+        peer = hand_tx_peer(self, TARGET);
+        part = hand_write(self, TARGET, 0);
+        reset = hand_head(self, TARGET, MRD_WIRE_RESET);
+        pair_post(self, TARGET, MRD_WR_RDMA_WRITE, 0, 8);
+        hand_rx_peer(self, TARGET);
         peer->tx->contact.hello = true;
-        peer->tx->contact.inc = pair_inc(p, ASKER);
+        peer->tx->contact.inc = pair_inc(self, ASKER);
         part.op = MRD_OP_READ;
         part.total = 64;
-        assert_int_equal(hand_place(p, TARGET, peer, 0, &part, 1).verdict, MRD_PLACED);
+        assert_int_equal(hand_place(self, TARGET, peer, 0, &part, 1).verdict, MRD_PLACED);
         reset.epoch = peer->tx->contact.epoch;
         reset.live_epoch = alive ? HAND_EPOCH : UINT32_MAX;
-        mrd_contact_reset(e, &reset, &p->end[ASKER].addr);
+        mrd_contact_reset(e, &reset, &self->end[ASKER].addr);
         assert_int_equal(e->responses.used, alive);
-        assert_int_equal(peer->tx->contact.inc, alive ? pair_inc(p, ASKER) : 0);
+        assert_int_equal(peer->tx->contact.inc, alive ? pair_inc(self, ASKER) : 0);
         assert_int_equal(hand_length(&peer->msgs), 1 + alive); /* our own work goes on */
         mrd_half_peer_unreachable(e, peer);
-        pair_end(p);
     }
 }
 
 /* The asker gave its space up: ordered requests whose turn never comes leave no record. */
-TEST(reads_bad__turn_in_a_space_that_ended)
+TEST_F(ordered_reads, reads_bad__turn_in_a_space_that_ended)
 {
-    struct pair *p = begin_in(MRD_ORDER_MSG);
-    struct mrd_engine *e = p->end[TARGET].e;
+    struct mrd_engine *e = self->end[TARGET].e;
 
-    ask(p, MRD_WR_RDMA_WRITE, 0, 8);
-    pair_turn(p, ASKER);
-    p->end[TARGET].num_inbox = 0;
-    ask(p, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
-    pair_turn(p, ASKER);
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, TARGET);
+    ask(self, MRD_WR_RDMA_WRITE, 0, 8);
+    pair_turn(self, ASKER);
+    self->end[TARGET].num_inbox = 0;
+    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
+    pair_turn(self, ASKER);
+    self->now += PAIR_HOP_NS;
+    pair_turn(self, TARGET);
     assert_int_equal(e->responses.used, 1);
-    mrd_half_end_rx(e, asker(p), MRD_SPACE_TOMB);
-    settle(p);
+    mrd_half_end_rx(e, asker(self), MRD_SPACE_TOMB);
+    settle(self);
     assert_int_equal(e->responses.used, 0);
     for (unsigned i = 0; i < 2; i++)
-        assert_int_not_equal(take(p).status, MRD_WC_SUCCESS);
-    pair_end(p);
+        assert_int_not_equal(take(self).status, MRD_WC_SUCCESS);
 }
 
 /*
  * The target gave the asker up while that one was stopped, and goes on to write to it: what it
  * writes is no sign that it still owes the answer. Its first contact says that it does not.
  */
-TEST(reads_bad__target_forgot_and_writes_on)
+TEST_F(reads, reads_bad__target_forgot_and_writes_on)
 {
-    struct pair *p = begin();
     struct mrd_wc wc;
     bool done = false;
 
-    ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
-    pair_turn(p, ASKER);
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, TARGET);
-    p->now += 100 * MRD_USEC;
-    pair_turn(p, TARGET);
-    pair_rx_acks(p, ASKER);
-    for (unsigned i = 0; i < 1000 && p->end[TARGET].e->responses.used; i++) {
-        uint64_t at = mrd_engine_deadline(p->end[TARGET].e);
+    ask(self, MRD_WR_RDMA_READ, 0, LONG_BYTES);
+    pair_turn(self, ASKER);
+    self->now += PAIR_HOP_NS;
+    pair_turn(self, TARGET);
+    self->now += 100 * MRD_USEC;
+    pair_turn(self, TARGET);
+    pair_rx_acks(self, ASKER);
+    for (unsigned i = 0; i < 1000 && self->end[TARGET].e->responses.used; i++) {
+        uint64_t at = mrd_engine_deadline(self->end[TARGET].e);
 
-        p->now = at > p->now ? at : p->now;
-        pair_turn(p, TARGET);
-        p->end[ASKER].num_inbox = 0;
+        self->now = at > self->now ? at : self->now;
+        pair_turn(self, TARGET);
+        self->end[ASKER].num_inbox = 0;
     }
-    assert_int_equal(p->end[TARGET].e->responses.used, 0);
+    assert_int_equal(self->end[TARGET].e->responses.used, 0);
     for (unsigned i = 0; i < 4000 && !done; i++) {
-        pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, 64);
+        pair_post(self, TARGET, MRD_WR_RDMA_WRITE, 0, 64);
         for (unsigned k = 0; k < 5; k++) {
-            pair_turn(p, TARGET);
-            p->now += MRD_MSEC / 2;
-            pair_turn(p, ASKER);
-            p->now += MRD_MSEC / 2;
+            pair_turn(self, TARGET);
+            self->now += MRD_MSEC / 2;
+            pair_turn(self, ASKER);
+            self->now += MRD_MSEC / 2;
         }
-        done = pair_poll(p, ASKER, &wc);
-        while (pair_poll(p, TARGET, &wc))
+        done = pair_poll(self, ASKER, &wc);
+        while (pair_poll(self, TARGET, &wc))
             ;
     }
     assert_true(done);
-    settle(p);
-    pair_end(p);
+    settle(self);
 }
 
 /*
  * The asker asks for the answer 10 ms after its request was acked, also if a packet of a write comes
  * from the target each millisecond.
  */
-TEST(reads_bad__asked_while_the_target_writes)
+TEST_F(reads, reads_bad__asked_while_the_target_writes)
 {
     enum { PACKETS = 16, AT = MRD_SILENCE_MIN_NS / MRD_MSEC };
     static struct pair_frame frame[PACKETS];
-    struct pair *p = begin();
-    struct mrd_engine *e = p->end[ASKER].e;
+    struct mrd_engine *e = self->end[ASKER].e;
 
-    ask(p, MRD_WR_RDMA_WRITE, 0, 8);
-    settle(p);
-    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
-    pair_post(p, TARGET, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, TARGET), PACKETS);
-    memcpy(frame, p->end[ASKER].inbox, sizeof(frame));
-    p->end[ASKER].num_inbox = 0;
-    ask(p, MRD_WR_RDMA_READ, 0, LONG_BYTES);
-    pair_turn(p, ASKER);
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, TARGET);
-    p->now += 100 * MRD_USEC;
-    pair_turn(p, TARGET);
-    pair_rx_acks(p, ASKER);
-    assert_false(mrd_sent_any(&pair_peer(p, ASKER)->tx->sent));
-    assert_int_equal(pair_peer(p, ASKER)->uses.requests, 1);
+    ask(self, MRD_WR_RDMA_WRITE, 0, 8);
+    settle(self);
+    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    pair_post(self, TARGET, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, TARGET), PACKETS);
+    memcpy(frame, self->end[ASKER].inbox, sizeof(frame));
+    self->end[ASKER].num_inbox = 0;
+    ask(self, MRD_WR_RDMA_READ, 0, LONG_BYTES);
+    pair_turn(self, ASKER);
+    self->now += PAIR_HOP_NS;
+    pair_turn(self, TARGET);
+    self->now += 100 * MRD_USEC;
+    pair_turn(self, TARGET);
+    pair_rx_acks(self, ASKER);
+    assert_false(mrd_sent_any(&pair_peer(self, ASKER)->tx->sent));
+    assert_int_equal(pair_peer(self, ASKER)->uses.requests, 1);
     for (unsigned i = 1; i <= PACKETS; i++) {
-        p->now += MRD_MSEC;
-        pair_rx_one(p, ASKER, &frame[i - 1]);
-        pair_turn(p, ASKER);
+        self->now += MRD_MSEC;
+        pair_rx_one(self, ASKER, &frame[i - 1]);
+        pair_turn(self, ASKER);
         assert_int_equal(e->stats.probes, i >= AT);
     }
-    settle(p);
-    assert_int_equal(take(p).status, MRD_WC_SUCCESS);
-    pair_end(p);
+    settle(self);
+    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
 }
 
 /* A read that is refused for its key says nothing about receives: a send keeps its retries. */
-TEST(reads_bad__refused_beside_a_send)
+TEST_F(reads, reads_bad__refused_beside_a_send)
 {
-    struct pair *p = begin();
-    struct mrd_engine *e = p->end[TARGET].e;
+    struct mrd_engine *e = self->end[TARGET].e;
 
-    mrd_qp_impl(p->end[ASKER].qp)->rnr_retry = 3;
-    ask(p, MRD_WR_SEND, 0, 8);
-    pair_turn(p, ASKER);
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, TARGET);
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, ASKER);
+    mrd_qp_impl(self->end[ASKER].qp)->rnr_retry = 3;
+    ask(self, MRD_WR_SEND, 0, 8);
+    pair_turn(self, ASKER);
+    self->now += PAIR_HOP_NS;
+    pair_turn(self, TARGET);
+    self->now += PAIR_HOP_NS;
+    pair_turn(self, ASKER);
     assert_int_equal(e->stats.rx_refuse_rnr, 1);
-    p->end[TARGET].mr->rkey++; /* the asker names a key that does not exist */
-    ask(p, MRD_WR_RDMA_READ, 8, 8);
-    p->end[TARGET].mr->rkey--;
-    settle(p);
-    assert_int_equal(take(p).status, MRD_WC_REM_ACCESS_ERR);
-    assert_int_equal(take(p).status, MRD_WC_RNR_RETRY_EXC_ERR);
+    self->end[TARGET].mr->rkey++; /* the asker names a key that does not exist */
+    ask(self, MRD_WR_RDMA_READ, 8, 8);
+    self->end[TARGET].mr->rkey--;
+    settle(self);
+    assert_int_equal(take(self).status, MRD_WC_REM_ACCESS_ERR);
+    assert_int_equal(take(self).status, MRD_WC_RNR_RETRY_EXC_ERR);
     assert_int_equal(e->stats.rx_refuse_rnr, 1 + 3);
-    pair_end(p);
 }

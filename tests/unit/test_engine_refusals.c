@@ -7,8 +7,6 @@
 
 enum { TARGET = 0, SENDER = 1, BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A write that the target will refuse: its queue pair takes none without a valid key. */
 static void post_bad(struct pair *p)
 {
@@ -72,90 +70,83 @@ static void expect_refused(struct pair *p)
  * The target's send half ends while a refusal waits in it: the next one takes it, and the
  * sender learns.
  */
-TEST(mrd_half_end_tx__refusals_that_wait_move_on)
+TEST_F(pair, mrd_half_end_tx__refusals_that_wait_move_on)
 {
-    struct pair *p = &pair;
-
-    begin(p);
-    post_bad(p);
-    pair_turn(p, SENDER);
-    read_only(p, TARGET);
-    assert_false(mrd_list_empty(&pair_peer(p, TARGET)->tx->refusals));
-    reset(p, TARGET);
-    expect_refused(p);
+    begin(self);
+    post_bad(self);
+    pair_turn(self, SENDER);
+    read_only(self, TARGET);
+    assert_false(mrd_list_empty(&pair_peer(self, TARGET)->tx->refusals));
+    reset(self, TARGET);
+    expect_refused(self);
 }
 
 /* The same with a refusal that was sent, and lost. */
-TEST(mrd_half_end_tx__refusals_in_flight_move_on)
+TEST_F(pair, mrd_half_end_tx__refusals_in_flight_move_on)
 {
-    struct pair *p = &pair;
-
-    begin(p);
-    post_bad(p);
-    pair_turn(p, SENDER);
-    pair_turn(p, TARGET);
-    assert_true(mrd_list_empty(&pair_peer(p, TARGET)->tx->refusals));
-    p->end[SENDER].num_inbox = 0;
-    reset(p, TARGET);
-    expect_refused(p);
+    begin(self);
+    post_bad(self);
+    pair_turn(self, SENDER);
+    pair_turn(self, TARGET);
+    assert_true(mrd_list_empty(&pair_peer(self, TARGET)->tx->refusals));
+    self->end[SENDER].num_inbox = 0;
+    reset(self, TARGET);
+    expect_refused(self);
 }
 
 /*
  * The ack of a refusal comes when its sender has begun a new space, in which the same PSN was
  * refused as well: that one waits for its own refusal, whatever becomes of that.
  */
-TEST(mrd_msg_record_acked__refusal_of_an_earlier_space)
+TEST_F(pair, mrd_msg_record_acked__refusal_of_an_earlier_space)
 {
-    struct pair *p = &pair;
     struct pair_frame ack;
     struct mrd_wc wc;
 
-    begin(p);
-    reset(p, SENDER); /* so that the refused PSN is the first of its space, both times */
-    p->end[SENDER].e->stats.rx_resets = 0;
-    post_bad(p);
-    pair_turn(p, SENDER);
-    pair_turn(p, TARGET);
-    pair_turn(p, SENDER);
-    p->now += MRD_MSEC; /* the ack of the refusal need not wait for more packets */
-    pair_turn(p, SENDER);
-    assert_true(p->end[TARGET].num_inbox > 0);
-    ack = p->end[TARGET].inbox[p->end[TARGET].num_inbox - 1];
-    p->end[TARGET].num_inbox = 0;
+    begin(self);
+    reset(self, SENDER); /* so that the refused PSN is the first of its space, both times */
+    self->end[SENDER].e->stats.rx_resets = 0;
+    post_bad(self);
+    pair_turn(self, SENDER);
+    pair_turn(self, TARGET);
+    pair_turn(self, SENDER);
+    self->now += MRD_MSEC; /* the ack of the refusal need not wait for more packets */
+    pair_turn(self, SENDER);
+    assert_true(self->end[TARGET].num_inbox > 0);
+    ack = self->end[TARGET].inbox[self->end[TARGET].num_inbox - 1];
+    self->end[TARGET].num_inbox = 0;
 
-    reset(p, SENDER);
-    while (pair_poll(p, SENDER, &wc))
+    reset(self, SENDER);
+    while (pair_poll(self, SENDER, &wc))
         ;
-    post_bad(p);
-    pair_turn(p, SENDER);
-    pair_turn(p, TARGET);
-    assert_int_equal(p->end[TARGET].e->stats.tx_refusals, 2);
-    p->end[SENDER].num_inbox = 0; /* the second refusal is lost */
-    pair_rx_one(p, TARGET, &ack);
-    assert_int_equal(pair_peer(p, TARGET)->rx->rcv.num_refused, 1);
-    expect_refused(p);
+    post_bad(self);
+    pair_turn(self, SENDER);
+    pair_turn(self, TARGET);
+    assert_int_equal(self->end[TARGET].e->stats.tx_refusals, 2);
+    self->end[SENDER].num_inbox = 0; /* the second refusal is lost */
+    pair_rx_one(self, TARGET, &ack);
+    assert_int_equal(pair_peer(self, TARGET)->rx->rcv.num_refused, 1);
+    expect_refused(self);
 }
 
 /* Of two writes in a packet one was refused: the other was taken, which is known with the refusal. */
-TEST(mrd_msg_rest_taken__ends_with_the_refusal)
+TEST_F(pair, mrd_msg_rest_taken__ends_with_the_refusal)
 {
-    struct pair *p = &pair;
     struct mrd_wc wc[3];
 
-    begin(p);
-    post_bad(p);
-    pair_post(p, SENDER, MRD_WR_RDMA_WRITE, 1, BYTES);
-    pair_tx(p, SENDER);
-    assert_int_equal(p->end[TARGET].num_inbox, 1);
-    read_only(p, TARGET);
-    pair_tx(p, TARGET);
-    read_only(p, SENDER);
-    assert_int_equal(mrd_engine_poll_cq(p->end[SENDER].e, p->end[SENDER].cq, 3, wc), 2);
+    begin(self);
+    post_bad(self);
+    pair_post(self, SENDER, MRD_WR_RDMA_WRITE, 1, BYTES);
+    pair_tx(self, SENDER);
+    assert_int_equal(self->end[TARGET].num_inbox, 1);
+    read_only(self, TARGET);
+    pair_tx(self, TARGET);
+    read_only(self, SENDER);
+    assert_int_equal(mrd_engine_poll_cq(self->end[SENDER].e, self->end[SENDER].cq, 3, wc), 2);
     assert_int_equal(wc[0].wr_id, 500);
     assert_int_equal(wc[0].status, MRD_WC_REM_ACCESS_ERR);
     assert_int_equal(wc[1].wr_id, 501);
     assert_int_equal(wc[1].status, MRD_WC_SUCCESS);
-    pair_settle(p, p->now + 100 * MRD_MSEC);
-    assert_int_equal(mrd_engine_poll_cq(p->end[SENDER].e, p->end[SENDER].cq, 3, wc), 0);
-    pair_end(p);
+    pair_settle(self, self->now + 100 * MRD_MSEC);
+    assert_int_equal(mrd_engine_poll_cq(self->end[SENDER].e, self->end[SENDER].cq, 3, wc), 0);
 }

@@ -7,8 +7,6 @@
 
 enum { AT = 1, BYTES = 64, POOL_MAX = 10000, FOR_NEXT = 32, QPN = 1000 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A binding is kept until the end of the test: as if the message were half received. */
 struct bind_test {
     struct pair *p;
@@ -71,58 +69,53 @@ static void expect_receives(struct pair *p, unsigned first, unsigned num)
 /* ---------------------------------------------------------------------------------------- flows */
 
 /* A flow begins with the oldest message that its sender still owes; numbers are told in 16 bits. */
-TEST(mrd_rx_open_flow__numbers_in_full)
+TEST_F(pair, mrd_rx_open_flow__numbers_in_full)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
+    struct bind_test t = begin(self);
     struct mrd_wire_part part = ordered(&t, 2, 1, 3);
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     struct mrd_flow_rx *flow;
     uint32_t msn, rsn;
 
-    flow = mrd_rx_open_flow(e, t.peer, hand_qp(p, AT), &part, &msn, &rsn);
+    flow = mrd_rx_open_flow(e, t.peer, hand_qp(self, AT), &part, &msn, &rsn);
     assert_non_null(flow);
     assert_int_equal(flow->msn_next, 65535);
     assert_int_equal(flow->rsn_next, 65534);
     assert_int_equal(msn, 65538);
     assert_int_equal(rsn, 65537);
-    assert_ptr_equal(mrd_rx_open_flow(e, t.peer, hand_qp(p, AT), &part, &msn, &rsn), flow);
-    pair_end(p);
+    assert_ptr_equal(mrd_rx_open_flow(e, t.peer, hand_qp(self, AT), &part, &msn, &rsn), flow);
 }
 
 /* The sender owes nothing older: what never came will not, and the receive kept for it is free. */
-TEST(mrd_rx_open_flow__catches_up_with_its_sender)
+TEST_F(pair, mrd_rx_open_flow__catches_up_with_its_sender)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
+    struct bind_test t = begin(self);
     struct mrd_wire_part part;
     uint32_t msn, rsn;
 
-    post_recvs(p, 2);
+    post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
     end_bound(&t);
-    expect_receives(p, 0, 0);
+    expect_receives(self, 0, 0);
     part = ordered(&t, 2, 2, 1);
-    mrd_rx_open_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &part, &msn, &rsn);
-    expect_receives(p, 1, 1);
+    mrd_rx_open_flow(self->end[AT].e, t.peer, hand_qp(self, AT), &part, &msn, &rsn);
+    expect_receives(self, 1, 1);
     assert_int_equal(t.b.flow->msn_next, 2);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
     assert_int_equal(t.peer->uses.pends, 0);
-    pair_end(p);
 }
 
 /* A peer alone may have max_flows of records; ABORTs go beyond, as far as there are any. */
-TEST(mrd_rx_open_flow__shares_of_records)
+TEST_F(pair, mrd_rx_open_flow__shares_of_records)
 {
-    struct pair *p = &pair;
     struct mrd_wire_part part;
     struct bind_test t;
 
-    pair_config(p);
-    p->config.max_flows = 1;
-    pair_open(p);
-    t = (struct bind_test){.p = p, .peer = hand_rx_peer(p, AT)};
-    post_recvs(p, 1);
+    pair_config(self);
+    self->config.max_flows = 1;
+    pair_open(self);
+    t = (struct bind_test){.p = self, .peer = hand_rx_peer(self, AT)};
+    post_recvs(self, 1);
     part = ordered(&t, 0, 0, 0);
     assert_int_equal(bind(&t, part), MRD_RX_TAKEN);
     end_bound(&t);
@@ -133,22 +126,20 @@ TEST(mrd_rx_open_flow__shares_of_records)
         uint32_t msn, rsn;
 
         assert_int_equal(
-            mrd_rx_open_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &part, &msn, &rsn) != NULL,
+            mrd_rx_open_flow(self->end[AT].e, t.peer, hand_qp(self, AT), &part, &msn, &rsn) != NULL,
             i < 3);
     }
-    pair_end(p);
 }
 
 /* -------------------------------------------------------------------------------------- targets */
 
 /* A send names the queue pair's key; a write a key that covers all of it, if it has any bytes. */
-TEST(mrd_rx_check_target__keys)
+TEST_F(pair, mrd_rx_check_target__keys)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
-    struct mrd_wire_part send = hand_send(p, AT, BYTES), write = hand_write(p, AT, BYTES);
-    struct mrd_engine *e = p->end[AT].e;
-    struct mrd_qp_impl *qp = hand_qp(p, AT);
+    struct bind_test t = begin(self);
+    struct mrd_wire_part send = hand_send(self, AT, BYTES), write = hand_write(self, AT, BYTES);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_qp_impl *qp = hand_qp(self, AT);
 
     (void)t;
     assert_int_equal(mrd_rx_check_target(e, &send, qp), MRD_RX_TAKEN);
@@ -162,111 +153,100 @@ TEST(mrd_rx_check_target__keys)
     assert_int_equal(mrd_rx_check_target(e, &write, qp), MRD_RX_TAKEN);
     write.total = 1;
     assert_int_equal(mrd_rx_check_target(e, &write, qp), MRD_REFUSE_ACCESS);
-    pair_end(p);
 }
 
 /* A region that only its owner may write is no target. */
-TEST(mrd_rx_check_target__access)
+TEST_F(pair, mrd_rx_check_target__access)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
-    struct mrd_wire_part write = hand_write(p, AT, BYTES);
+    struct bind_test t = begin(self);
+    struct mrd_wire_part write = hand_write(self, AT, BYTES);
     struct mrd_mr *mr;
     int error;
 
     (void)t;
-    mr = mrd_engine_reg_mr(p->end[AT].e, p->end[AT].pd, p->end[AT].memory, BYTES,
+    mr = mrd_engine_reg_mr(self->end[AT].e, self->end[AT].pd, self->end[AT].memory, BYTES,
                            MRD_ACCESS_LOCAL_WRITE, &(struct mrd_mover_mr){0}, &error);
     write.rkey = mr->rkey;
-    assert_int_equal(mrd_rx_check_target(p->end[AT].e, &write, hand_qp(p, AT)), MRD_REFUSE_ACCESS);
-    assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, mr, p->now), 0);
-    pair_end(p);
+    assert_int_equal(mrd_rx_check_target(self->end[AT].e, &write, hand_qp(self, AT)),
+                     MRD_REFUSE_ACCESS);
+    assert_int_equal(mrd_engine_dereg_mr(self->end[AT].e, mr, self->now), 0);
 }
 
 /* -------------------------------------------------------------------------------------- binding */
 
 /* Nobody has the number, or its queue pair is in error. */
-TEST(mrd_rx_bind__no_queue_pair)
+TEST_F(pair, mrd_rx_bind__no_queue_pair)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
-    struct mrd_wire_part part = hand_send(p, AT, BYTES);
+    struct bind_test t = begin(self);
+    struct mrd_wire_part part = hand_send(self, AT, BYTES);
 
-    post_recvs(p, 1);
+    post_recvs(self, 1);
     part.dst_qpn++;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
     part.dst_qpn--;
-    hand_qp(p, AT)->pub.state = MRD_QPS_ERR;
+    hand_qp(self, AT)->pub.state = MRD_QPS_ERR;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-    pair_end(p);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
 }
 
 /* The oldest receive, for sends and for immediate data; a write without it takes none. */
-TEST(mrd_rx_bind__takes_the_oldest_receive)
+TEST_F(pair, mrd_rx_bind__takes_the_oldest_receive)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
-    struct mrd_wire_part write = hand_write(p, AT, BYTES);
+    struct bind_test t = begin(self);
+    struct mrd_wire_part write = hand_write(self, AT, BYTES);
 
-    post_recvs(p, 2);
+    post_recvs(self, 2);
     assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
     assert_null(t.b.recv);
-    assert_int_equal(bind(&t, hand_send(p, AT, BYTES)), MRD_RX_TAKEN);
+    assert_int_equal(bind(&t, hand_send(self, AT, BYTES)), MRD_RX_TAKEN);
     end_bound(&t);
     write.flags = MRD_PART_IMM;
     assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
     end_bound(&t);
-    expect_receives(p, 0, 2);
+    expect_receives(self, 0, 2);
     assert_int_equal(bind(&t, write), MRD_REFUSE_RNR);
-    pair_end(p);
 }
 
 /* A wrong key is found before a receive is taken. */
-TEST(mrd_rx_bind__wrong_key_takes_no_receive)
+TEST_F(pair, mrd_rx_bind__wrong_key_takes_no_receive)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
-    struct mrd_wire_part part = hand_send(p, AT, BYTES);
+    struct bind_test t = begin(self);
+    struct mrd_wire_part part = hand_send(self, AT, BYTES);
 
-    post_recvs(p, 1);
+    post_recvs(self, 1);
     part.qkey++;
     assert_int_equal(bind(&t, part), MRD_REFUSE_QKEY);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-    pair_end(p);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
 }
 
 /* The receive of a number comes with those of all lower ones, or not at all. */
-TEST(mrd_rx_bind__receives_by_number)
+TEST_F(pair, mrd_rx_bind__receives_by_number)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
+    struct bind_test t = begin(self);
     struct bind_test late;
 
-    post_recvs(p, 2);
+    post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_REFUSE_RNR);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 2);
-    pair_post_recv(p, AT, 2 * BYTES, BYTES);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 2);
+    pair_post_recv(self, AT, 2 * BYTES, BYTES);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_RX_TAKEN);
     late = t;
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 0);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 0);
     end_bound(&late);
-    expect_receives(p, 0, 0);
+    expect_receives(self, 0, 0);
     for (uint16_t msn = 0; msn < 2; msn++) {
         assert_int_equal(bind(&t, ordered(&t, msn, msn, msn)), MRD_RX_TAKEN);
         end_bound(&t);
     }
-    expect_receives(p, 0, 3);
-    pair_end(p);
+    expect_receives(self, 0, 3);
 }
 
 /* A message that came before is dropped; one beyond the window is none that its sender may send. */
-TEST(mrd_rx_bind__order_window)
+TEST_F(pair, mrd_rx_bind__order_window)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
+    struct bind_test t = begin(self);
 
-    post_recvs(p, 2);
+    post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 0, 0, 0)), MRD_RX_TAKEN);
     assert_false(t.old);
     end_bound(&t);
@@ -275,36 +255,33 @@ TEST(mrd_rx_bind__order_window)
     assert_int_equal(bind(&t, ordered(&t, MRD_MSN_WINDOW + 1, 1, MRD_MSN_WINDOW)),
                      MRD_REFUSE_INVALID);
     assert_false(t.old);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-    pair_end(p);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
 }
 
 /* A message refused for good leaves its place in the order: what waits behind it is delivered. */
-TEST(mrd_rx_bind__refused_for_good_frees_its_place)
+TEST_F(pair, mrd_rx_bind__refused_for_good_frees_its_place)
 {
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
+    struct bind_test t = begin(self);
     struct mrd_wire_part bad;
 
-    post_recvs(p, 2);
+    post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
     end_bound(&t);
     bad = ordered(&t, 0, 0, 0);
     bad.qkey++;
     assert_int_equal(bind(&t, bad), MRD_REFUSE_QKEY);
-    expect_receives(p, 1, 1);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
+    expect_receives(self, 1, 1);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
     bad.qkey--;
     assert_int_equal(bind(&t, bad), MRD_RX_TAKEN); /* and does not come again */
     assert_true(t.old);
-    pair_end(p);
 }
 
 /*
  * The last records are for messages that are next in order: all others wait for these. Of the
  * others each peer has its share.
  */
-TEST(mrd_rx_bind__last_records_are_for_the_next)
+TEST_F(pair, mrd_rx_bind__last_records_are_for_the_next)
 {
     static const struct {
         uint32_t left, held;
@@ -313,11 +290,10 @@ TEST(mrd_rx_bind__last_records_are_for_the_next)
                 {FOR_NEXT + 2, FOR_NEXT - 2, MRD_REFUSE_RESOURCES},
                 {FOR_NEXT + 2, FOR_NEXT - 3, MRD_RX_TAKEN}};
     static void *taken[POOL_MAX];
-    struct pair *p = &pair;
-    struct bind_test t = begin(p);
-    struct mrd_pool *pends = &p->end[AT].e->pends;
+    struct bind_test t = begin(self);
+    struct mrd_pool *pends = &self->end[AT].e->pends;
 
-    post_recvs(p, 3);
+    post_recvs(self, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         unsigned n = 0;
 
@@ -337,6 +313,5 @@ TEST(mrd_rx_bind__last_records_are_for_the_next)
     hand_exhaust(pends, taken);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 0)), MRD_REFUSE_RESOURCES); /* none at all */
     hand_refill(pends, taken);
-    expect_receives(p, 0, 2);
-    pair_end(p);
+    expect_receives(self, 0, 2);
 }

@@ -8,8 +8,6 @@
 
 enum { AT = 1, BYTES = 64, MESSAGES = 4, QPN = 1000 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* An ordered flow from queue pair QPN of the peer, with receives posted. */
 struct flow_test {
     struct pair *p;
@@ -73,11 +71,10 @@ static void expect_nothing(const struct flow_test *t)
 }
 
 /* Messages complete in the order in which they were posted, each with its own receive. */
-TEST(mrd_rx_end_in_order__waits_for_earlier_ones)
+TEST_F(pair, mrd_rx_end_in_order__waits_for_earlier_ones)
 {
     static const uint16_t arrival[MESSAGES] = {2, 0, 3, 1};
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
+    struct flow_test t = begin(self);
 
     for (unsigned i = 0; i < MESSAGES; i++) {
         bind(&t, arrival[i]);
@@ -92,22 +89,20 @@ TEST(mrd_rx_end_in_order__waits_for_earlier_ones)
     for (uint32_t i = 1; i < MESSAGES; i++)
         expect(&t, i, MRD_WC_SUCCESS);
     assert_int_equal(t.peer->uses.pends, 0);
-    pair_end(p);
 }
 
 /* A half message that fails has its turn, too: those behind it are not held up. */
-TEST(mrd_rx_fail_slot__in_its_turn)
+TEST_F(pair, mrd_rx_fail_slot__in_its_turn)
 {
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
+    struct flow_test t = begin(self);
     struct mrd_slot *slot;
-    struct mrd_wire_part part = hand_piece(part_of(p, 1), 1, 0, BYTES / 2, BYTES);
+    struct mrd_wire_part part = hand_piece(part_of(self, 1), 1, 0, BYTES / 2, BYTES);
 
     bind(&t, 2);
     end(&t, 2);
-    hand_place(p, AT, t.peer, 0, &part, 1);
+    hand_place(self, AT, t.peer, 0, &part, 1);
     slot = mrd_container_of(t.peer->rx->slots.open.next, struct mrd_slot, node);
-    mrd_rx_fail_slot(p->end[AT].e, t.peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
+    mrd_rx_fail_slot(self->end[AT].e, t.peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(t.peer->rx->slots.num_open, 0);
     expect_nothing(&t);
     bind(&t, 0);
@@ -115,64 +110,58 @@ TEST(mrd_rx_fail_slot__in_its_turn)
     expect(&t, 0, MRD_WC_SUCCESS);
     expect(&t, 1, MRD_WC_REM_ABORT_ERR);
     expect(&t, 2, MRD_WC_SUCCESS);
-    pair_end(p);
 }
 
 /* Records are counted for the peer that has them; without one there is none to count. */
-TEST(mrd_rx_take_pend__counts_for_the_peer)
+TEST_F(pair, mrd_rx_take_pend__counts_for_the_peer)
 {
     static void *taken[10000];
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
-    struct mrd_pend *pend = mrd_rx_take_pend(p->end[AT].e, t.peer);
+    struct flow_test t = begin(self);
+    struct mrd_pend *pend = mrd_rx_take_pend(self->end[AT].e, t.peer);
 
     assert_non_null(pend);
     assert_int_equal(t.peer->uses.pends, 1);
-    hand_exhaust(&p->end[AT].e->pends, taken);
-    assert_null(mrd_rx_take_pend(p->end[AT].e, t.peer));
+    hand_exhaust(&self->end[AT].e->pends, taken);
+    assert_null(mrd_rx_take_pend(self->end[AT].e, t.peer));
     assert_int_equal(t.peer->uses.pends, 1);
-    hand_refill(&p->end[AT].e->pends, taken);
-    mrd_rx_release_pend(p->end[AT].e, t.peer, pend);
+    hand_refill(&self->end[AT].e->pends, taken);
+    mrd_rx_release_pend(self->end[AT].e, t.peer, pend);
     assert_int_equal(t.peer->uses.pends, 0);
-    pair_end(p);
 }
 
 /* A flow is known by the peer, its queue pair and ours. */
-TEST(mrd_rx_find_flow__by_all_three)
+TEST_F(pair, mrd_rx_find_flow__by_all_three)
 {
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
-    struct mrd_engine *e = p->end[AT].e;
+    struct flow_test t = begin(self);
+    struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 102});
     struct mrd_qp *kept;
 
     bind(&t, 0);
     end(&t, 0);
-    assert_ptr_equal(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN), t.flow);
-    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN + 1));
-    assert_null(mrd_rx_find_flow(e, other, hand_qp(p, AT), QPN));
-    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
-    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(p, AT), QPN));
-    hand_restore_qp(p, AT, kept);
-    pair_end(p);
+    assert_ptr_equal(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN), t.flow);
+    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN + 1));
+    assert_null(mrd_rx_find_flow(e, other, hand_qp(self, AT), QPN));
+    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN));
+    hand_restore_qp(self, AT, kept);
 }
 
 /*
  * What is all here fails with the given status; reserved receives go back in front of the others,
  * in the order in which they were posted.
  */
-TEST(mrd_rx_free_flow__gives_receives_back_in_order)
+TEST_F(pair, mrd_rx_free_flow__gives_receives_back_in_order)
 {
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
+    struct flow_test t = begin(self);
 
     bind(&t, 2);
     end(&t, 2);
-    mrd_rx_free_flow(p->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
+    mrd_rx_free_flow(self->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
     expect(&t, 2, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(t.peer->uses.flows + t.peer->uses.pends, 0);
-    assert_null(mrd_rx_find_flow(p->end[AT].e, t.peer, hand_qp(p, AT), QPN));
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, MESSAGES - 1);
+    assert_null(mrd_rx_find_flow(self->end[AT].e, t.peer, hand_qp(self, AT), QPN));
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, MESSAGES - 1);
     for (uint16_t msn = 0; msn < 3; msn++) {
         bind(&t, msn);
         end(&t, msn);
@@ -180,62 +169,56 @@ TEST(mrd_rx_free_flow__gives_receives_back_in_order)
     expect(&t, 0, MRD_WC_SUCCESS);
     expect(&t, 1, MRD_WC_SUCCESS);
     expect(&t, 3, MRD_WC_SUCCESS);
-    pair_end(p);
 }
 
 /* A message that failed already keeps its status. */
-TEST(mrd_rx_free_flow__keeps_errors)
+TEST_F(pair, mrd_rx_free_flow__keeps_errors)
 {
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
+    struct flow_test t = begin(self);
     struct mrd_wc wc;
 
     bind(&t, 1);
     wc = mrd_rx_wc(t.peer, MRD_OP_SEND, 0, 0, 0, QPN);
     wc.status = MRD_WC_LOC_LEN_ERR;
-    mrd_rx_end_message(p->end[AT].e, &t.bound[1], &wc);
-    mrd_rx_free_flow(p->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
+    mrd_rx_end_message(self->end[AT].e, &t.bound[1], &wc);
+    mrd_rx_free_flow(self->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
     expect(&t, 1, MRD_WC_LOC_LEN_ERR);
-    pair_end(p);
 }
 
 /* A flow is closed where its sender is, and only if nothing of it waits here. */
-TEST(mrd_rx_close_flow__idle_and_of_the_same_number)
+TEST_F(pair, mrd_rx_close_flow__idle_and_of_the_same_number)
 {
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
+    struct flow_test t = begin(self);
     struct mrd_wire_part close = {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .src_qpn = QPN};
 
     bind(&t, 1);
     end(&t, 1);
-    mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
+    mrd_rx_close_flow(self->end[AT].e, t.peer, hand_qp(self, AT), &close);
     assert_int_equal(t.peer->uses.flows, 1); /* message 1 waits */
     bind(&t, 0);
     end(&t, 0);
     for (close.msn = 1; close.msn <= 3; close.msn += 2)
-        mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
+        mrd_rx_close_flow(self->end[AT].e, t.peer, hand_qp(self, AT), &close);
     assert_int_equal(t.peer->uses.flows, 1); /* it is at 2 */
     close.msn = 2;
-    mrd_rx_close_flow(p->end[AT].e, t.peer, hand_qp(p, AT), &close);
+    mrd_rx_close_flow(self->end[AT].e, t.peer, hand_qp(self, AT), &close);
     assert_int_equal(t.peer->uses.flows, 0);
-    pair_end(p);
 }
 
 /* A message that never comes: what waits is delivered, its own receive goes to another. */
-TEST(mrd_rx_skip_message__frees_its_receive)
+TEST_F(pair, mrd_rx_skip_message__frees_its_receive)
 {
-    struct pair *p = &pair;
-    struct flow_test t = begin(p);
+    struct flow_test t = begin(self);
 
     bind(&t, 2);
     end(&t, 2);
-    mrd_rx_skip_message(p->end[AT].e, t.flow, 1, true, 1);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 2); /* number 1 and the one never taken */
+    mrd_rx_skip_message(self->end[AT].e, t.flow, 1, true, 1);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted,
+                     2); /* number 1 and the one never taken */
     assert_int_equal(t.peer->uses.gone, 1);
     expect_nothing(&t);
-    mrd_rx_skip_message(p->end[AT].e, t.flow, 0, true, 0);
+    mrd_rx_skip_message(self->end[AT].e, t.flow, 0, true, 0);
     expect(&t, 2, MRD_WC_SUCCESS);
     assert_int_equal(t.flow->msn_next, 3);
     assert_int_equal(t.peer->uses.gone + t.peer->uses.pends, 0);
-    pair_end(p);
 }

@@ -6,8 +6,6 @@
 
 enum { AT = 1, BYTES = 64, POOL_MAX = 10000 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_peer *begin(struct pair *p)
 {
     pair_begin(p);
@@ -53,156 +51,140 @@ static void rx_encoded(struct pair *p, const struct mrd_wire_part *part, unsigne
 }
 
 /* A segment is alone in its packet. Beside another part it is dropped and counted. */
-TEST(mrd_rx_place__segment_beside_another_part)
+TEST_F(pair, mrd_rx_place__segment_beside_another_part)
 {
-    struct pair *p = &pair;
     const struct mrd_stats *s;
 
     for (unsigned last = 0; last < 2; last++) {
         struct mrd_wire_part part[2];
 
-        pair_begin(p);
-        s = &p->end[AT].e->stats;
-        pair_post_recv(p, AT, 0, BYTES);
-        part[last] = hand_piece(hand_write(p, AT, 0), 1, 0, BYTES, 2 * BYTES);
-        part[1 - last] = hand_send(p, AT, BYTES);
-        rx_encoded(p, part, 2);
+        pair_begin(self);
+        s = &self->end[AT].e->stats;
+        pair_post_recv(self, AT, 0, BYTES);
+        part[last] = hand_piece(hand_write(self, AT, 0), 1, 0, BYTES, 2 * BYTES);
+        part[1 - last] = hand_send(self, AT, BYTES);
+        rx_encoded(self, part, 2);
         assert_int_equal(s->rx_drop_malformed, 1);
         assert_int_equal(s->rx_packets + s->rx_messages + s->tx_refusals, 0);
-        assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-        assert_int_equal(p->end[AT].e->peers.slots.used, 0);
-        assert_true(is_untouched(p));
-        rx_encoded(p, &part[last], 1); /* the same PSN: nothing of it had been taken */
+        assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
+        assert_int_equal(self->end[AT].e->peers.slots.used, 0);
+        assert_true(is_untouched(self));
+        rx_encoded(self, &part[last], 1); /* the same PSN: nothing of it had been taken */
         assert_int_equal(s->rx_packets, 1);
         assert_int_equal(s->rx_drop_malformed, 1);
-        pair_end(p);
     }
 }
 
 /* The bytes of the parts are the payload, no more and no less. */
-TEST(mrd_rx_place__lengths_must_add_up)
+TEST_F(pair, mrd_rx_place__lengths_must_add_up)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
 
     for (uint32_t len = BYTES - 1; len <= BYTES + 1; len++) {
-        struct mrd_rx_packet packet = {.from = p->end[0].addr};
+        struct mrd_rx_packet packet = {.from = self->end[0].addr};
         struct mrd_rx_in in = {.packet = &packet,
-                               .head = hand_head(p, AT, MRD_WIRE_DATA),
-                               .payload = p->end[0].memory,
+                               .head = hand_head(self, AT, MRD_WIRE_DATA),
+                               .payload = self->end[0].memory,
                                .payload_len = len,
                                .num_parts = 1,
-                               .part = {hand_write(p, AT, BYTES)}};
+                               .part = {hand_write(self, AT, BYTES)}};
         struct mrd_refusal *refusal;
         enum mrd_place_end end;
 
-        assert_int_equal(mrd_rx_place(p->end[AT].e, peer, &in, &refusal, &end),
+        assert_int_equal(mrd_rx_place(self->end[AT].e, peer, &in, &refusal, &end),
                          len == BYTES ? MRD_PLACED : MRD_PLACE_MALFORMED);
-        assert_int_equal(is_untouched(p), len < BYTES);
+        assert_int_equal(is_untouched(self), len < BYTES);
     }
-    pair_end(p);
 }
 
 /* ABORTs travel among themselves. */
-TEST(mrd_rx_place__abort_beside_data)
+TEST_F(pair, mrd_rx_place__abort_beside_data)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
     struct mrd_wire_part part[2] = {{.op = MRD_OP_ABORT, .flags = MRD_PART_MULTI, .id = 1},
-                                    hand_write(p, AT, BYTES)};
+                                    hand_write(self, AT, BYTES)};
 
-    assert_int_equal(hand_place(p, AT, peer, 0, part, 2).verdict, MRD_PLACE_MALFORMED);
-    assert_true(is_untouched(p));
+    assert_int_equal(hand_place(self, AT, peer, 0, part, 2).verdict, MRD_PLACE_MALFORMED);
+    assert_true(is_untouched(self));
     part[1] = part[0];
-    assert_int_equal(hand_place(p, AT, peer, 0, part, 2).verdict, MRD_PLACED);
-    pair_end(p);
+    assert_int_equal(hand_place(self, AT, peer, 0, part, 2).verdict, MRD_PLACED);
 }
 
 /* A packet has 64 parts at most. */
-TEST(mrd_rx_place__too_many_parts)
+TEST_F(pair, mrd_rx_place__too_many_parts)
 {
     static struct mrd_wire_part part[MRD_PARTS_MAX + 1];
-    struct pair *p = &pair;
     const struct mrd_stats *s;
 
-    pair_begin(p);
-    s = &p->end[AT].e->stats;
+    s = &self->end[AT].e->stats;
     for (unsigned i = 0; i <= MRD_PARTS_MAX; i++)
         part[i] = (struct mrd_wire_part){.op = MRD_OP_VOID};
-    rx_encoded(p, part, MRD_PARTS_MAX + 1);
+    rx_encoded(self, part, MRD_PARTS_MAX + 1);
     assert_int_equal(s->rx_drop_malformed, 1);
-    rx_encoded(p, part, MRD_PARTS_MAX);
+    rx_encoded(self, part, MRD_PARTS_MAX);
     assert_int_equal(s->rx_packets, 1);
-    pair_end(p);
 }
 
 /* ------------------------------------------------------------------------------- whole messages */
 
 /* Each part has its own piece of the payload; a part without bytes takes none. */
-TEST(mrd_rx_place__each_part_its_bytes)
+TEST_F(pair, mrd_rx_place__each_part_its_bytes)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part part[3] = {hand_write(p, AT, BYTES), hand_write(p, AT, 0),
-                                    hand_send(p, AT, BYTES)};
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part part[3] = {hand_write(self, AT, BYTES), hand_write(self, AT, 0),
+                                    hand_send(self, AT, BYTES)};
     struct hand_placed got;
     struct mrd_wc wc;
 
     part[0].addr += 4 * BYTES;
     part[1].rkey = 0; /* of a write of nothing no key is asked */
-    pair_post_recv(p, AT, 0, BYTES);
-    got = hand_place(p, AT, peer, 0, part, 3);
+    pair_post_recv(self, AT, 0, BYTES);
+    got = hand_place(self, AT, peer, 0, part, 3);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_SMALL);
-    assert_memory_equal(p->end[AT].memory + 4 * BYTES, p->end[0].memory, BYTES);
-    assert_memory_equal(p->end[AT].memory, p->end[0].memory + BYTES, BYTES);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    assert_memory_equal(self->end[AT].memory + 4 * BYTES, self->end[0].memory, BYTES);
+    assert_memory_equal(self->end[AT].memory, self->end[0].memory + BYTES, BYTES);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.byte_len, BYTES);
-    assert_int_equal(wc.src_qp, p->end[0].qp->qp_num);
-    pair_end(p);
+    assert_int_equal(wc.src_qp, self->end[0].qp->qp_num);
 }
 
 /* A write with immediate data consumes a receive, and none of its memory. */
-TEST(mrd_rx_place__write_with_immediate)
+TEST_F(pair, mrd_rx_place__write_with_immediate)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part part = hand_write(p, AT, BYTES);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
     struct mrd_wc wc;
 
     part.flags = MRD_PART_IMM;
     part.imm = 0x1234;
-    pair_post_recv(p, AT, 4 * BYTES, 0);
-    assert_int_equal(place_one(p, peer, part).verdict, MRD_PLACED);
-    assert_memory_equal(p->end[AT].memory, p->end[0].memory, BYTES);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    pair_post_recv(self, AT, 4 * BYTES, 0);
+    assert_int_equal(place_one(self, peer, part).verdict, MRD_PLACED);
+    assert_memory_equal(self->end[AT].memory, self->end[0].memory, BYTES);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.opcode, MRD_WC_RECV_RDMA_WITH_IMM);
     assert_int_equal(wc.wc_flags, MRD_WC_WITH_IMM);
     assert_int_equal(wc.imm_data, 0x1234);
-    pair_end(p);
 }
 
 /* A void part only keeps a place: nothing ends, and no queue pair is asked. */
-TEST(mrd_rx_place__void)
+TEST_F(pair, mrd_rx_place__void)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct hand_placed got = place_one(p, peer, (struct mrd_wire_part){.op = MRD_OP_VOID});
+    struct mrd_peer *peer = begin(self);
+    struct hand_placed got = place_one(self, peer, (struct mrd_wire_part){.op = MRD_OP_VOID});
 
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_NONE);
-    pair_end(p);
 }
 
 /* ------------------------------------------------------------------------------------- refusals */
 
 /* What is wrong with a part, the code that its sender learns, and the counter. */
-TEST(mrd_rx_place__codes_and_counters)
+TEST_F(pair, mrd_rx_place__codes_and_counters)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    const struct mrd_stats *s = &p->end[AT].e->stats;
-    struct mrd_wire_part send = hand_send(p, AT, BYTES), write = hand_write(p, AT, BYTES);
+    struct mrd_peer *peer = begin(self);
+    const struct mrd_stats *s = &self->end[AT].e->stats;
+    struct mrd_wire_part send = hand_send(self, AT, BYTES), write = hand_write(self, AT, BYTES);
     const struct {
         struct mrd_wire_part part;
         uint8_t code;
@@ -230,69 +212,62 @@ TEST(mrd_rx_place__codes_and_counters)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         uint64_t before = *rows[i].counter;
-        struct hand_placed got = place_one(p, peer, rows[i].part);
+        struct hand_placed got = place_one(self, peer, rows[i].part);
 
         assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
         assert_int_equal(got.code, rows[i].code);
         assert_int_equal(*rows[i].counter, before + 1);
         assert_int_equal(s->tx_refusals, i + 1);
     }
-    assert_true(is_untouched(p));
-    pair_end(p);
+    assert_true(is_untouched(self));
 }
 
 /* Longer than the receive: that completes in error, and the sender learns. */
-TEST(mrd_rx_place__longer_than_the_receive)
+TEST_F(pair, mrd_rx_place__longer_than_the_receive)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
+    struct mrd_peer *peer = begin(self);
     struct mrd_wc wc;
 
-    pair_post_recv(p, AT, 0, BYTES - 1);
-    assert_int_equal(place_one(p, peer, hand_send(p, AT, BYTES)).code, MRD_REFUSE_TOO_LONG);
-    assert_int_equal(p->end[AT].e->stats.rx_refuse_too_long, 1);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    pair_post_recv(self, AT, 0, BYTES - 1);
+    assert_int_equal(place_one(self, peer, hand_send(self, AT, BYTES)).code, MRD_REFUSE_TOO_LONG);
+    assert_int_equal(self->end[AT].e->stats.rx_refuse_too_long, 1);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_LOC_LEN_ERR);
-    assert_true(is_untouched(p));
-    pair_end(p);
+    assert_true(is_untouched(self));
 }
 
 /* Only the refused parts are named, by their index; those around them are placed. */
-TEST(mrd_rx_place__parts_beside_a_refused_one)
+TEST_F(pair, mrd_rx_place__parts_beside_a_refused_one)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part part[3] = {hand_write(p, AT, BYTES), hand_send(p, AT, BYTES),
-                                    hand_write(p, AT, BYTES)};
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part part[3] = {hand_write(self, AT, BYTES), hand_send(self, AT, BYTES),
+                                    hand_write(self, AT, BYTES)};
     struct hand_placed got;
 
     part[2].addr += BYTES;
-    got = hand_place(p, AT, peer, 0, part, 3);
+    got = hand_place(self, AT, peer, 0, part, 3);
     assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
     assert_int_equal(got.num_refused, 1);
     assert_int_equal(got.index, 1);
-    assert_memory_equal(p->end[AT].memory, p->end[0].memory, BYTES);
-    assert_memory_equal(p->end[AT].memory + BYTES, p->end[0].memory + 2 * BYTES, BYTES);
-    pair_end(p);
+    assert_memory_equal(self->end[AT].memory, self->end[0].memory, BYTES);
+    assert_memory_equal(self->end[AT].memory + BYTES, self->end[0].memory + 2 * BYTES, BYTES);
 }
 
 /* For want of a receive: when to try again, the longest of all parts; and who is to be told. */
-TEST(mrd_rx_place__not_ready_says_when)
+TEST_F(pair, mrd_rx_place__not_ready_says_when)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_qp *kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
-    struct mrd_wire_part part[2] = {hand_send(p, AT, BYTES), hand_send(p, AT, BYTES)};
+    struct mrd_peer *peer = begin(self);
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    struct mrd_wire_part part[2] = {hand_send(self, AT, BYTES), hand_send(self, AT, BYTES)};
     struct hand_placed got;
 
     part[1].dst_qpn = kept->qp_num;
-    hand_qp(p, AT)->rnr_timer_ns = 700 * MRD_USEC;
-    got = hand_place(p, AT, peer, 0, part, 2);
+    hand_qp(self, AT)->rnr_timer_ns = 700 * MRD_USEC;
+    got = hand_place(self, AT, peer, 0, part, 2);
     assert_int_equal(got.num_refused, 2);
     assert_int_equal(got.rnr_usec, 700);
     assert_int_equal(hand_length(&peer->wants), 2);
-    hand_restore_qp(p, AT, kept);
-    pair_end(p);
+    hand_restore_qp(self, AT, kept);
 }
 
 /* --------------------------------------------------------------------------- no room to refuse */
@@ -310,28 +285,25 @@ static struct hand_placed place_without_room(struct pair *p, struct mrd_peer *pe
 }
 
 /* If no refusal can be kept, a packet that may need one does nothing at all. */
-TEST(mrd_rx_place__no_room_does_nothing)
+TEST_F(pair, mrd_rx_place__no_room_does_nothing)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part part[2] = {hand_send(p, AT, BYTES), hand_send(p, AT, BYTES)};
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part part[2] = {hand_send(self, AT, BYTES), hand_send(self, AT, BYTES)};
 
-    pair_post_recv(p, AT, 0, BYTES);
-    assert_int_equal(place_without_room(p, peer, part, 2).verdict, MRD_PLACE_NO_ROOM);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-    assert_true(is_untouched(p));
-    assert_int_equal(place_without_room(p, peer, part, 1).verdict, MRD_PLACED);
-    pair_post_recv(p, AT, 0, BYTES - 1); /* too short */
-    assert_int_equal(place_without_room(p, peer, part, 1).verdict, MRD_PLACE_NO_ROOM);
-    pair_end(p);
+    pair_post_recv(self, AT, 0, BYTES);
+    assert_int_equal(place_without_room(self, peer, part, 2).verdict, MRD_PLACE_NO_ROOM);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
+    assert_true(is_untouched(self));
+    assert_int_equal(place_without_room(self, peer, part, 1).verdict, MRD_PLACED);
+    pair_post_recv(self, AT, 0, BYTES - 1); /* too short */
+    assert_int_equal(place_without_room(self, peer, part, 1).verdict, MRD_PLACE_NO_ROOM);
 }
 
 /* What can be told to be taken for sure goes on without room for a refusal. */
-TEST(mrd_rx_place__no_room_is_needed)
+TEST_F(pair, mrd_rx_place__no_room_is_needed)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part write = hand_write(p, AT, BYTES), bad = write, ordered = write;
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part write = hand_write(self, AT, BYTES), bad = write, ordered = write;
     uint32_t qpn = write.dst_qpn;
     const struct {
         struct mrd_wire_part part;
@@ -352,55 +324,49 @@ TEST(mrd_rx_place__no_room_is_needed)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        assert_int_equal(place_without_room(p, peer, &rows[i].part, 1).verdict, rows[i].verdict);
+        assert_int_equal(place_without_room(self, peer, &rows[i].part, 1).verdict, rows[i].verdict);
     bad.rkey ^= 1;
-    assert_int_equal(place_without_room(p, peer, &bad, 1).verdict, MRD_PLACE_NO_ROOM);
+    assert_int_equal(place_without_room(self, peer, &bad, 1).verdict, MRD_PLACE_NO_ROOM);
     ordered.flags = MRD_PART_ORDERED;
     ordered.msn = 1;
-    assert_int_equal(place_without_room(p, peer, &ordered, 1).verdict, MRD_PLACE_NO_ROOM);
-    pair_end(p);
+    assert_int_equal(place_without_room(self, peer, &ordered, 1).verdict, MRD_PLACE_NO_ROOM);
 }
 
 /* -------------------------------------------------------------------------------------- control */
 
 /* A refusal of a space that is over tells nothing of the one that follows it. */
-TEST(mrd_rx_place__refusal_of_another_epoch)
+TEST_F(pair, mrd_rx_place__refusal_of_another_epoch)
 {
     struct mrd_wire_refusal_entry entry = {.code = MRD_REFUSE_ACCESS};
     struct mrd_wire_part part = {.op = MRD_OP_REFUSAL, .num_entries = 1};
     uint8_t bytes[MRD_WIRE_REFUSAL_ENTRY_BYTES];
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    pair_tx(p, AT);
-    peer = hand_rx_peer(p, AT);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    pair_tx(self, AT);
+    peer = hand_rx_peer(self, AT);
     mrd_wire_put_refusal_entry(bytes, &entry);
     part.entries = bytes;
     part.epoch = peer->tx->contact.epoch + 1;
-    assert_int_equal(place_one(p, peer, part).verdict, MRD_PLACED);
-    assert_int_equal(p->end[AT].e->stats.rx_refusals, 0);
+    assert_int_equal(place_one(self, peer, part).verdict, MRD_PLACED);
+    assert_int_equal(self->end[AT].e->stats.rx_refusals, 0);
     part.epoch--;
-    assert_int_equal(place_one(p, peer, part).verdict, MRD_PLACED);
-    assert_int_equal(p->end[AT].e->stats.rx_refusals, 1);
-    pair_end(p);
+    assert_int_equal(place_one(self, peer, part).verdict, MRD_PLACED);
+    assert_int_equal(self->end[AT].e->stats.rx_refusals, 1);
 }
 
 /* READY with nothing to send to the peer, CLOSE of a flow that is not known: nothing to do. */
-TEST(mrd_rx_place__control_about_nothing)
+TEST_F(pair, mrd_rx_place__control_about_nothing)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    uint32_t qpn = p->end[AT].qp->qp_num;
+    struct mrd_peer *peer = begin(self);
+    uint32_t qpn = self->end[AT].qp->qp_num;
     struct mrd_wire_part part[3] = {
         {.op = MRD_OP_READY, .receives = 3, .src_qpn = 16},
         {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .dst_qpn = qpn, .src_qpn = 16},
         {.op = MRD_OP_CLOSE, .flags = MRD_PART_ORDERED, .dst_qpn = 1}};
-    struct hand_placed got = hand_place(p, AT, peer, 0, part, 3);
+    struct hand_placed got = hand_place(self, AT, peer, 0, part, 3);
 
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_NONE);
     assert_null(peer->tx);
-    pair_end(p);
 }

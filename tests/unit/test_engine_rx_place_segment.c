@@ -12,8 +12,6 @@ enum {
     VERY_LONG = 256 << 10,
 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_peer *begin(struct pair *p)
 {
     pair_begin(p);
@@ -48,42 +46,39 @@ static void expect_nothing(struct pair *p)
 /*
  * A receive of several pieces of memory is filled in any order, and completes with the last byte.
  */
-TEST(mrd_rx_place__segments_in_any_order)
+TEST_F(pair, mrd_rx_place__segments_in_any_order)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part send = hand_send(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part send = hand_send(self, AT, 0);
     struct hand_placed got;
 
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    assert_int_equal(piece(p, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
-    assert_int_equal(piece(p, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
-    expect_nothing(p);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    assert_int_equal(piece(self, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
+    assert_int_equal(piece(self, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
+    expect_nothing(self);
     assert_int_equal(peer->rx->slots.num_open, 1);
-    got = piece(p, peer, send, ID, 1);
+    got = piece(self, peer, send, ID, 1);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_LONG);
-    expect_end(p, MRD_WC_SUCCESS);
+    expect_end(self, MRD_WC_SUCCESS);
     assert_int_equal(peer->rx->slots.num_open, 0);
     for (unsigned i = 0; i < 3; i++) /* each piece carried the same bytes */
-        assert_memory_equal(p->end[AT].memory + i * BYTES, p->end[0].memory, BYTES);
-    pair_end(p);
+        assert_memory_equal(self->end[AT].memory + i * BYTES, self->end[0].memory, BYTES);
 }
 
 /* From 256 KiB on the end of a message is worth one more ack. */
-TEST(mrd_rx_place__end_of_a_very_long_message)
+TEST_F(pair, mrd_rx_place__end_of_a_very_long_message)
 {
     static uint8_t memory[VERY_LONG];
-    struct pair *p = &pair;
     int error;
 
     for (uint32_t total = VERY_LONG - 1; total <= VERY_LONG; total++) {
-        struct mrd_peer *peer = begin(p);
-        struct mrd_wire_part write = hand_write(p, AT, 0);
+        struct mrd_peer *peer = begin(self);
+        struct mrd_wire_part write = hand_write(self, AT, 0);
         struct mrd_mr *mr;
         struct hand_placed got = {0};
 
-        mr = mrd_engine_reg_mr(p->end[AT].e, p->end[AT].pd, memory, sizeof(memory),
+        mr = mrd_engine_reg_mr(self->end[AT].e, self->end[AT].pd, memory, sizeof(memory),
                                MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
                                &(struct mrd_mover_mr){0}, &error);
         write.rkey = mr->rkey;
@@ -93,126 +88,112 @@ TEST(mrd_rx_place__end_of_a_very_long_message)
 
             len = total - at < PAIR_MEMORY / 2 ? total - at : PAIR_MEMORY / 2;
             part = hand_piece(write, ID, at, (uint16_t)len, total);
-            got = hand_place(p, AT, peer, at, &part, 1);
+            got = hand_place(self, AT, peer, at, &part, 1);
         }
         assert_int_equal(got.end, total < VERY_LONG ? MRD_PLACE_END_LONG : MRD_PLACE_END_VERY_LONG);
-        assert_int_equal(mrd_engine_dereg_mr(p->end[AT].e, mr, p->now), 0);
-        pair_end(p);
+        assert_int_equal(mrd_engine_dereg_mr(self->end[AT].e, mr, self->now), 0);
     }
 }
 
 /* What still comes of a message that is over is taken and placed nowhere. */
-TEST(mrd_rx_place__segment_of_a_message_that_is_over)
+TEST_F(pair, mrd_rx_place__segment_of_a_message_that_is_over)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part write = hand_write(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part write = hand_write(self, AT, 0);
     struct hand_placed got;
 
     for (uint32_t i = 0; i < 3; i++)
-        piece(p, peer, write, ID, i);
-    memset(p->end[AT].memory, 0x55, PAIR_MEMORY);
-    got = piece(p, peer, write, ID, 1);
+        piece(self, peer, write, ID, i);
+    memset(self->end[AT].memory, 0x55, PAIR_MEMORY);
+    got = piece(self, peer, write, ID, 1);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_NONE);
-    assert_int_equal(p->end[AT].memory[BYTES], 0x55);
-    pair_end(p);
+    assert_int_equal(self->end[AT].memory[BYTES], 0x55);
 }
 
 /* A higher id in the same slot: the sender gave the open message up. */
-TEST(mrd_rx_place__next_message_in_the_slot)
+TEST_F(pair, mrd_rx_place__next_message_in_the_slot)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part send = hand_send(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part send = hand_send(self, AT, 0);
 
     for (unsigned i = 0; i < 2; i++)
-        pair_post_recv(p, AT, 0, 3 * BYTES);
-    piece(p, peer, send, ID, 0);
-    piece(p, peer, send, ID + 1, 0);
+        pair_post_recv(self, AT, 0, 3 * BYTES);
+    piece(self, peer, send, ID, 0);
+    piece(self, peer, send, ID + 1, 0);
     assert_int_equal(peer->rx->slots.num_open, 2); /* its neighbour has another slot */
-    assert_int_equal(piece(p, peer, send, ID + MRD_MSG_SLOTS, 0).code, MRD_REFUSE_RNR);
-    expect_end(p, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(piece(self, peer, send, ID + MRD_MSG_SLOTS, 0).code, MRD_REFUSE_RNR);
+    expect_end(self, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(peer->rx->slots.num_open, 1);
-    assert_int_equal(piece(p, peer, send, ID, 1).verdict, MRD_PLACED); /* dropped */
-    expect_nothing(p);
-    pair_end(p);
+    assert_int_equal(piece(self, peer, send, ID, 1).verdict, MRD_PLACED); /* dropped */
+    expect_nothing(self);
 }
 
 /* A piece that contradicts the first one ends the message. */
-TEST(mrd_rx_place__pieces_must_agree)
+TEST_F(pair, mrd_rx_place__pieces_must_agree)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part send = hand_send(p, AT, 0), other = send;
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part send = hand_send(self, AT, 0), other = send;
 
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    piece(p, peer, send, ID, 0);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    piece(self, peer, send, ID, 0);
     other.src_qpn++;
-    assert_int_equal(piece(p, peer, other, ID, 1).code, MRD_REFUSE_INVALID);
-    expect_end(p, MRD_WC_REM_ABORT_ERR);
-    assert_int_equal(piece(p, peer, send, ID, 2).verdict, MRD_PLACED); /* dropped */
-    assert_int_equal(p->end[AT].memory[2 * BYTES], 0);
-    pair_end(p);
+    assert_int_equal(piece(self, peer, other, ID, 1).code, MRD_REFUSE_INVALID);
+    expect_end(self, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(piece(self, peer, send, ID, 2).verdict, MRD_PLACED); /* dropped */
+    assert_int_equal(self->end[AT].memory[2 * BYTES], 0);
 }
 
 /* Memory that is deregistered in the middle of a message is not written any more. */
-TEST(mrd_rx_place__memory_gone_in_the_middle)
+TEST_F(pair, mrd_rx_place__memory_gone_in_the_middle)
 {
-    struct pair *p = &pair;
-
     for (unsigned write = 0; write < 2; write++) {
-        struct mrd_peer *peer = begin(p);
-        struct pair_end *end = &p->end[AT];
-        struct mrd_wire_part part = write ? hand_write(p, AT, 0) : hand_send(p, AT, 0);
+        struct mrd_peer *peer = begin(self);
+        struct pair_end *end = &self->end[AT];
+        struct mrd_wire_part part = write ? hand_write(self, AT, 0) : hand_send(self, AT, 0);
 
-        pair_post_recv(p, AT, 0, 3 * BYTES);
+        pair_post_recv(self, AT, 0, 3 * BYTES);
         part.flags = MRD_PART_IMM;
-        assert_int_equal(piece(p, peer, part, ID, 0).verdict, MRD_PLACED);
-        assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+        assert_int_equal(piece(self, peer, part, ID, 0).verdict, MRD_PLACED);
+        assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, self->now), 0);
         end->mr = NULL;
-        assert_int_equal(piece(p, peer, part, ID, 1).code,
+        assert_int_equal(piece(self, peer, part, ID, 1).code,
                          write ? MRD_REFUSE_ACCESS : MRD_REFUSE_OPERATION);
-        expect_end(p, MRD_WC_LOC_PROT_ERR);
+        expect_end(self, MRD_WC_LOC_PROT_ERR);
         assert_int_equal(end->memory[BYTES], 0);
-        pair_end(p);
     }
 }
 
 /* Without a record for another open message its first piece is refused, and its id is over. */
-TEST(mrd_rx_place__no_record_for_a_message)
+TEST_F(pair, mrd_rx_place__no_record_for_a_message)
 {
     static void *taken[POOL_MAX];
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part write = hand_write(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part write = hand_write(self, AT, 0);
     struct hand_placed got;
 
-    hand_exhaust(&p->end[AT].e->peers.slots, taken);
-    got = piece(p, peer, write, ID, 0);
-    hand_refill(&p->end[AT].e->peers.slots, taken);
+    hand_exhaust(&self->end[AT].e->peers.slots, taken);
+    got = piece(self, peer, write, ID, 0);
+    hand_refill(&self->end[AT].e->peers.slots, taken);
     assert_int_equal(got.code, MRD_REFUSE_RESOURCES);
     assert_in_range(got.rnr_usec, 1, 1000);
-    assert_int_equal(piece(p, peer, write, ID, 1).verdict, MRD_PLACED);
-    assert_int_equal(p->end[AT].memory[BYTES], 0);
-    assert_int_equal(piece(p, peer, write, ID + MRD_MSG_SLOTS, 1).verdict, MRD_PLACED);
-    assert_memory_equal(p->end[AT].memory + BYTES, p->end[0].memory, BYTES);
-    pair_end(p);
+    assert_int_equal(piece(self, peer, write, ID, 1).verdict, MRD_PLACED);
+    assert_int_equal(self->end[AT].memory[BYTES], 0);
+    assert_int_equal(piece(self, peer, write, ID + MRD_MSG_SLOTS, 1).verdict, MRD_PLACED);
+    assert_memory_equal(self->end[AT].memory + BYTES, self->end[0].memory, BYTES);
 }
 
 /* A message that was refused is over: its record is free, and its other pieces are dropped. */
-TEST(mrd_rx_place__first_piece_refused)
+TEST_F(pair, mrd_rx_place__first_piece_refused)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part send = hand_send(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part send = hand_send(self, AT, 0);
 
-    assert_int_equal(piece(p, peer, send, ID, 0).code, MRD_REFUSE_RNR);
+    assert_int_equal(piece(self, peer, send, ID, 0).code, MRD_REFUSE_RNR);
     assert_int_equal(peer->rx->slots.num_open, 0);
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    assert_int_equal(piece(p, peer, send, ID, 1).verdict, MRD_PLACED);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-    pair_end(p);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    assert_int_equal(piece(self, peer, send, ID, 1).verdict, MRD_PLACED);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
 }
 
 /* ---------------------------------------------------------------------------------------- ABORT */
@@ -225,47 +206,42 @@ static struct hand_placed abort_id(struct pair *p, struct mrd_peer *peer, uint32
 }
 
 /* An open message fails; one that never came may not begin any more; one that is over stays so. */
-TEST(mrd_rx_place__abort_of_an_id)
+TEST_F(pair, mrd_rx_place__abort_of_an_id)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part send = hand_send(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part send = hand_send(self, AT, 0);
 
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    piece(p, peer, send, ID, 0);
-    assert_int_equal(abort_id(p, peer, ID).verdict, MRD_PLACED);
-    expect_end(p, MRD_WC_REM_ABORT_ERR);
-    assert_int_equal(abort_id(p, peer, ID).verdict, MRD_PLACED); /* twice is once */
-    expect_nothing(p);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    piece(self, peer, send, ID, 0);
+    assert_int_equal(abort_id(self, peer, ID).verdict, MRD_PLACED);
+    expect_end(self, MRD_WC_REM_ABORT_ERR);
+    assert_int_equal(abort_id(self, peer, ID).verdict, MRD_PLACED); /* twice is once */
+    expect_nothing(self);
 
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    abort_id(p, peer, ID + 1);
-    assert_int_equal(piece(p, peer, send, ID + 1, 0).verdict, MRD_PLACED);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
-    pair_end(p);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    abort_id(self, peer, ID + 1);
+    assert_int_equal(piece(self, peer, send, ID + 1, 0).verdict, MRD_PLACED);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
 }
 
 /* An ABORT that is late does nothing to the message that has its slot by now. */
-TEST(mrd_rx_place__late_abort)
+TEST_F(pair, mrd_rx_place__late_abort)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part write = hand_write(p, AT, 0);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part write = hand_write(self, AT, 0);
 
-    piece(p, peer, write, ID + MRD_MSG_SLOTS, 0);
-    abort_id(p, peer, ID);
+    piece(self, peer, write, ID + MRD_MSG_SLOTS, 0);
+    abort_id(self, peer, ID);
     assert_int_equal(peer->rx->slots.num_open, 1);
-    piece(p, peer, write, ID + MRD_MSG_SLOTS, 1);
-    assert_int_equal(piece(p, peer, write, ID + MRD_MSG_SLOTS, 2).end, MRD_PLACE_END_LONG);
-    pair_end(p);
+    piece(self, peer, write, ID + MRD_MSG_SLOTS, 1);
+    assert_int_equal(piece(self, peer, write, ID + MRD_MSG_SLOTS, 2).end, MRD_PLACE_END_LONG);
 }
 
 /* Of an ordered message: what waits behind it is delivered, unless its queue pair is gone. */
-TEST(mrd_rx_place__abort_in_order)
+TEST_F(pair, mrd_rx_place__abort_in_order)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part late = hand_send(p, AT, BYTES);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part late = hand_send(self, AT, BYTES);
     struct mrd_wire_part abort = {.op = MRD_OP_ABORT,
                                   .flags = MRD_PART_ORDERED,
                                   .attempt = 1,
@@ -273,28 +249,27 @@ TEST(mrd_rx_place__abort_in_order)
                                   .src_qpn = late.src_qpn};
 
     for (unsigned i = 0; i < 2; i++)
-        pair_post_recv(p, AT, FAR, BYTES);
+        pair_post_recv(self, AT, FAR, BYTES);
     late.flags = MRD_PART_ORDERED;
     late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
-    assert_int_equal(hand_place(p, AT, peer, 0, &late, 1).verdict, MRD_PLACED);
-    expect_nothing(p);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 0); /* one is reserved for the one before */
-    assert_int_equal(hand_place(p, AT, peer, 1, &abort, 1).verdict, MRD_PLACED);
-    expect_end(p, MRD_WC_SUCCESS);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1); /* and came back */
+    assert_int_equal(hand_place(self, AT, peer, 0, &late, 1).verdict, MRD_PLACED);
+    expect_nothing(self);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted,
+                     0); /* one is reserved for the one before */
+    assert_int_equal(hand_place(self, AT, peer, 1, &abort, 1).verdict, MRD_PLACED);
+    expect_end(self, MRD_WC_SUCCESS);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1); /* and came back */
     abort.dst_qpn = 1;
-    assert_int_equal(hand_place(p, AT, peer, 2, &abort, 1).code, MRD_REFUSE_QPN);
-    pair_end(p);
+    assert_int_equal(hand_place(self, AT, peer, 2, &abort, 1).code, MRD_REFUSE_QPN);
 }
 
 /* -------------------------------------------------------------------------------- straight, end */
 
 /* Where bytes belong: a write's in one place, a receive's along its list. */
-TEST(mrd_rx_place_at__pieces)
+TEST_F(pair, mrd_rx_place_at__pieces)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct pair_end *end = &p->end[AT];
+    struct mrd_peer *peer = begin(self);
+    struct pair_end *end = &self->end[AT];
     struct mrd_sge sge[2];
     struct mrd_recv_wr wr = {.sg_list = sge, .num_sge = 2}, *bad;
     struct mrd_slot *slot;
@@ -305,7 +280,7 @@ TEST(mrd_rx_place_at__pieces)
                                   .length = 3 * BYTES / 2,
                                   .lkey = end->mr->lkey};
     assert_int_equal(mrd_engine_post_recv(end->e, end->qp, &wr, &bad), 0);
-    piece(p, peer, hand_send(p, AT, 0), ID, 0);
+    piece(self, peer, hand_send(self, AT, 0), ID, 0);
     slot = mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), BYTES / 2);
     assert_ptr_equal(place, end->memory + BYTES);
@@ -314,62 +289,57 @@ TEST(mrd_rx_place_at__pieces)
     assert_ptr_equal(place, end->memory + FAR);
     assert_int_equal(mrd_rx_place_at(end->e, slot, slot->total, &place), 0);
 
-    piece(p, peer, hand_write(p, AT, 0), ID + 1, 0);
+    piece(self, peer, hand_write(self, AT, 0), ID + 1, 0);
     slot = mrd_container_of(peer->rx->slots.open.prev, struct mrd_slot, node);
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), slot->total - BYTES);
     assert_ptr_equal(place, end->memory + BYTES);
-    assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
+    assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, self->now), 0);
     end->mr = NULL;
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), 0);
-    pair_end(p);
 }
 
 /*
  * A queue pair's half messages fail, and no other's. What still comes of them begins anew, so that
  * the sender is refused.
  */
-TEST(mrd_rx_flush_qp__half_messages)
+TEST_F(pair, mrd_rx_flush_qp__half_messages)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part kept_send = hand_send(p, AT, 0), send;
-    struct mrd_qp *kept = p->end[AT].qp;
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part kept_send = hand_send(self, AT, 0), send;
+    struct mrd_qp *kept = self->end[AT].qp;
 
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    hand_swap_qp(p, AT, MRD_ORDER_NONE);
-    pair_post_recv(p, AT, 0, 3 * BYTES);
-    send = hand_send(p, AT, 0);
-    piece(p, peer, kept_send, ID, 0);
-    piece(p, peer, send, ID + 1, 0);
-    mrd_rx_flush_qp(p->end[AT].e, hand_qp(p, AT), MRD_WC_WR_FLUSH_ERR);
-    expect_end(p, MRD_WC_WR_FLUSH_ERR);
-    expect_nothing(p);
-    assert_int_equal(piece(p, peer, send, ID + 1, 1).code, MRD_REFUSE_RNR);
-    assert_int_equal(piece(p, peer, kept_send, ID, 1).verdict, MRD_PLACED);
-    piece(p, peer, kept_send, ID, 2);
-    expect_end(p, MRD_WC_SUCCESS);
-    hand_restore_qp(p, AT, kept);
-    pair_end(p);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    pair_post_recv(self, AT, 0, 3 * BYTES);
+    send = hand_send(self, AT, 0);
+    piece(self, peer, kept_send, ID, 0);
+    piece(self, peer, send, ID + 1, 0);
+    mrd_rx_flush_qp(self->end[AT].e, hand_qp(self, AT), MRD_WC_WR_FLUSH_ERR);
+    expect_end(self, MRD_WC_WR_FLUSH_ERR);
+    expect_nothing(self);
+    assert_int_equal(piece(self, peer, send, ID + 1, 1).code, MRD_REFUSE_RNR);
+    assert_int_equal(piece(self, peer, kept_send, ID, 1).verdict, MRD_PLACED);
+    piece(self, peer, kept_send, ID, 2);
+    expect_end(self, MRD_WC_SUCCESS);
+    hand_restore_qp(self, AT, kept);
 }
 
 /* Ordered: what waits for its turn fails, and what was reserved for others goes back. */
-TEST(mrd_rx_flush_qp__what_waits_for_its_turn)
+TEST_F(pair, mrd_rx_flush_qp__what_waits_for_its_turn)
 {
-    struct pair *p = &pair;
-    struct mrd_peer *peer = begin(p);
-    struct mrd_wire_part late = hand_send(p, AT, BYTES);
+    struct mrd_peer *peer = begin(self);
+    struct mrd_wire_part late = hand_send(self, AT, BYTES);
     struct mrd_wc wc;
 
-    pair_post_recv(p, AT, 0, BYTES);
-    pair_post_recv(p, AT, FAR, BYTES);
+    pair_post_recv(self, AT, 0, BYTES);
+    pair_post_recv(self, AT, FAR, BYTES);
     late.flags = MRD_PART_ORDERED;
     late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
-    hand_place(p, AT, peer, 0, &late, 1);
-    mrd_rx_flush_qp(p->end[AT].e, hand_qp(p, AT), MRD_WC_WR_FLUSH_ERR);
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
+    hand_place(self, AT, peer, 0, &late, 1);
+    mrd_rx_flush_qp(self->end[AT].e, hand_qp(self, AT), MRD_WC_WR_FLUSH_ERR);
+    assert_int_equal(pair_poll(self, AT, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
     assert_int_equal(wc.wr_id, 900 + FAR);
-    assert_int_equal(hand_qp(p, AT)->recvq->num_posted, 1);
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
     assert_int_equal(peer->uses.pends + peer->uses.flows, 0);
-    pair_end(p);
 }

@@ -4,8 +4,6 @@
 
 enum { AT = 0, TO = 1, OTHERS = 8 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /*
  * One packet is late, so it was declared lost and sent again just now: the frame that is late in
  * `late`, its second copy in the inbox.
@@ -55,56 +53,50 @@ static void arrive(struct pair *p, const struct pair_frame *late, uint64_t after
 }
 
 /* An ack that comes sooner than an answer to the last copy could is of an earlier one. */
-TEST(undo_retransmission__sooner_than_an_answer)
+TEST_F(pair, undo_retransmission__sooner_than_an_answer)
 {
-    struct pair *p = &pair;
     struct pair_frame late;
 
-    begin(p, &late);
-    arrive(p, &late, PAIR_HOP_NS / 2);
-    assert_int_equal(p->end[AT].e->stats.retx_spurious, 1);
-    pair_settle(p, p->now + 10 * MRD_MSEC);
-    assert_int_equal(p->end[AT].e->stats.retx_spurious, 1); /* once, though it came twice */
-    pair_end(p);
+    begin(self, &late);
+    arrive(self, &late, PAIR_HOP_NS / 2);
+    assert_int_equal(self->end[AT].e->stats.retx_spurious, 1);
+    pair_settle(self, self->now + 10 * MRD_MSEC);
+    assert_int_equal(self->end[AT].e->stats.retx_spurious, 1); /* once, though it came twice */
 }
 
 /* After that time either copy may have come. */
-TEST(undo_retransmission__not_when_in_doubt)
+TEST_F(pair, undo_retransmission__not_when_in_doubt)
 {
-    struct pair *p = &pair;
     struct pair_frame late;
 
-    begin(p, &late);
-    arrive(p, &late, 20 * PAIR_HOP_NS);
-    assert_int_equal(p->end[AT].e->stats.retx_spurious, 0);
-    pair_settle(p, p->now + 10 * MRD_MSEC);
-    pair_end(p);
+    begin(self, &late);
+    arrive(self, &late, 20 * PAIR_HOP_NS);
+    assert_int_equal(self->end[AT].e->stats.retx_spurious, 0);
+    pair_settle(self, self->now + 10 * MRD_MSEC);
 }
 
 /* An ack that was overtaken still tells of a packet that came twice. */
-TEST(undo_retransmission__by_an_ack_that_was_overtaken)
+TEST_F(pair, undo_retransmission__by_an_ack_that_was_overtaken)
 {
-    struct pair *p = &pair;
     struct pair_frame late, copy, overtaken;
-    struct pair_end *to = &p->end[TO];
+    struct pair_end *to = &self->end[TO];
 
-    begin(p, &late);
+    begin(self, &late);
     copy = to->inbox[0];
     assert_int_equal(pair_head(&copy).psn, pair_head(&late).psn);
-    arrive(p, &late, 20 * PAIR_HOP_NS);
-    pair_rx_one(p, TO, &copy);
-    p->now += PAIR_HOP_NS; /* no ack waits for so long */
-    pair_turn(p, TO);
-    assert_int_equal(p->end[AT].num_inbox, 1);
-    overtaken = p->end[AT].inbox[0];
-    p->end[AT].num_inbox = 0;
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_MSEC);
-    assert_int_equal(p->end[AT].e->stats.retx_spurious, 0);
+    arrive(self, &late, 20 * PAIR_HOP_NS);
+    pair_rx_one(self, TO, &copy);
+    self->now += PAIR_HOP_NS; /* no ack waits for so long */
+    pair_turn(self, TO);
+    assert_int_equal(self->end[AT].num_inbox, 1);
+    overtaken = self->end[AT].inbox[0];
+    self->end[AT].num_inbox = 0;
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(self, self->now + MRD_MSEC);
+    assert_int_equal(self->end[AT].e->stats.retx_spurious, 0);
     for (unsigned i = 0; i < 2; i++) { /* the network repeats it: that is one all the same */
-        pair_rx_one(p, AT, &overtaken);
-        assert_int_equal(p->end[AT].e->stats.retx_spurious, 1);
+        pair_rx_one(self, AT, &overtaken);
+        assert_int_equal(self->end[AT].e->stats.retx_spurious, 1);
     }
-    pair_settle(p, p->now + MRD_MSEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_MSEC);
 }

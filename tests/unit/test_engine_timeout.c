@@ -4,7 +4,6 @@
 
 enum { PACKETS = 12, LEAD_NS = 1000 * 1000 };
 
-static struct pair pair; /* large, and begun anew by each test */
 static struct pair_frame sent[PACKETS];
 
 static uint64_t deadline_ns(const struct pair *p)
@@ -55,110 +54,100 @@ static void arrives(struct pair *p, unsigned packet)
  * The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the
  * window is as before.
  */
-TEST(mrd_rx_ack__needless_timeout_is_undone)
+TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
     double before;
 
-    time_out(p);
-    tx = pair_peer(p, 0)->tx;
+    time_out(self);
+    tx = pair_peer(self, 0)->tx;
     before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
-    arrives(p, PACKETS - 1);
+    arrives(self, PACKETS - 1);
     assert_true(tx->cc.cwnd_bytes >= before);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
-TEST(mrd_rx_ack__timeout_of_a_repeated_packet_waits)
+TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
     double before;
 
-    time_out(p);
-    tx = pair_peer(p, 0)->tx;
+    time_out(self);
+    tx = pair_peer(self, 0)->tx;
     before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
-    arrives(p, 0);
+    arrives(self, 0);
     assert_true(tx->cc.cwnd_bytes < before);
     assert_true(tx->probes.timeout_ns != 0); /* not judged yet */
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
-TEST(mrd_rx_ack__timeout_that_was_needed_stays)
+TEST_F(pair, mrd_rx_ack__timeout_that_was_needed_stays)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
     double before, cut;
 
-    time_out(p);
-    tx = pair_peer(p, 0)->tx;
+    time_out(self);
+    tx = pair_peer(self, 0)->tx;
     before = tx->probes.timeout_cwnd;
     cut = tx->cc.cwnd_bytes;
     assert_true(cut < before);
-    p->now = deadline_ns(p);
-    pair_turn(p, 0);
-    assert_true(p->end[1].num_inbox > 0);
-    sent[0] = p->end[1].inbox[0];
-    p->end[1].num_inbox = 0;
-    arrives(p, 0);
+    self->now = deadline_ns(self);
+    pair_turn(self, 0);
+    assert_true(self->end[1].num_inbox > 0);
+    sent[0] = self->end[1].inbox[0];
+    self->end[1].num_inbox = 0;
+    arrives(self, 0);
     assert_true(tx->cc.cwnd_bytes < before);
     assert_true(tx->probes.timeout_ns == 0); /* judged */
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*
  * The RTO doubled often while acks came that told nothing new, and now nothing comes any more: the
  * peer is given up when its timeout is over, not when five of the longest RTOs are.
  */
-TEST(mrd_engine_expire__long_rtos_fit_into_the_timeout)
+TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
     uint64_t start_ns;
     struct mrd_wc wc;
 
-    pair_config(p);
-    p->config.peer_timeout_ns = 300 * MRD_MSEC;
-    p->config.mover.rto_floor_ns = 10 * MRD_MSEC;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
-    pair_tx(p, 0);
-    p->end[1].num_inbox = 0;
-    tx = pair_peer(p, 0)->tx;
+    pair_config(self);
+    self->config.peer_timeout_ns = 300 * MRD_MSEC;
+    self->config.mover.rto_floor_ns = 10 * MRD_MSEC;
+    pair_open(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
+    pair_tx(self, 0);
+    self->end[1].num_inbox = 0;
+    tx = pair_peer(self, 0)->tx;
     tx->loss.probes = 40;
     tx->probes.unanswered = 0;
-    start_ns = p->now;
-    while (!pair_poll(p, 0, &wc)) {
-        assert_true(p->now < start_ns + 10 * p->config.peer_timeout_ns);
-        next_deadline(p);
+    start_ns = self->now;
+    while (!pair_poll(self, 0, &wc)) {
+        assert_true(self->now < start_ns + 10 * self->config.peer_timeout_ns);
+        next_deadline(self);
     }
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
-    assert_true(p->now >= start_ns + p->config.peer_timeout_ns);
-    assert_true(p->now < start_ns + 3 * p->config.peer_timeout_ns / 2);
-    pair_end(p);
+    assert_true(self->now >= start_ns + self->config.peer_timeout_ns);
+    assert_true(self->now < start_ns + 3 * self->config.peer_timeout_ns / 2);
 }
 
 /* Nothing else tells of a path that swallows all: the one of the last try is out. */
-TEST(mrd_engine_expire__timeout_suspects_the_path)
+TEST_F(pair, mrd_engine_expire__timeout_suspects_the_path)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
 
-    time_out(p);
-    tx = pair_peer(p, 0)->tx;
+    time_out(self);
+    tx = pair_peer(self, 0)->tx;
     assert_true(tx->paths.num_out > 0);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_end(p);
+    pair_settle(self, self->now + MRD_SEC);
 }
 
 static uint64_t probes(const struct pair *p)
@@ -176,51 +165,47 @@ static void end_unreachable(struct pair *p)
 }
 
 /* However short the timeout: only five unanswered probes tell that nobody is there. */
-TEST(mrd_engine_expire__five_probes_before_giving_up)
+TEST_F(pair, mrd_engine_expire__five_probes_before_giving_up)
 {
-    struct pair *p = &pair;
-
-    pair_config(p);
-    p->config.peer_timeout_ns = MRD_USEC;
-    pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_turn(p, 0);
-    while (!p->end[0].e->stats.peers_unreachable) {
-        assert_true(probes(p) <= MRD_PROBES_MIN);
-        next_deadline(p);
+    pair_config(self);
+    self->config.peer_timeout_ns = MRD_USEC;
+    pair_open(self);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_turn(self, 0);
+    while (!self->end[0].e->stats.peers_unreachable) {
+        assert_true(probes(self) <= MRD_PROBES_MIN);
+        next_deadline(self);
     }
-    assert_int_equal(probes(p), MRD_PROBES_MIN);
-    p->end[1].num_inbox = 0;
-    end_unreachable(p);
+    assert_int_equal(probes(self), MRD_PROBES_MIN);
+    self->end[1].num_inbox = 0;
+    end_unreachable(self);
 }
 
 /*
  * After a long stall of our own the five are counted anew: answers to those before it may be lost.
  */
-TEST(mrd_engine_expire__five_probes_after_a_stall)
+TEST_F(pair, mrd_engine_expire__five_probes_after_a_stall)
 {
-    struct pair *p = &pair;
     uint64_t before, end_ns, gap_ns = 0;
     struct mrd_wc wc;
 
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    end_ns = p->now + p->config.peer_timeout_ns;
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_turn(p, 0);
-    while (p->now + 2 * gap_ns < end_ns) { /* two more probes, and the timeout is over */
-        gap_ns = deadline_ns(p) - p->now;
-        next_deadline(p);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    end_ns = self->now + self->config.peer_timeout_ns;
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_turn(self, 0);
+    while (self->now + 2 * gap_ns < end_ns) { /* two more probes, and the timeout is over */
+        gap_ns = deadline_ns(self) - self->now;
+        next_deadline(self);
     }
-    before = probes(p);
-    assert_true(before > MRD_PROBES_MIN && !p->end[0].e->stats.peers_unreachable);
-    p->now = deadline_ns(p) + MRD_SEC;
-    pair_turn(p, 0);
-    while (!p->end[0].e->stats.peers_unreachable)
-        next_deadline(p);
-    assert_true(probes(p) >= before + MRD_PROBES_MIN);
-    p->end[1].num_inbox = 0;
-    end_unreachable(p);
+    before = probes(self);
+    assert_true(before > MRD_PROBES_MIN && !self->end[0].e->stats.peers_unreachable);
+    self->now = deadline_ns(self) + MRD_SEC;
+    pair_turn(self, 0);
+    while (!self->end[0].e->stats.peers_unreachable)
+        next_deadline(self);
+    assert_true(probes(self) >= before + MRD_PROBES_MIN);
+    self->end[1].num_inbox = 0;
+    end_unreachable(self);
 }

@@ -7,8 +7,6 @@
 
 enum { AT = 0, BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* The timers are looked at then, with all packets read before. */
 static void fire_at(struct pair *p, uint64_t now_ns)
 {
@@ -41,93 +39,81 @@ static void take_turn(struct mrd_peer *peer)
 /* ------------------------------------------------------------------------------------- the heap */
 
 /* Touched twice is once, and settled as of the last time; no deadline lies in the past. */
-TEST(mrd_timer_settle__as_of_the_touch)
+TEST_F(pair, mrd_timer_settle__as_of_the_touch)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
     struct mrd_engine *e;
 
-    pair_begin(p);
-    e = p->end[AT].e;
-    peer = hand_rx_peer(p, AT);
-    peer->rx->rcv.due_ns = p->now - 5;
+    e = self->end[AT].e;
+    peer = hand_rx_peer(self, AT);
+    peer->rx->rcv.due_ns = self->now - 5;
     mrd_timer_touch(e, peer);
-    mrd_engine_begin(e, p->now + 10);
+    mrd_engine_begin(e, self->now + 10);
     mrd_timer_touch(e, peer);
-    mrd_engine_begin(e, p->now + 30);
-    assert_int_equal(mrd_timer_next_ns(e), p->now + 11);
+    mrd_engine_begin(e, self->now + 30);
+    assert_int_equal(mrd_timer_next_ns(e), self->now + 11);
     assert_true(mrd_list_empty(&e->timers.touched));
-    pair_end(p);
 }
 
 /*
  * A peer that nothing is expected of has no timer; else the earliest of its deadlines is its own.
  */
-TEST(mrd_timer_next_ns__earliest)
+TEST_F(pair, mrd_timer_next_ns__earliest)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    hand_tx_peer(p, AT);
-    assert_true(next_of(p, peer) == MRD_NEVER);
-    peer->rx->probe_at_ns = p->now + 500;
-    assert_int_equal(next_of(p, peer), p->now + 500);
-    peer->tx->loss.rack_ns = p->now + 400;
-    assert_int_equal(next_of(p, peer), p->now + 400);
-    peer->tx->rnr.next_ns = p->now + 300;
-    assert_int_equal(next_of(p, peer), p->now + 300);
-    peer->rx->rcv.due_ns = p->now + 200;
-    assert_int_equal(next_of(p, peer), p->now + 200);
-    pair_end(p);
+    peer = hand_rx_peer(self, AT);
+    hand_tx_peer(self, AT);
+    assert_true(next_of(self, peer) == MRD_NEVER);
+    peer->rx->probe_at_ns = self->now + 500;
+    assert_int_equal(next_of(self, peer), self->now + 500);
+    peer->tx->loss.rack_ns = self->now + 400;
+    assert_int_equal(next_of(self, peer), self->now + 400);
+    peer->tx->rnr.next_ns = self->now + 300;
+    assert_int_equal(next_of(self, peer), self->now + 300);
+    peer->rx->rcv.due_ns = self->now + 200;
+    assert_int_equal(next_of(self, peer), self->now + 200);
 }
 
 /* ---------------------------------------------------------------------------------- what is due */
 
 /* An ack that was held back long enough. */
-TEST(mrd_timer_fire_due__ack)
+TEST_F(pair, mrd_timer_fire_due__ack)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    peer->rx->rcv.due_ns = p->now + 1000;
-    mrd_timer_touch(p->end[AT].e, peer);
-    fire_at(p, p->now + 999);
+    peer = hand_rx_peer(self, AT);
+    peer->rx->rcv.due_ns = self->now + 1000;
+    mrd_timer_touch(self->end[AT].e, peer);
+    fire_at(self, self->now + 999);
     assert_false(has_turn(peer));
-    fire_at(p, p->now + 1);
+    fire_at(self, self->now + 1);
     assert_true(has_turn(peer));
-    pair_end(p);
 }
 
 /* A window below one packet: the next one may go in its time. */
-TEST(mrd_timer_fire_due__paced)
+TEST_F(pair, mrd_timer_fire_due__paced)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
     struct mrd_tx_half *tx;
 
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(p, AT);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(self, AT);
     tx = peer->tx;
     take_turn(peer);
     tx->cc.cwnd_bytes = tx->cc.packet_bytes / 4.0;
     tx->loss.srtt_ns = 1000;
-    tx->sent_ns = p->now;
-    assert_int_equal(next_of(p, peer), p->now + 4000);
-    fire_at(p, p->now + 4000);
+    tx->sent_ns = self->now;
+    assert_int_equal(next_of(self, peer), self->now + 4000);
+    fire_at(self, self->now + 4000);
     assert_true(has_turn(peer));
-    pair_end(p);
 }
 
 /*
  * Work, and nothing in flight whose ack would wake it: it is tried again after 100 us, later after
  * an eighth of what it has waited, at most 10 ms.
  */
-TEST(mrd_timer_fire_due__starved)
+TEST_F(pair, mrd_timer_fire_due__starved)
 {
     static const struct {
         uint64_t waited_ns, pause_ns;
@@ -135,66 +121,58 @@ TEST(mrd_timer_fire_due__starved)
                 {800 * MRD_USEC, 100 * MRD_USEC},
                 {8 * MRD_MSEC, MRD_MSEC},
                 {MRD_SEC, 10 * MRD_MSEC}};
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        pair_begin(p);
-        pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        peer = hand_tx_peer(p, AT);
+        pair_begin(self);
+        pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+        peer = hand_tx_peer(self, AT);
         take_turn(peer);
-        peer->tx->active_ns = p->now - rows[i].waited_ns;
-        assert_int_equal(next_of(p, peer), p->now + rows[i].pause_ns);
-        fire_at(p, p->now + rows[i].pause_ns);
+        peer->tx->active_ns = self->now - rows[i].waited_ns;
+        assert_int_equal(next_of(self, peer), self->now + rows[i].pause_ns);
+        fire_at(self, self->now + rows[i].pause_ns);
         assert_true(has_turn(peer));
-        pair_end(p);
     }
 }
 
 /* Without a grant an empty packet asks, each 10 ms. */
-TEST(mrd_timer_fire_due__without_a_grant)
+TEST_F(pair, mrd_timer_fire_due__without_a_grant)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(p, AT);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(self, AT);
     peer->tx->told.psn_limit = 1;
     for (unsigned i = 0; i < 2; i++) {
         peer->tx->probes.silence_due = false;
-        mrd_timer_touch(p->end[AT].e, peer);
-        fire_at(p, p->now + 1);
+        mrd_timer_touch(self->end[AT].e, peer);
+        fire_at(self, self->now + 1);
         assert_int_equal(peer->tx->probes.silence_due, i == 0);
     }
-    assert_int_equal(next_of(p, peer), p->now - 1 + 10 * MRD_MSEC);
-    fire_at(p, p->now - 1 + 10 * MRD_MSEC);
+    assert_int_equal(next_of(self, peer), self->now - 1 + 10 * MRD_MSEC);
+    fire_at(self, self->now - 1 + 10 * MRD_MSEC);
     assert_true(peer->tx->probes.silence_due);
-    pair_end(p);
 }
 
 /* A packet's time has come, but there is no grant: the next turn is due when it may ask. */
-TEST(mrd_timer_fire_due__paced_without_a_grant)
+TEST_F(pair, mrd_timer_fire_due__paced_without_a_grant)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
     struct mrd_tx_half *tx;
 
-    pair_begin(p);
-    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(p, AT);
+    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    peer = hand_tx_peer(self, AT);
     tx = peer->tx;
     take_turn(peer);
     tx->cc.cwnd_bytes = tx->cc.packet_bytes / 4.0;
     tx->loss.srtt_ns = 1000;
-    tx->sent_ns = p->now;
+    tx->sent_ns = self->now;
     tx->told.psn_limit = 1;
-    tx->told.ask_ns = p->now + 5 * MRD_MSEC;
-    assert_int_equal(next_of(p, peer), p->now + 4000);
-    fire_at(p, p->now + 4000);
+    tx->told.ask_ns = self->now + 5 * MRD_MSEC;
+    assert_int_equal(next_of(self, peer), self->now + 4000);
+    fire_at(self, self->now + 4000);
     take_turn(peer);
-    assert_int_equal(next_of(p, peer), tx->told.ask_ns);
-    pair_end(p);
+    assert_int_equal(next_of(self, peer), tx->told.ask_ns);
 }
 
 /* A message that waits for a receive, and is tried again after so long. */
@@ -213,99 +191,87 @@ static struct mrd_msg *wait_for_receive(struct pair *p, uint32_t rnr_usec)
 }
 
 /* Where messages only wait for receives, the peer is asked before it forgets the space. */
-TEST(mrd_timer_fire_due__waiting_for_receives)
+TEST_F(pair, mrd_timer_fire_due__waiting_for_receives)
 {
-    struct pair *p = &pair;
-    struct mrd_msg *msg = wait_for_receive(p, UINT32_MAX);
+    struct mrd_msg *msg = wait_for_receive(self, UINT32_MAX);
     struct mrd_peer *peer = msg->peer;
 
-    mrd_txq_rest(p->end[AT].e, msg->txq);
+    mrd_txq_rest(self->end[AT].e, msg->txq);
     take_turn(peer);
-    mrd_timer_touch(p->end[AT].e, peer);
-    fire_at(p, p->now + MRD_WAITING_NS - 1);
+    mrd_timer_touch(self->end[AT].e, peer);
+    fire_at(self, self->now + MRD_WAITING_NS - 1);
     assert_false(has_turn(peer));
-    fire_at(p, p->now + 1);
+    fire_at(self, self->now + 1);
     assert_true(peer->tx->probes.silence_due);
     assert_true(has_turn(peer));
-    assert_int_equal(peer->tx->active_ns, p->now);
-    pair_end(p);
+    assert_int_equal(peer->tx->active_ns, self->now);
 }
 
 /* The delay of a queue of such messages is over: one is tried. */
-TEST(mrd_timer_fire_due__attempt)
+TEST_F(pair, mrd_timer_fire_due__attempt)
 {
-    struct pair *p = &pair;
-    struct mrd_msg *msg = wait_for_receive(p, 80);
+    struct mrd_msg *msg = wait_for_receive(self, 80);
 
-    fire_at(p, msg->peer->tx->rnr.next_ns - 1);
+    fire_at(self, msg->peer->tx->rnr.next_ns - 1);
     assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
-    fire_at(p, p->now + 1);
+    fire_at(self, self->now + 1);
     assert_int_equal(msg->state, MRD_MSG_QUEUED);
-    pair_end(p);
 }
 
 /* An ordered flow that was idle for a second is closed. */
-TEST(mrd_timer_fire_due__idle_flow)
+TEST_F(pair, mrd_timer_fire_due__idle_flow)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_tx_peer(p, AT);
-    mrd_tx_flow_rest(p->end[AT].e, mrd_tx_flow_open(p->end[AT].e, peer, hand_qp(p, AT), 500));
-    assert_int_equal(next_of(p, peer), p->now + MRD_FLOW_IDLE_NS);
-    fire_at(p, p->now + MRD_FLOW_IDLE_NS - 1);
+    peer = hand_tx_peer(self, AT);
+    mrd_tx_flow_rest(self->end[AT].e,
+                     mrd_tx_flow_open(self->end[AT].e, peer, hand_qp(self, AT), 500));
+    assert_int_equal(next_of(self, peer), self->now + MRD_FLOW_IDLE_NS);
+    fire_at(self, self->now + MRD_FLOW_IDLE_NS - 1);
     assert_true(mrd_list_empty(&peer->tx->closes));
-    fire_at(p, p->now + 1);
+    fire_at(self, self->now + 1);
     assert_false(mrd_list_empty(&peer->tx->closes));
-    pair_end(p);
 }
 
 /*
  * Whoever owes us is asked after a silence, which doubles up to a second, and hears our ack twice.
  */
-TEST(mrd_timer_fire_due__silence)
+TEST_F(pair, mrd_timer_fire_due__silence)
 {
-    struct pair *p = &pair;
     uint64_t silence_ns = MRD_SILENCE_MIN_NS;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
+    peer = hand_rx_peer(self, AT);
     mrd_rcv_add(&peer->rx->rcv, 0, true); /* a refused PSN */
-    peer->rx->probe_at_ns = p->now + 1;
-    mrd_timer_touch(p->end[AT].e, peer);
-    fire_at(p, p->now + 1);
+    peer->rx->probe_at_ns = self->now + 1;
+    mrd_timer_touch(self->end[AT].e, peer);
+    fire_at(self, self->now + 1);
     for (unsigned i = 0; i < 9; i++) {
         assert_true(has_turn(peer));
         assert_true(peer->tx->probes.silence_due);
         assert_true(peer->rx->rcv.now && peer->rx->rcv.twice);
-        assert_int_equal(peer->rx->probe_at_ns, p->now + silence_ns);
+        assert_int_equal(peer->rx->probe_at_ns, self->now + silence_ns);
         peer->tx->probes.silence_due = false;
         take_turn(peer);
-        mrd_timer_touch(p->end[AT].e, peer);
-        fire_at(p, peer->rx->probe_at_ns);
+        mrd_timer_touch(self->end[AT].e, peer);
+        fire_at(self, peer->rx->probe_at_ns);
         silence_ns = 2 * silence_ns < MRD_SILENCE_MAX_NS ? 2 * silence_ns : MRD_SILENCE_MAX_NS;
     }
     mrd_rcv_refusal_acked(&peer->rx->rcv, 0); /* nothing is owed any more */
-    fire_at(p, peer->rx->probe_at_ns);
+    fire_at(self, peer->rx->probe_at_ns);
     assert_true(peer->rx->probe_at_ns == MRD_NEVER);
-    pair_end(p);
 }
 
 /* On a long way the silence is of at least eight round trips. */
-TEST(mrd_timer_fire_due__silence_on_a_long_way)
+TEST_F(pair, mrd_timer_fire_due__silence_on_a_long_way)
 {
-    struct pair *p = &pair;
     struct mrd_peer *peer;
 
-    pair_begin(p);
-    peer = hand_rx_peer(p, AT);
-    hand_tx_peer(p, AT)->tx->loss.srtt_ns = 20 * MRD_MSEC;
+    peer = hand_rx_peer(self, AT);
+    hand_tx_peer(self, AT)->tx->loss.srtt_ns = 20 * MRD_MSEC;
     mrd_rcv_add(&peer->rx->rcv, 0, true);
-    peer->rx->probe_at_ns = p->now + 1;
-    mrd_timer_touch(p->end[AT].e, peer);
-    fire_at(p, p->now + 1);
-    assert_int_equal(peer->rx->probe_at_ns, p->now + 160 * MRD_MSEC);
-    pair_end(p);
+    peer->rx->probe_at_ns = self->now + 1;
+    mrd_timer_touch(self->end[AT].e, peer);
+    fire_at(self, self->now + 1);
+    assert_int_equal(peer->rx->probe_at_ns, self->now + 160 * MRD_MSEC);
 }

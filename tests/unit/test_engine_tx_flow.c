@@ -5,8 +5,6 @@
 
 enum { AT = 0, BYTES = 64, REMOTE = 500 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_flow_tx *open_flow(struct pair *p, uint32_t remote_qpn)
 {
     return mrd_tx_flow_open(p->end[AT].e, hand_tx_peer(p, AT), hand_qp(p, AT), remote_qpn);
@@ -38,108 +36,101 @@ static void end(struct pair *p, uint32_t flows)
 }
 
 /* One for each pair of queue pairs; none when the table is full. */
-TEST(mrd_tx_flow_open__by_both_queue_pairs)
+TEST_F(pair, mrd_tx_flow_open__by_both_queue_pairs)
 {
-    struct pair *p = &pair;
     struct mrd_flow_tx *flow;
     struct mrd_qp *kept;
 
-    pair_config(p);
-    p->config.max_flows = 3;
-    pair_open(p);
-    flow = open_flow(p, REMOTE);
-    assert_ptr_equal(open_flow(p, REMOTE), flow);
-    assert_ptr_not_equal(open_flow(p, REMOTE + 1), flow);
-    kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
-    assert_ptr_not_equal(open_flow(p, REMOTE), flow);
-    assert_null(open_flow(p, REMOTE + 1));
-    hand_restore_qp(p, AT, kept);
-    end(p, 3);
+    pair_config(self);
+    self->config.max_flows = 3;
+    pair_open(self);
+    flow = open_flow(self, REMOTE);
+    assert_ptr_equal(open_flow(self, REMOTE), flow);
+    assert_ptr_not_equal(open_flow(self, REMOTE + 1), flow);
+    kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
+    assert_ptr_not_equal(open_flow(self, REMOTE), flow);
+    assert_null(open_flow(self, REMOTE + 1));
+    hand_restore_qp(self, AT, kept);
+    end(self, 3);
 }
 
 /* Without messages it is idle from now on; with messages, or with a CLOSE under way, not. */
-TEST(mrd_tx_flow_rest__idle_without_messages)
+TEST_F(pair, mrd_tx_flow_rest__idle_without_messages)
 {
-    struct pair *p = &pair;
     struct mrd_flow_tx *flow;
     struct mrd_node msg;
     struct mrd_tx_half *tx;
 
-    pair_begin(p);
-    flow = open_flow(p, REMOTE);
+    flow = open_flow(self, REMOTE);
     tx = flow->peer->tx;
     mrd_list_append(&flow->msgs, &msg);
-    mrd_tx_flow_rest(p->end[AT].e, flow);
+    mrd_tx_flow_rest(self->end[AT].e, flow);
     assert_true(mrd_list_empty(&tx->idle));
     mrd_list_remove(&msg);
     flow->closing = true;
-    mrd_tx_flow_rest(p->end[AT].e, flow);
+    mrd_tx_flow_rest(self->end[AT].e, flow);
     assert_true(mrd_list_empty(&tx->idle));
     flow->closing = false;
-    mrd_tx_flow_rest(p->end[AT].e, flow);
+    mrd_tx_flow_rest(self->end[AT].e, flow);
     assert_int_equal(hand_length(&tx->idle), 1);
-    assert_int_equal(flow->idle_ns, p->now);
-    end(p, 1);
+    assert_int_equal(flow->idle_ns, self->now);
+    end(self, 1);
 }
 
 /* Of a destroyed queue pair nothing will be posted: it is closed at once. */
-TEST(mrd_tx_flow_rest__queue_pair_gone)
+TEST_F(pair, mrd_tx_flow_rest__queue_pair_gone)
 {
-    struct pair *p = &pair;
-    struct mrd_flow_tx *flow = begin_idle(p);
+    struct mrd_flow_tx *flow = begin_idle(self);
 
     flow->qp_gone = true;
-    mrd_tx_flow_rest(p->end[AT].e, flow);
+    mrd_tx_flow_rest(self->end[AT].e, flow);
     assert_true(mrd_list_empty(&flow->peer->tx->idle));
     assert_int_equal(hand_length(&flow->peer->tx->closes), 1);
-    end(p, 1);
+    end(self, 1);
 }
 
 /* The record goes with the ack of its CLOSE, unless something was posted meanwhile. */
-TEST(mrd_tx_flow_close_acked__unless_used_meanwhile)
+TEST_F(pair, mrd_tx_flow_close_acked__unless_used_meanwhile)
 {
-    struct pair *p = &pair;
-    struct mrd_flow_tx *flow = begin_idle(p);
+    struct mrd_flow_tx *flow = begin_idle(self);
     struct mrd_tx_half *tx = flow->peer->tx;
     struct mrd_node msg;
 
     send_close(flow);
     flow->msn_next++; /* posted, and ended already */
-    mrd_tx_flow_close_acked(p->end[AT].e, flow);
+    mrd_tx_flow_close_acked(self->end[AT].e, flow);
     assert_int_equal(hand_length(&tx->idle), 1);
 
     send_close(flow);
     mrd_list_append(&flow->msgs, &msg);
-    mrd_tx_flow_close_acked(p->end[AT].e, flow);
+    mrd_tx_flow_close_acked(self->end[AT].e, flow);
     assert_false(flow->closing);
     assert_true(mrd_list_empty(&tx->idle)); /* its message is still under way */
     mrd_list_remove(&msg);
 
     send_close(flow);
-    mrd_tx_flow_close_acked(p->end[AT].e, flow);
-    assert_true(mrd_list_empty(&hand_qp(p, AT)->flows));
-    end(p, 0);
+    mrd_tx_flow_close_acked(self->end[AT].e, flow);
+    assert_true(mrd_list_empty(&hand_qp(self, AT)->flows));
+    end(self, 0);
 }
 
 /* Those that were idle for so long, the longest first; the others stay. */
-TEST(mrd_tx_flow_close_idle__longest_idle_first)
+TEST_F(pair, mrd_tx_flow_close_idle__longest_idle_first)
 {
-    struct pair *p = &pair;
     struct mrd_flow_tx *flow[3];
     struct mrd_tx_half *tx;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 3; i++) {
-        flow[i] = open_flow(p, REMOTE + i);
-        mrd_engine_begin(p->end[AT].e, ++p->now);
-        mrd_tx_flow_rest(p->end[AT].e, flow[i]);
+        flow[i] = open_flow(self, REMOTE + i);
+        mrd_engine_begin(self->end[AT].e, ++self->now);
+        mrd_tx_flow_rest(self->end[AT].e, flow[i]);
     }
     tx = flow[0]->peer->tx;
-    mrd_tx_flow_close_idle(p->end[AT].e, flow[0]->peer, 1);
+    mrd_tx_flow_close_idle(self->end[AT].e, flow[0]->peer, 1);
     assert_int_equal(hand_length(&tx->closes), 2);
     assert_ptr_equal(tx->closes.next, &flow[0]->idle_node);
     assert_ptr_equal(tx->idle.next, &flow[2]->idle_node);
-    mrd_tx_flow_close_idle(p->end[AT].e, flow[0]->peer, 0);
+    mrd_tx_flow_close_idle(self->end[AT].e, flow[0]->peer, 0);
     assert_int_equal(hand_length(&tx->closes), 3);
-    end(p, 3);
+    end(self, 3);
 }

@@ -7,8 +7,6 @@
 
 enum { AT = 0, TRACKER = 1024, QUANTUM = 8 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* A send half whose figures a test changes; end() gives it back as it was. */
 struct gate_test {
     struct mrd_engine *e;
@@ -48,32 +46,30 @@ static void end(struct pair *p, struct gate_test *t)
 /* -------------------------------------------------------------------------------------- windows */
 
 /* Open as long as less is in flight than the window holds. */
-TEST(mrd_tx_window_open__below_the_window)
+TEST_F(pair, mrd_tx_window_open__below_the_window)
 {
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
     t.tx->cc.cwnd_bytes = 3 * t.packet;
     set_inflight(&t, 3, 2.9);
     assert_true(mrd_tx_window_open(t.e, t.tx));
     set_inflight(&t, 3, 3);
     assert_false(mrd_tx_window_open(t.e, t.tx));
-    end(p, &t);
+    end(self, &t);
 }
 
 /*
  * Where a queue dropped packets they leave evenly over the SRTT, large ones after more time than small ones. A
  * host that is late makes up for little of that.
  */
-TEST(mrd_tx_window_open__paced)
+TEST_F(pair, mrd_tx_window_open__paced)
 {
     enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
     uint64_t now_ns;
 
-    p->now += 1000 * SRTT_NS;
-    now_ns = t.e->clock.now_ns = p->now;
+    self->now += 1000 * SRTT_NS;
+    now_ns = t.e->clock.now_ns = self->now;
     t.tx->cc.cwnd_bytes = 16 * t.packet;
     t.tx->loss.srtt_ns = SRTT_NS;
     t.tx->cc.nscc.queue_losses.gentle = 1;
@@ -107,42 +103,40 @@ TEST(mrd_tx_window_open__paced)
     assert_int_equal(mrd_tx_pace_ns(t.tx), t.tx->sent_ns + SRTT_NS / 2);
     t.tx->cc.cwnd_bytes = 0.5 * t.packet;
     assert_int_equal(mrd_tx_pace_ns(t.tx), t.tx->sent_ns + 2 * SRTT_NS);
-    end(p, &t);
+    end(self, &t);
 }
 
 /* What a full window held back, not the host, goes no sooner than in its time: a quarter of an SRTT is left. */
-TEST(mrd_tx_left__after_a_full_window)
+TEST_F(pair, mrd_tx_left__after_a_full_window)
 {
     enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
-    p->now += 1000 * SRTT_NS;
+    self->now += 1000 * SRTT_NS;
     for (unsigned full = 0; full <= 1; full++) {
         unsigned n = 0;
 
-        t.e->clock.now_ns = p->now;
+        t.e->clock.now_ns = self->now;
         t.tx->cc.cwnd_bytes = 16 * t.packet;
         t.tx->loss.srtt_ns = SRTT_NS;
         t.tx->cc.nscc.queue_losses.gentle = 1;
-        t.tx->sent_ns = p->now - 10 * SRTT_NS;
+        t.tx->sent_ns = self->now - 10 * SRTT_NS;
         t.tx->run.full = full;
         for (; n < 100 && mrd_tx_window_open(t.e, t.tx); n++)
             mrd_tx_left(t.e, t.tx, (uint32_t)t.packet);
         assert_int_equal(n, full ? (t.e->config.mover.link_bps ? 5 : 3) : 17);
     }
-    end(p, &t);
+    end(self, &t);
 }
 
 /* A run of paced packets is 1/64 of the window, 1/8 where the network marks, and a packet at least. */
-TEST(mrd_tx_paced_run__of_the_window)
+TEST_F(pair, mrd_tx_paced_run__of_the_window)
 {
     static const struct {
         double window;
         uint32_t run, marked_run;
     } table[] = {{0.5, 1, 1}, {20, 1, 2}, {64, 1, 8}, {129, 2, 16}, {6400, 100, 800}};
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         t.tx->cc.cwnd_bytes = table[i].window * t.packet;
@@ -151,53 +145,50 @@ TEST(mrd_tx_paced_run__of_the_window)
         t.tx->cc.ce_seen = true;
         assert_int_equal(mrd_tx_paced_run(t.tx), table[i].marked_run);
     }
-    end(p, &t);
+    end(self, &t);
 }
 
 /* Below one packet it is a rate: the next packet goes alone, and in its time. */
-TEST(mrd_tx_window_open__below_one_packet)
+TEST_F(pair, mrd_tx_window_open__below_one_packet)
 {
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
     t.tx->cc.cwnd_bytes = t.packet / 4;
     t.tx->loss.srtt_ns = 1000;
-    t.tx->sent_ns = p->now - 4000;
+    t.tx->sent_ns = self->now - 4000;
     assert_true(mrd_tx_window_open(t.e, t.tx));
     set_inflight(&t, 1, 0);
     assert_false(mrd_tx_window_open(t.e, t.tx));
     set_inflight(&t, 0, 0);
     t.tx->sent_ns++;
     assert_false(mrd_tx_window_open(t.e, t.tx));
-    end(p, &t);
+    end(self, &t);
 }
 
 /* An estimate far above the latest sample is one of the past. */
-TEST(mrd_tx_pace_ns__after_stalls)
+TEST_F(pair, mrd_tx_pace_ns__after_stalls)
 {
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
     t.tx->cc.cwnd_bytes = t.packet / 10;
-    t.tx->sent_ns = p->now;
+    t.tx->sent_ns = self->now;
     t.tx->loss.srtt_ns = 200000000;
     t.tx->loss.latest_ns = 100000;
-    assert_int_equal(mrd_tx_pace_ns(t.tx), p->now + 1000000);
+    assert_int_equal(mrd_tx_pace_ns(t.tx), self->now + 1000000);
     t.tx->loss.srtt_ns = 400000; /* within what samples vary by */
-    assert_int_equal(mrd_tx_pace_ns(t.tx), p->now + 4000000);
+    assert_int_equal(mrd_tx_pace_ns(t.tx), self->now + 4000000);
     t.tx->loss.latest_ns = 0; /* none yet */
-    assert_int_equal(mrd_tx_pace_ns(t.tx), p->now + 4000000);
-    end(p, &t);
+    assert_int_equal(mrd_tx_pace_ns(t.tx), self->now + 4000000);
+    end(self, &t);
 }
 
 /* Each share of the tracker has its bound, wherever the PSNs are. */
-TEST(mrd_tx_psn_room__shares)
+TEST_F(pair, mrd_tx_psn_room__shares)
 {
     static const struct {
         uint32_t sixteenths, room;
     } rows[] = {{MRD_PSN_DATA, 320}, {MRD_PSN_CONTROL, 384}, {MRD_PSN_REFUSALS, 1024}};
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
     for (uint32_t times = 1; times <= 64; times *= 8) { /* the peer's may grow */
         t.tx->told.tracker = times * TRACKER;
@@ -209,14 +200,13 @@ TEST(mrd_tx_psn_room__shares)
             assert_false(mrd_tx_psn_room(t.tx, rows[i].sixteenths));
         }
     }
-    end(p, &t);
+    end(self, &t);
 }
 
 /* The number of packets that may leave is where stepping through the checks ends. */
-TEST(mrd_tx_room__where_the_checks_say_no)
+TEST_F(pair, mrd_tx_room__where_the_checks_say_no)
 {
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 4);
+    struct gate_test t = begin(self, 4);
     struct mrd_rng rng;
 
     mrd_rng_init(&rng, 1);
@@ -239,14 +229,13 @@ TEST(mrd_tx_room__where_the_checks_say_no)
         }
         assert_int_equal(room, n);
     }
-    end(p, &t);
+    end(self, &t);
 }
 
 /* A control packet needs a PSN of its share and memory for its record. */
-TEST(mrd_tx_add_control__room_and_memory)
+TEST_F(pair, mrd_tx_add_control__room_and_memory)
 {
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
     struct mrd_sent *rec = NULL;
     uint32_t added = 0;
 
@@ -261,22 +250,20 @@ TEST(mrd_tx_add_control__room_and_memory)
     assert_false(mrd_tx_add_control(t.peer, MRD_SENT_ABORT, 2, &rec));
     assert_true(mrd_tx_add_control(t.peer, MRD_SENT_READY, 2, &rec));
     mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
-    pair_end(p);
 }
 
 /* A path that is out is probed when its time has come, by one empty packet. */
-TEST(mrd_tx_probe_path__when_its_time_has_come)
+TEST_F(pair, mrd_tx_probe_path__when_its_time_has_come)
 {
     enum { OUT = 3 };
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
-    struct mrd_tx_packet packet = {.head = p->head[0], .head_cap = MRD_TX_HEAD_BYTES};
+    struct gate_test t = begin(self, 1);
+    struct mrd_tx_packet packet = {.head = self->head[0], .head_cap = MRD_TX_HEAD_BYTES};
     struct mrd_tx_out o = {.packets = &packet, .max = 1};
     const struct mrd_path *path = &t.tx->paths.path[OUT];
 
     assert_false(mrd_tx_probe_path(t.e, t.peer, &o));
     mrd_path_sent(&t.tx->paths, OUT);
-    mrd_path_lost(&t.tx->paths, OUT, 10000, p->now);
+    mrd_path_lost(&t.tx->paths, OUT, 10000, self->now);
     assert_int_equal(path->state, MRD_PATH_SUSPENDED);
     mrd_engine_begin(t.e, path->until_ns - 1);
     assert_false(mrd_tx_probe_path(t.e, t.peer, &o));
@@ -292,7 +279,6 @@ TEST(mrd_tx_probe_path__when_its_time_has_come)
     assert_int_equal(t.e->stats.probes_path, 1);
     assert_false(mrd_tx_probe_path(t.e, t.peer, &o)); /* the probe is on its way */
     mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
-    pair_end(p);
 }
 
 /*
@@ -300,7 +286,7 @@ TEST(mrd_tx_probe_path__when_its_time_has_come)
  */
 
 /* A segment waits for the room of a burst: a part of the window, of what is left, of a quantum. */
-TEST(mrd_tx_waits_for_burst__room)
+TEST_F(pair, mrd_tx_waits_for_burst__room)
 {
     static const struct {
         double window, inflight, rest; /* packets */
@@ -312,8 +298,7 @@ TEST(mrd_tx_waits_for_burst__room)
         {16, 14.1, 2, true},   {64, 56, 100, false}, /* a quantum is all that the mover takes */
         {64, 56.1, 100, true},
     };
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, QUANTUM);
+    struct gate_test t = begin(self, QUANTUM);
     struct mrd_msg msg = {.multi = true};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -323,34 +308,30 @@ TEST(mrd_tx_waits_for_burst__room)
         msg.wr.length = 77 + (uint32_t)(rows[i].rest * t.packet);
         assert_int_equal(mrd_tx_waits_for_burst(t.e, t.tx, &msg), rows[i].waits);
     }
-    end(p, &t);
+    end(self, &t);
 }
 
 /* Not where nothing is in flight, for short messages, within a burst, or for movers without any. */
-TEST(mrd_tx_waits_for_burst__never)
+TEST_F(pair, mrd_tx_waits_for_burst__never)
 {
-    struct pair *p = &pair;
-
     for (unsigned i = 0; i < 6; i++) {
-        struct gate_test t = begin(p, i == 1 ? 1 : QUANTUM);
+        struct gate_test t = begin(self, i == 1 ? 1 : QUANTUM);
         struct mrd_msg msg = {.multi = i != 2, .wr.length = 1 << 20};
 
         t.tx->cc.cwnd_bytes = 16 * t.packet;
         set_inflight(&t, i == 3 ? 0 : 1, 15);
         t.tx->run.left = i >= 4;
-        t.tx->run.picked_ns = p->now - (i == 5);
+        t.tx->run.picked_ns = self->now - (i == 5);
         assert_int_equal(mrd_tx_waits_for_burst(t.e, t.tx, &msg), i == 0 || i == 5);
-        end(p, &t);
+        end(self, &t);
     }
 }
 
 /* A packet that is not full waits within a post, while more is in flight than waits. */
-TEST(mrd_tx_waits_for_company__all_of_it)
+TEST_F(pair, mrd_tx_waits_for_company__all_of_it)
 {
-    struct pair *p = &pair;
-
     for (unsigned missing = 0; missing <= 5; missing++) {
-        struct gate_test t = begin(p, 1);
+        struct gate_test t = begin(self, 1);
         struct mrd_node queue;
 
         mrd_list_init(&queue);
@@ -363,19 +344,18 @@ TEST(mrd_tx_waits_for_company__all_of_it)
             t.tx->sent.inflight_bytes = t.tx->queued_bytes;
         assert_int_equal(mrd_tx_waits_for_company(t.e, t.tx), missing == 0);
         mrd_list_remove(&queue);
-        end(p, &t);
+        end(self, &t);
     }
 }
 
 /* Data fills half of a grant, also of one that shrank to less than what is in flight. */
-TEST(mrd_tx_is_granted__half)
+TEST_F(pair, mrd_tx_is_granted__half)
 {
     static const struct {
         int32_t limit, sent; /* from the oldest packet in flight */
         bool granted;
     } rows[] = {{20, 9, true}, {20, 10, false}, {1, 0, false}, {2, 0, true}, {-4, 0, false}};
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         t.tx->sent.una = UINT32_MAX - 3;
@@ -383,14 +363,13 @@ TEST(mrd_tx_is_granted__half)
         t.tx->told.psn_limit = t.tx->sent.una + (uint32_t)rows[i].limit;
         assert_int_equal(mrd_tx_is_granted(t.tx), rows[i].granted);
     }
-    end(p, &t);
+    end(self, &t);
 }
 
 /* Half of what the link holds, or more. */
-TEST(mrd_tx_full_window__half_a_bdp)
+TEST_F(pair, mrd_tx_full_window__half_a_bdp)
 {
-    struct pair *p = &pair;
-    struct gate_test t = begin(p, 1);
+    struct gate_test t = begin(self, 1);
     double half = mrd_cc_bdp_bytes(&t.tx->cc, mrd_loss_rtt_min_ns(&t.tx->loss)) / 2;
 
     assert_true(half > t.packet);
@@ -398,37 +377,36 @@ TEST(mrd_tx_full_window__half_a_bdp)
     assert_true(mrd_tx_full_window(t.tx));
     t.tx->cc.cwnd_bytes = half - 1;
     assert_false(mrd_tx_full_window(t.tx));
-    end(p, &t);
+    end(self, &t);
 }
 
 /* --------------------------------------------------------------------------------- more paths */
 
 /* Twice as many paths as packets in flight: a peer of few messages needs few, and little memory. */
-TEST(mrd_tx_pick_path__paths_follow_the_packets)
+TEST_F(pair, mrd_tx_pick_path__paths_follow_the_packets)
 {
     static const struct {
         const char *spray;
         uint32_t inflight, paths;
     } table[] = {{"adaptive", 3, 8},   {"adaptive", 4, 16}, {"rr", 20, 64},
                  {"random", 1000, 64}, {"reps", 64, 64},    {"single", 1000, 8}};
-    struct pair *p = &pair;
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         struct gate_test t;
 
-        pair_config(p);
-        p->config.paths = p->config.mover.paths = 64;
-        p->config.mover.tracker = TRACKER;
-        p->config.spray = table[i].spray;
-        pair_open(p);
-        t.e = p->end[AT].e;
-        t.peer = hand_tx_peer(p, AT);
+        pair_config(self);
+        self->config.paths = self->config.mover.paths = 64;
+        self->config.mover.tracker = TRACKER;
+        self->config.spray = table[i].spray;
+        pair_open(self);
+        t.e = self->end[AT].e;
+        t.peer = hand_tx_peer(self, AT);
         t.tx = t.peer->tx;
         t.packet = t.tx->cc.packet_bytes;
         assert_int_equal(t.tx->paths.num, MRD_PATHS_FIRST);
         t.tx->sent.inflight.num = table[i].inflight;
         assert_in_range(mrd_tx_pick_path(t.e, t.tx, -1), 0, table[i].paths - 1);
         assert_int_equal(t.tx->paths.num, table[i].paths);
-        end(p, &t);
+        end(self, &t);
     }
 }

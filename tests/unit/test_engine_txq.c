@@ -5,8 +5,6 @@
 
 enum { AT = 0, BYTES = 64, DELAY_USEC = 80, REMOTE = 500 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 static struct mrd_txq *queue_to(struct pair *p, uint32_t remote_qpn)
 {
     return mrd_txq_open(p->end[AT].e, mrd_peer_find(&p->end[AT].e->peers, &p->end[1].addr),
@@ -55,18 +53,17 @@ static void set_time(struct pair *p, uint64_t now_ns)
 /* --------------------------------------------------------------------------------------- queues */
 
 /* One for each pair of queue pairs; none when the table is full. */
-TEST(mrd_txq_open__by_both_queue_pairs)
+TEST_F(pair, mrd_txq_open__by_both_queue_pairs)
 {
-    struct pair *p = &pair;
     struct mrd_engine *e;
     struct mrd_peer *peer;
     struct mrd_txq *q;
 
-    pair_config(p);
-    p->config.max_flows = 3;
-    pair_open(p);
-    e = p->end[AT].e;
-    peer = hand_tx_peer(p, AT);
+    pair_config(self);
+    self->config.max_flows = 3;
+    pair_open(self);
+    e = self->end[AT].e;
+    peer = hand_tx_peer(self, AT);
     q = mrd_txq_open(e, peer, 1, 2, false);
     assert_ptr_equal(mrd_txq_open(e, peer, 1, 2, false), q);
     assert_ptr_not_equal(mrd_txq_open(e, peer, 2, 1, false), q);
@@ -74,276 +71,244 @@ TEST(mrd_txq_open__by_both_queue_pairs)
     assert_null(mrd_txq_open(e, peer, 1, 4, false));
     mrd_txq_rest(e, q);
     assert_non_null(mrd_txq_open(e, peer, 1, 4, false));
-    pair_end(p);
 }
 
 /* What has begun goes on; then what was refused once goes before what was not. */
-TEST(mrd_txq_first__order)
+TEST_F(pair, mrd_txq_first__order)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg[3];
     struct mrd_txq *q;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 3; i++)
-        msg[i] = post(p, i, MRD_WR_SEND, REMOTE);
+        msg[i] = post(self, i, MRD_WR_SEND, REMOTE);
     q = msg[0]->txq;
     assert_ptr_equal(mrd_txq_first(q), msg[0]);
-    refuse(p, msg[2]);
-    mrd_txq_apply_ready(p->end[AT].e, msg[0]->peer, REMOTE, 1);
+    refuse(self, msg[2]);
+    mrd_txq_apply_ready(self->end[AT].e, msg[0]->peer, REMOTE, 1);
     assert_ptr_equal(mrd_txq_first(q), msg[2]);
     msg[0]->next_offset = 1;
     assert_ptr_equal(mrd_txq_first(q), msg[0]);
     msg[0]->next_offset = 0;
-    pair_end(p);
 }
 
 /* A queue with nothing to send leaves its peer's list; it stays while messages wait on it. */
-TEST(mrd_txq_rest__while_messages_wait)
+TEST_F(pair, mrd_txq_rest__while_messages_wait)
 {
-    struct pair *p = &pair;
-    struct mrd_txq *q = begin_waiting(p, 1);
+    struct mrd_txq *q = begin_waiting(self, 1);
 
-    mrd_txq_rest(p->end[AT].e, q);
+    mrd_txq_rest(self->end[AT].e, q);
     assert_true(mrd_list_empty(&q->peer_node));
-    assert_ptr_equal(queue_to(p, REMOTE), q);
-    mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE, 1);
+    assert_ptr_equal(queue_to(self, REMOTE), q);
+    mrd_txq_apply_ready(self->end[AT].e, q->peer, REMOTE, 1);
     assert_false(mrd_list_empty(&q->peer_node)); /* it has something to send again */
     assert_true(mrd_list_empty(&q->rnr_node));
-    pair_end(p);
 }
 
 /* New sends stand behind those that wait for receives; writes need none and pass. */
-TEST(mrd_txq_enqueue__behind_those_that_wait)
+TEST_F(pair, mrd_txq_enqueue__behind_those_that_wait)
 {
-    struct pair *p = &pair;
-    struct mrd_txq *q = begin_waiting(p, 1);
-    const struct mrd_msg *send = post(p, 1, MRD_WR_SEND, REMOTE);
-    const struct mrd_msg *write = post(p, 2, MRD_WR_RDMA_WRITE, REMOTE);
+    struct mrd_txq *q = begin_waiting(self, 1);
+    const struct mrd_msg *send = post(self, 1, MRD_WR_SEND, REMOTE);
+    const struct mrd_msg *write = post(self, 2, MRD_WR_RDMA_WRITE, REMOTE);
 
     assert_int_equal(send->state, MRD_MSG_RNR_WAIT);
     assert_ptr_equal(q->waiting.prev, &send->node);
     assert_int_equal(write->state, MRD_MSG_QUEUED);
     assert_ptr_equal(mrd_txq_first(q), write);
-    pair_end(p);
 }
 
 /* The bytes that wait count in the half's sum, until they are taken off. */
-TEST(mrd_txq_dequeue__bytes)
+TEST_F(pair, mrd_txq_dequeue__bytes)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg[2];
     uint64_t each;
 
-    pair_begin(p);
-    msg[0] = post(p, 0, MRD_WR_SEND, REMOTE);
+    msg[0] = post(self, 0, MRD_WR_SEND, REMOTE);
     each = msg[0]->peer->tx->queued_bytes;
     assert_true(each >= BYTES);
-    msg[1] = post(p, 1, MRD_WR_SEND, REMOTE);
+    msg[1] = post(self, 1, MRD_WR_SEND, REMOTE);
     assert_int_equal(msg[0]->peer->tx->queued_bytes, 2 * each);
-    mrd_txq_dequeue(p->end[AT].e, msg[0]);
+    mrd_txq_dequeue(self->end[AT].e, msg[0]);
     assert_int_equal(msg[0]->state, MRD_MSG_SENDING);
     assert_null(msg[0]->txq);
     assert_ptr_equal(mrd_txq_first(msg[1]->txq), msg[1]);
-    mrd_txq_dequeue(p->end[AT].e, msg[1]);
+    mrd_txq_dequeue(self->end[AT].e, msg[1]);
     assert_int_equal(msg[0]->peer->tx->queued_bytes, 0);
-    pair_end(p);
 }
 
 /* ------------------------------------------------------------------------ for want of a receive */
 
 /* They wait in the order in which they were posted, and the first attempt has its time. */
-TEST(mrd_txq_wait__in_the_order_posted)
+TEST_F(pair, mrd_txq_wait__in_the_order_posted)
 {
     enum { NUM = 7, STEP = 5 }; /* near the front, near the end, and between */
-    struct pair *p = &pair;
     struct mrd_txq *q;
     const struct mrd_node *n;
 
-    pair_begin(p);
     for (unsigned i = 0; i < NUM; i++)
-        post(p, i, MRD_WR_SEND, REMOTE);
+        post(self, i, MRD_WR_SEND, REMOTE);
     for (unsigned i = 0; i < NUM; i++)
-        refuse(p, &hand_qp(p, AT)->msgs[(i * STEP + 2) % NUM]);
-    q = queue_to(p, REMOTE);
+        refuse(self, &hand_qp(self, AT)->msgs[(i * STEP + 2) % NUM]);
+    q = queue_to(self, REMOTE);
     n = q->waiting.next;
     for (unsigned i = 0; i < NUM; i++, n = n->next)
-        assert_ptr_equal(n, &hand_qp(p, AT)->msgs[i].node);
-    assert_in_range(q->rnr_at_ns - p->now, DELAY_USEC * MRD_USEC,
+        assert_ptr_equal(n, &hand_qp(self, AT)->msgs[i].node);
+    assert_in_range(q->rnr_at_ns - self->now, DELAY_USEC * MRD_USEC,
                     DELAY_USEC * MRD_USEC * 9 / 8 + 2);
     assert_int_equal(q->peer->tx->rnr.next_ns, q->rnr_at_ns);
-    pair_end(p);
 }
 
 /* Receives were announced while the refusal was on its way: it goes at once, but only one. */
-TEST(mrd_txq_wait__announced_meanwhile)
+TEST_F(pair, mrd_txq_wait__announced_meanwhile)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg[3];
 
-    pair_begin(p);
     for (unsigned i = 0; i < 3; i++)
-        msg[i] = post(p, i, MRD_WR_SEND, i < 2 ? REMOTE : REMOTE + 1);
-    mrd_txq_apply_ready(p->end[AT].e, msg[0]->peer, REMOTE, 1);
-    refuse(p, msg[2]);
+        msg[i] = post(self, i, MRD_WR_SEND, i < 2 ? REMOTE : REMOTE + 1);
+    mrd_txq_apply_ready(self->end[AT].e, msg[0]->peer, REMOTE, 1);
+    refuse(self, msg[2]);
     assert_int_equal(msg[2]->state, MRD_MSG_RNR_WAIT); /* it is for another queue pair */
-    refuse(p, msg[0]);
+    refuse(self, msg[0]);
     assert_int_equal(msg[0]->state, MRD_MSG_QUEUED);
     assert_true(msg[0]->rnr.hinted);
     assert_int_equal(msg[0]->attempt, 1);
-    refuse(p, msg[1]);
+    refuse(self, msg[1]);
     assert_int_equal(msg[1]->state, MRD_MSG_RNR_WAIT);
-    pair_end(p);
 }
 
 /* An announcement older than the refusal by more than a round trip was in vain. */
-TEST(mrd_txq_wait__announced_long_ago)
+TEST_F(pair, mrd_txq_wait__announced_long_ago)
 {
-    struct pair *p = &pair;
     struct mrd_msg *msg;
 
     for (uint64_t late_ns = 0; late_ns < 2; late_ns++) {
-        pair_begin(p);
-        msg = post(p, 0, MRD_WR_SEND, REMOTE);
+        pair_begin(self);
+        msg = post(self, 0, MRD_WR_SEND, REMOTE);
         msg->peer->tx->loss.srtt_ns = 10 * MRD_USEC;
-        mrd_txq_apply_ready(p->end[AT].e, msg->peer, REMOTE, 1);
-        set_time(p, p->now + 10 * MRD_USEC + late_ns);
-        refuse(p, msg);
+        mrd_txq_apply_ready(self->end[AT].e, msg->peer, REMOTE, 1);
+        set_time(self, self->now + 10 * MRD_USEC + late_ns);
+        refuse(self, msg);
         assert_int_equal(msg->state, late_ns ? MRD_MSG_RNR_WAIT : MRD_MSG_QUEUED);
-        pair_end(p);
     }
 }
 
 /* Where the table of queues is full they wait on the half's common one, and four are tried. */
-TEST(mrd_txq_wait__without_a_queue)
+TEST_F(pair, mrd_txq_wait__without_a_queue)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
     struct mrd_txq *other;
 
-    pair_config(p);
-    p->config.max_flows = 1;
-    pair_open(p);
+    pair_config(self);
+    self->config.max_flows = 1;
+    pair_open(self);
     for (unsigned i = 0; i < 5; i++)
-        mrd_txq_dequeue(p->end[AT].e, post(p, i, MRD_WR_SEND, REMOTE));
-    tx = hand_tx_peer(p, AT)->tx;
-    mrd_txq_rest(p->end[AT].e, queue_to(p, REMOTE));
-    other = queue_to(p, REMOTE + 1);
+        mrd_txq_dequeue(self->end[AT].e, post(self, i, MRD_WR_SEND, REMOTE));
+    tx = hand_tx_peer(self, AT)->tx;
+    mrd_txq_rest(self->end[AT].e, queue_to(self, REMOTE));
+    other = queue_to(self, REMOTE + 1);
     for (unsigned i = 0; i < 5; i++) {
-        struct mrd_msg *msg = &hand_qp(p, AT)->msgs[i];
+        struct mrd_msg *msg = &hand_qp(self, AT)->msgs[i];
 
         msg->started = true;
         msg->rnr.usec = DELAY_USEC;
-        mrd_txq_wait(p->end[AT].e, msg);
+        mrd_txq_wait(self->end[AT].e, msg);
         assert_ptr_equal(msg->txq, tx->rnr.common[0]);
     }
-    set_time(p, tx->rnr.common[0]->rnr_at_ns);
-    mrd_txq_retry(p->end[AT].e, other->peer);
+    set_time(self, tx->rnr.common[0]->rnr_at_ns);
+    mrd_txq_retry(self->end[AT].e, other->peer);
     assert_int_equal(hand_length(&tx->rnr.common[0]->waiting), 1);
     assert_int_equal(hand_length(&tx->rnr.common[0]->retries), 4);
-    mrd_txq_rest(p->end[AT].e, other);
-    pair_end(p);
+    mrd_txq_rest(self->end[AT].e, other);
 }
 
 /* One message of each queue whose time has come; the next delay is twice as long, up to a bound. */
-TEST(mrd_txq_retry__delay_doubles)
+TEST_F(pair, mrd_txq_retry__delay_doubles)
 {
-    struct pair *p = &pair;
-    struct mrd_txq *q = begin_waiting(p, MRD_RNR_DOUBLINGS + 3);
-    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_txq *q = begin_waiting(self, MRD_RNR_DOUBLINGS + 3);
+    struct mrd_engine *e = self->end[AT].e;
 
-    set_time(p, q->rnr_at_ns - 1);
+    set_time(self, q->rnr_at_ns - 1);
     mrd_txq_retry(e, q->peer);
     assert_true(mrd_list_empty(&q->retries));
     for (unsigned i = 1; i <= MRD_RNR_DOUBLINGS + 2; i++) {
         unsigned doublings = i < MRD_RNR_DOUBLINGS ? i : MRD_RNR_DOUBLINGS;
         uint64_t delay_ns = (DELAY_USEC * MRD_USEC) << doublings;
 
-        set_time(p, q->rnr_at_ns);
+        set_time(self, q->rnr_at_ns);
         mrd_txq_retry(e, q->peer);
         assert_int_equal(hand_length(&q->retries), i);
-        assert_in_range(q->rnr_at_ns - p->now, delay_ns, delay_ns + delay_ns / 4);
+        assert_in_range(q->rnr_at_ns - self->now, delay_ns, delay_ns + delay_ns / 4);
         assert_int_equal(q->peer->tx->rnr.next_ns, q->rnr_at_ns);
     }
-    set_time(p, q->rnr_at_ns);
+    set_time(self, q->rnr_at_ns);
     mrd_txq_retry(e, q->peer); /* the last one: there is nothing to wait for */
     assert_true(q->peer->tx->rnr.next_ns == MRD_NEVER);
     assert_true(mrd_list_empty(&q->rnr_node));
-    pair_end(p);
 }
 
 /* Writes that were refused for want of room do not stand in line: all of them are tried. */
-TEST(mrd_txq_retry__writes_and_one_send)
+TEST_F(pair, mrd_txq_retry__writes_and_one_send)
 {
-    struct pair *p = &pair;
     struct mrd_txq *q;
 
-    pair_begin(p);
     for (unsigned i = 0; i < 5; i++)
-        post(p, i, i % 2 ? MRD_WR_RDMA_WRITE : MRD_WR_SEND, REMOTE);
+        post(self, i, i % 2 ? MRD_WR_RDMA_WRITE : MRD_WR_SEND, REMOTE);
     for (unsigned i = 0; i < 5; i++)
-        refuse(p, &hand_qp(p, AT)->msgs[i]);
-    q = queue_to(p, REMOTE);
-    set_time(p, q->rnr_at_ns);
-    mrd_txq_retry(p->end[AT].e, q->peer);
+        refuse(self, &hand_qp(self, AT)->msgs[i]);
+    q = queue_to(self, REMOTE);
+    set_time(self, q->rnr_at_ns);
+    mrd_txq_retry(self->end[AT].e, q->peer);
     for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(hand_qp(p, AT)->msgs[i].state,
+        assert_int_equal(hand_qp(self, AT)->msgs[i].state,
                          i % 2 || i == 0 ? MRD_MSG_QUEUED : MRD_MSG_RNR_WAIT);
-    assert_false(hand_qp(p, AT)->msgs[0].rnr.hinted);
-    pair_end(p);
+    assert_false(hand_qp(self, AT)->msgs[0].rnr.hinted);
 }
 
 /* So many of those that wait for that queue pair go, oldest first, and delays begin anew. */
-TEST(mrd_txq_apply_ready__as_many_as_there_are_receives)
+TEST_F(pair, mrd_txq_apply_ready__as_many_as_there_are_receives)
 {
-    struct pair *p = &pair;
-    struct mrd_txq *q = begin_waiting(p, 4);
+    struct mrd_txq *q = begin_waiting(self, 4);
 
-    set_time(p, q->rnr_at_ns);
-    mrd_txq_retry(p->end[AT].e, q->peer);
+    set_time(self, q->rnr_at_ns);
+    mrd_txq_retry(self->end[AT].e, q->peer);
     assert_int_equal(q->rnr_doublings, 1);
-    mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE + 1, 2);
+    mrd_txq_apply_ready(self->end[AT].e, q->peer, REMOTE + 1, 2);
     assert_int_equal(hand_length(&q->retries), 1);
-    mrd_txq_apply_ready(p->end[AT].e, q->peer, REMOTE, 2);
+    mrd_txq_apply_ready(self->end[AT].e, q->peer, REMOTE, 2);
     assert_int_equal(hand_length(&q->retries), 3);
-    assert_int_equal(hand_qp(p, AT)->msgs[3].state, MRD_MSG_RNR_WAIT);
-    assert_true(hand_qp(p, AT)->msgs[1].rnr.hinted && hand_qp(p, AT)->msgs[2].rnr.hinted);
+    assert_int_equal(hand_qp(self, AT)->msgs[3].state, MRD_MSG_RNR_WAIT);
+    assert_true(hand_qp(self, AT)->msgs[1].rnr.hinted && hand_qp(self, AT)->msgs[2].rnr.hinted);
     assert_int_equal(q->rnr_doublings, 0);
-    pair_end(p);
 }
 
 /* One ended without a receive: the others go, and are not tried again, unless for ever. */
-TEST(mrd_txq_end_wait__all_go)
+TEST_F(pair, mrd_txq_end_wait__all_go)
 {
-    struct pair *p = &pair;
-    struct mrd_txq *q = begin_waiting(p, 3);
-    struct mrd_msg *msgs = hand_qp(p, AT)->msgs;
+    struct mrd_txq *q = begin_waiting(self, 3);
+    struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
 
     msgs[1].rnr.left = 3;
     msgs[2].rnr.left = MRD_RNR_RETRY_FOREVER;
     mrd_list_remove(&msgs[0].node); /* it is given up */
     msgs[0].state = MRD_MSG_SENDING;
-    mrd_txq_end_wait(p->end[AT].e, &msgs[0]);
+    mrd_txq_end_wait(self->end[AT].e, &msgs[0]);
     assert_int_equal(hand_length(&q->retries), 2);
     assert_int_equal(msgs[1].rnr.left, 0);
     assert_int_equal(msgs[2].rnr.left, MRD_RNR_RETRY_FOREVER);
     assert_true(mrd_list_empty(&q->rnr_node));
-    pair_end(p);
 }
 
 /* Each message that found a receive lets two others go; a write says nothing about receives. */
-TEST(mrd_txq_found_receive__lets_two_others_go)
+TEST_F(pair, mrd_txq_found_receive__lets_two_others_go)
 {
-    struct pair *p = &pair;
-    struct mrd_txq *q = begin_waiting(p, 4);
-    struct mrd_msg *write = post(p, 4, MRD_WR_RDMA_WRITE, REMOTE);
-    struct mrd_msg *other = post(p, 5, MRD_WR_SEND, REMOTE + 1);
+    struct mrd_txq *q = begin_waiting(self, 4);
+    struct mrd_msg *write = post(self, 4, MRD_WR_RDMA_WRITE, REMOTE);
+    struct mrd_msg *other = post(self, 5, MRD_WR_SEND, REMOTE + 1);
 
-    mrd_txq_found_receive(p->end[AT].e, write);
-    mrd_txq_found_receive(p->end[AT].e, other);
+    mrd_txq_found_receive(self->end[AT].e, write);
+    mrd_txq_found_receive(self->end[AT].e, other);
     assert_int_equal(hand_length(&q->waiting), 4);
-    mrd_txq_found_receive(p->end[AT].e, &hand_qp(p, AT)->msgs[0]);
+    mrd_txq_found_receive(self->end[AT].e, &hand_qp(self, AT)->msgs[0]);
     assert_int_equal(hand_length(&q->waiting), 2);
-    assert_true(hand_qp(p, AT)->msgs[1].rnr.hinted);
-    pair_end(p);
+    assert_true(hand_qp(self, AT)->msgs[1].rnr.hinted);
 }

@@ -6,8 +6,6 @@
 
 enum { AT = 1, PEERS = 3 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* Peers that want receives of the end's queue pair, in this order. */
 struct want_test {
     struct mrd_engine *e;
@@ -47,36 +45,34 @@ static struct mrd_want *only_want(struct mrd_node *list)
 }
 
 /* Refused twice, a peer is told once; by another queue pair is another matter. */
-TEST(mrd_want_add__once_for_each_queue_pair)
+TEST_F(pair, mrd_want_add__once_for_each_queue_pair)
 {
-    struct pair *p = &pair;
-    struct want_test t = begin(p);
+    struct want_test t = begin(self);
     struct mrd_qp *kept;
 
     mrd_want_add(t.e, t.peer[0], t.qp);
     assert_int_equal(t.e->wants.pool.used, PEERS);
-    kept = hand_swap_qp(p, AT, MRD_ORDER_NONE);
-    mrd_want_add(t.e, t.peer[0], hand_qp(p, AT));
+    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    mrd_want_add(t.e, t.peer[0], hand_qp(self, AT));
     assert_int_equal(t.e->wants.pool.used, PEERS + 1);
     assert_int_equal(hand_length(&t.peer[0]->wants), 2);
-    hand_restore_qp(p, AT, kept); /* which ends what waited for it */
+    hand_restore_qp(self, AT, kept); /* which ends what waited for it */
     assert_int_equal(t.e->wants.pool.used, PEERS);
-    end(p, &t);
+    end(self, &t);
 }
 
 /* It is a hint: without a record the peer tries again by itself. */
-TEST(mrd_want_add__without_a_record)
+TEST_F(pair, mrd_want_add__without_a_record)
 {
     static void *taken[10000];
-    struct pair *p = &pair;
-    struct want_test t = begin(p);
+    struct want_test t = begin(self);
     struct mrd_peer *peer = mrd_half_open_peer(t.e, &(struct mrd_addr){.port = 2000});
 
     hand_exhaust(&t.e->wants.pool, taken);
     mrd_want_add(t.e, peer, t.qp);
     hand_refill(&t.e->wants.pool, taken);
     assert_true(mrd_list_empty(&peer->wants));
-    end(p, &t);
+    end(self, &t);
 }
 
 /* How many receives a peer that is to be told is told of; 0: it is not. */
@@ -86,10 +82,9 @@ static uint32_t told(struct mrd_peer *peer)
 }
 
 /* Each receive is told to one peer, in turn; who is not told costs nobody a message. */
-TEST(mrd_want_meet__in_turn)
+TEST_F(pair, mrd_want_meet__in_turn)
 {
-    struct pair *p = &pair;
-    struct want_test t = begin(p);
+    struct want_test t = begin(self);
 
     for (unsigned i = 0; i < 2 * PEERS + 1; i++) {
         for (unsigned k = 0; k < PEERS; k++)
@@ -104,14 +99,13 @@ TEST(mrd_want_meet__in_turn)
     assert_int_equal(hand_length(&t.qp->wants), PEERS);
     mrd_want_add(t.e, t.peer[0], t.qp); /* refused again before it was told */
     assert_int_equal(t.e->wants.pool.used, PEERS);
-    end(p, &t);
+    end(self, &t);
 }
 
 /* The receives were used up before a peer was told: it is the first to be told of the next. */
-TEST(mrd_want_postpone__waits_for_the_next)
+TEST_F(pair, mrd_want_postpone__waits_for_the_next)
 {
-    struct pair *p = &pair;
-    struct want_test t = begin(p);
+    struct want_test t = begin(self);
 
     mrd_want_meet(t.e, &t.qp->recvq->wants, 2);
     mrd_want_postpone(only_want(&t.peer[1]->readies));
@@ -119,22 +113,21 @@ TEST(mrd_want_postpone__waits_for_the_next)
     assert_int_equal(told(t.peer[0]), 1);
     mrd_want_meet(t.e, &t.qp->recvq->wants, 1);
     assert_int_equal(told(t.peer[1]), 1);
-    end(p, &t);
+    end(self, &t);
 }
 
 /* The peer that was told had no message left: the next one hears of what it left. */
-TEST(mrd_want_told__passes_on)
+TEST_F(pair, mrd_want_told__passes_on)
 {
-    struct pair *p = &pair;
-    struct want_test t = begin(p);
+    struct want_test t = begin(self);
 
     mrd_want_told(t.e, t.qp->pub.qp_num); /* nothing is left */
     mrd_want_told(t.e, 12345);            /* it is gone */
     assert_int_equal(told(t.peer[0]), 0);
-    pair_post_recv(p, AT, 0, 64);
+    pair_post_recv(self, AT, 0, 64);
     mrd_want_free(t.e, only_want(&t.peer[0]->readies)); /* as if told */
     assert_int_equal(told(t.peer[1]), 0);
     mrd_want_told(t.e, t.qp->pub.qp_num);
     assert_int_equal(told(t.peer[1]), 1);
-    end(p, &t);
+    end(self, &t);
 }

@@ -4,8 +4,6 @@
 
 enum { PACKETS = 16, WINDOW = 3 };
 
-static struct pair pair; /* large, and begun anew by each test */
-
 /* All that is in flight counts as lost, however that was found out. */
 static void lose_all(struct pair *p, struct mrd_peer *peer)
 {
@@ -21,33 +19,30 @@ static void lose_all(struct pair *p, struct mrd_peer *peer)
 }
 
 /* A row of packets is lost: no more of them are sent again than the window holds. */
-TEST(mrd_engine_tx__retransmissions_wait_for_the_window)
+TEST_F(pair, mrd_engine_tx__retransmissions_wait_for_the_window)
 {
-    struct pair *p = &pair;
     struct mrd_tx_half *tx;
     struct mrd_peer *peer;
     struct mrd_wc wc;
     unsigned sent;
 
-    pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    peer = pair_peer(p, 0);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    peer = pair_peer(self, 0);
     tx = peer->tx;
 
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(p, 0), PACKETS);
-    p->end[1].num_inbox = 0;
-    lose_all(p, peer);
+    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
+    assert_int_equal(pair_tx(self, 0), PACKETS);
+    self->end[1].num_inbox = 0;
+    lose_all(self, peer);
     assert_int_equal(tx->sent.lost.num, PACKETS);
 
     tx->cc.cwnd_bytes = WINDOW * tx->cc.packet_bytes;
-    sent = pair_tx(p, 0);
+    sent = pair_tx(self, 0);
     assert_true(sent > 0 && sent <= WINDOW + 1);
     assert_true(tx->sent.lost.num >= PACKETS - WINDOW - 1);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_settle(self, self->now + MRD_SEC);
+    assert_int_equal(pair_poll(self, 0, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
-    pair_end(p);
 }
