@@ -20,7 +20,8 @@ enum { FROM, TO, SHORT = 64, LONG = 5 * PAIR_PAYLOAD, QPS = 2, RECEIVES = 8, ROO
 
 static struct pair pair;
 
-struct shared {
+FIXTURE(shared)
+{
     struct pair *p; /* the one above */
     struct mrd_engine *e;
     struct mrd_srq *srq;
@@ -63,6 +64,11 @@ static inline void begin(struct shared *s)
     }
 }
 
+FIXTURE_SETUP(shared)
+{
+    begin(self);
+}
+
 static inline void end(struct shared *s)
 {
     for (unsigned i = 0; i < QPS; i++) {
@@ -76,6 +82,11 @@ static inline void end(struct shared *s)
     assert_int_equal(mrd_engine_dereg_mr(s->e, s->mr, s->p->now), 0);
     assert_int_equal(mrd_engine_dealloc_pd(s->e, s->pd), 0);
     pair_end(s->p);
+}
+
+FIXTURE_TEARDOWN(shared)
+{
+    end(self);
 }
 
 static inline uint32_t num_posted(const struct shared *s)

@@ -15,7 +15,8 @@
 
 enum { TRACKER = 256, PATHS = 4, PATH_A = 0, PATH_B = 1, RTT = 10000, LOST_MAX = 64 };
 
-struct loss_fixture {
+FIXTURE(loss_fixture)
+{
     struct unit_alloc alloc;
     struct mrd_pool pages;
     struct mrd_path path[PATHS];
@@ -51,6 +52,16 @@ static inline void begin_with_rtt(struct loss_fixture *f)
     for (int i = 0; i < 64; i++)
         mrd_loss_rtt(&f->loss, RTT, 0);
     assert_int_equal(f->loss.srtt_ns, RTT);
+}
+
+FIXTURE_SETUP(loss_fixture)
+{
+    begin_with_rtt(self);
+}
+
+FIXTURE_TEARDOWN(loss_fixture)
+{
+    end(self);
 }
 
 static inline void send_at(struct loss_fixture *f, uint32_t psn, uint16_t path, uint64_t now_ns)

@@ -8,7 +8,8 @@
 
 enum { FROM, TO, BYTES = 64, LONG = 5 * PAIR_PAYLOAD };
 
-struct ordered {
+FIXTURE(ordered)
+{
     struct pair *p;
     struct mrd_qp *kept; /* the sender's queue pair without order */
 };
@@ -37,11 +38,21 @@ static void begin(struct ordered *o)
     pair_settle(p, p->now + 10 * MRD_MSEC);
 }
 
+FIXTURE_SETUP(ordered)
+{
+    begin(self);
+}
+
 static void end(struct ordered *o)
 {
     pair_settle(o->p, o->p->now + 20 * MRD_SEC);
     hand_restore_qp(o->p, FROM, o->kept);
     pair_end(o->p);
+}
+
+FIXTURE_TEARDOWN(ordered)
+{
+    end(self);
 }
 
 /* A read, or an add of 1, at the begin of the target's memory. */
@@ -107,73 +118,62 @@ static void take_first(struct ordered *o)
  * A read was executed, and its response is lost. The add behind it was executed as well, and
  * answered. Then the target's queue pair goes: what was answered succeeded.
  */
-TEST(broken__answered_request_succeeds)
+TEST_F(ordered, broken__answered_request_succeeds)
 {
-    struct ordered o;
-
-    begin(&o);
-    take_first(&o);
-    request(&o, 1, MRD_WR_RDMA_READ);
-    deliver(&o);
-    lose_response(&o);
-    request(&o, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
-    deliver(&o);
-    pair_turn(o.p, FROM);
-    target_goes(&o);
-    pair_settle(o.p, o.p->now + MRD_SEC);
-    expect(&o, FROM, 1, MRD_WC_REM_OP_ERR);
-    expect(&o, FROM, 2, MRD_WC_SUCCESS);
-    assert_int_equal(*(uint64_t *)(void *)o.p->end[TO].memory, 1);
-    end(&o);
+    take_first(self);
+    request(self, 1, MRD_WR_RDMA_READ);
+    deliver(self);
+    lose_response(self);
+    request(self, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
+    deliver(self);
+    pair_turn(self->p, FROM);
+    target_goes(self);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    expect(self, FROM, 1, MRD_WC_REM_OP_ERR);
+    expect(self, FROM, 2, MRD_WC_SUCCESS);
+    assert_int_equal(*(uint64_t *)(void *)self->p->end[TO].memory, 1);
 }
 
 /* The same when the peer does not answer any more: of the read nothing is known, but of the add. */
-TEST(broken__answered_request_succeeds_without_peer)
+TEST_F(ordered, broken__answered_request_succeeds_without_peer)
 {
-    struct ordered o;
-
-    begin(&o);
-    take_first(&o);
-    request(&o, 1, MRD_WR_RDMA_READ);
-    deliver(&o);
-    lose_response(&o);
-    request(&o, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
-    deliver(&o);
-    pair_turn(o.p, FROM);
-    mrd_half_end_tx(o.p->end[FROM].e, pair_peer(o.p, FROM), MRD_WC_RETRY_EXC_ERR);
-    expect(&o, FROM, 1, MRD_WC_RETRY_EXC_ERR);
-    expect(&o, FROM, 2, MRD_WC_SUCCESS);
-    end(&o);
+    take_first(self);
+    request(self, 1, MRD_WR_RDMA_READ);
+    deliver(self);
+    lose_response(self);
+    request(self, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
+    deliver(self);
+    pair_turn(self->p, FROM);
+    mrd_half_end_tx(self->p->end[FROM].e, pair_peer(self->p, FROM), MRD_WC_RETRY_EXC_ERR);
+    expect(self, FROM, 1, MRD_WC_RETRY_EXC_ERR);
+    expect(self, FROM, 2, MRD_WC_SUCCESS);
 }
 
 /* The same with a write behind it, which nothing answers: it may have been delivered or not. */
-TEST(broken__acked_write_is_in_doubt)
+TEST_F(ordered, broken__acked_write_is_in_doubt)
 {
-    struct ordered o;
     struct hand_wr w;
     struct mrd_wc wc;
 
-    begin(&o);
-    take_first(&o);
-    request(&o, 1, MRD_WR_RDMA_READ);
-    deliver(&o);
-    lose_response(&o);
-    hand_wr(o.p, FROM, MRD_WR_RDMA_WRITE, BYTES, &w);
+    take_first(self);
+    request(self, 1, MRD_WR_RDMA_READ);
+    deliver(self);
+    lose_response(self);
+    hand_wr(self->p, FROM, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.wr_id = 2;
-    assert_int_equal(hand_post(o.p, FROM, &w.wr), 0);
-    deliver(&o);
-    lose_response(&o);
-    target_goes(&o);
+    assert_int_equal(hand_post(self->p, FROM, &w.wr), 0);
+    deliver(self);
+    lose_response(self);
+    target_goes(self);
     /* This one finds no queue pair: it was not delivered for sure, nor are those behind it. */
     w.wr.wr_id = 3;
-    assert_int_equal(hand_post(o.p, FROM, &w.wr), 0);
-    pair_settle(o.p, o.p->now + MRD_SEC);
-    expect(&o, FROM, 1, MRD_WC_REM_OP_ERR);
-    wc = expect(&o, FROM, 2, MRD_WC_REM_OP_ERR);
+    assert_int_equal(hand_post(self->p, FROM, &w.wr), 0);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    expect(self, FROM, 1, MRD_WC_REM_OP_ERR);
+    wc = expect(self, FROM, 2, MRD_WC_REM_OP_ERR);
     assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
-    wc = expect(&o, FROM, 3, MRD_WC_REM_INV_REQ_ERR);
+    wc = expect(self, FROM, 3, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
-    end(&o);
 }
 
 /*
@@ -220,20 +220,16 @@ TEST(broken__half_a_message_and_its_sender_goes)
 }
 
 /* The target's queue pair is gone, and then one of that number is there: what is posted from then on arrives. */
-TEST(broken__not_for_ever)
+TEST_F(ordered, broken__not_for_ever)
 {
-    struct ordered o;
-
-    begin(&o);
-    take_first(&o);
-    target_goes(&o);
+    take_first(self);
+    target_goes(self);
     for (unsigned i = 0; i < 4; i++) {
         bool there = i & 1;
 
-        o.p->end[TO].qp->state = there ? MRD_QPS_RTS : MRD_QPS_ERR;
-        pair_post(o.p, FROM, MRD_WR_RDMA_WRITE, LONG, BYTES);
-        pair_settle(o.p, o.p->now + 10 * MRD_MSEC);
-        expect(&o, FROM, 500 + LONG, there ? MRD_WC_SUCCESS : MRD_WC_REM_INV_REQ_ERR);
+        self->p->end[TO].qp->state = there ? MRD_QPS_RTS : MRD_QPS_ERR;
+        pair_post(self->p, FROM, MRD_WR_RDMA_WRITE, LONG, BYTES);
+        pair_settle(self->p, self->p->now + 10 * MRD_MSEC);
+        expect(self, FROM, 500 + LONG, there ? MRD_WC_SUCCESS : MRD_WC_REM_INV_REQ_ERR);
     }
-    end(&o);
 }

@@ -7,112 +7,98 @@
 #include "tests/unit/engine_srq.h"
 
 /* Each message takes the oldest receive, whichever queue pair it is for. */
-TEST(srq__oldest_receive_first)
+TEST_F(shared, srq__oldest_receive_first)
 {
     static const unsigned order[] = {0, 1, 1, 0};
-    struct shared s;
 
-    begin(&s);
     for (uint64_t id = 0; id < 4; id++)
-        post_recv(&s, id);
+        post_recv(self, id);
     for (uint64_t id = 0; id < 4; id++) {
-        send(&s, order[id], id % 2 ? LONG : SHORT);
-        settle(&s);
-        expect(&s, order[id], id, MRD_WC_SUCCESS);
-        assert_memory_equal(s.p->end[TO].memory + id * LONG, s.p->end[FROM].memory,
+        send(self, order[id], id % 2 ? LONG : SHORT);
+        settle(self);
+        expect(self, order[id], id, MRD_WC_SUCCESS);
+        assert_memory_equal(self->p->end[TO].memory + id * LONG, self->p->end[FROM].memory,
                             id % 2 ? LONG : SHORT);
     }
-    assert_int_equal(num_posted(&s), 0);
-    end(&s);
+    assert_int_equal(num_posted(self), 0);
 }
 
 /* Its own queue pairs have no receives: their caps say so, and a post to them is refused. */
-TEST(srq__queue_pairs_have_no_receives)
+TEST_F(shared, srq__queue_pairs_have_no_receives)
 {
     struct mrd_recv_wr wr = {.wr_id = 1}, *bad = NULL;
     struct mrd_qp_init_attr attr;
-    struct shared s;
 
-    begin(&s);
-    assert_int_equal(mrd_engine_post_recv(s.e, s.qp[0], &wr, &bad), -EINVAL);
+    assert_int_equal(mrd_engine_post_recv(self->e, self->qp[0], &wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr);
-    assert_non_null(strstr(mrd_engine_error(s.e), "shared receive queue"));
-    mrd_engine_query_qp(s.qp[0], &attr);
+    assert_non_null(strstr(mrd_engine_error(self->e), "shared receive queue"));
+    mrd_engine_query_qp(self->qp[0], &attr);
     assert_int_equal(attr.cap.max_recv_wr, 0);
-    assert_ptr_equal(attr.srq, s.srq);
-    end(&s);
+    assert_ptr_equal(attr.srq, self->srq);
 }
 
-TEST(srq__post_is_checked)
+TEST_F(shared, srq__post_is_checked)
 {
     struct mrd_sge sge[3];
     struct mrd_recv_wr wr[2] = {{.wr_id = 1, .sg_list = sge, .num_sge = 1, .next = &wr[1]},
                                 {.wr_id = 2, .sg_list = sge, .num_sge = 3}},
                        *bad = NULL;
-    struct shared s;
 
-    begin(&s);
     for (unsigned i = 0; i < 3; i++)
-        sge[i] = (struct mrd_sge){(uintptr_t)s.p->end[TO].memory, SHORT, s.mr->lkey};
-    assert_int_equal(mrd_engine_post_srq_recv(s.e, s.srq, wr, &bad), -EINVAL); /* 3 entries */
+        sge[i] = (struct mrd_sge){(uintptr_t)self->p->end[TO].memory, SHORT, self->mr->lkey};
+    assert_int_equal(mrd_engine_post_srq_recv(self->e, self->srq, wr, &bad),
+                     -EINVAL); /* 3 entries */
     assert_ptr_equal(bad, &wr[1]);
-    assert_int_equal(num_posted(&s), 1);
-    sge[0].lkey = s.p->end[TO].mr->lkey; /* of the queue pairs' domain */
-    assert_int_equal(mrd_engine_post_srq_recv(s.e, s.srq, wr, &bad), -EINVAL);
+    assert_int_equal(num_posted(self), 1);
+    sge[0].lkey = self->p->end[TO].mr->lkey; /* of the queue pairs' domain */
+    assert_int_equal(mrd_engine_post_srq_recv(self->e, self->srq, wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr[0]);
-    assert_non_null(strstr(mrd_engine_error(s.e), "lkey"));
+    assert_non_null(strstr(mrd_engine_error(self->e), "lkey"));
     for (uint64_t id = 1; id < RECEIVES; id++)
-        post_recv(&s, id);
+        post_recv(self, id);
     wr[0].num_sge = 0;
-    assert_int_equal(mrd_engine_post_srq_recv(s.e, s.srq, wr, &bad), -ENOMEM);
-    assert_non_null(strstr(mrd_engine_error(s.e), "receive queue is full"));
-    end(&s);
+    assert_int_equal(mrd_engine_post_srq_recv(self->e, self->srq, wr, &bad), -ENOMEM);
+    assert_non_null(strstr(mrd_engine_error(self->e), "receive queue is full"));
 }
 
-TEST(srq__attributes_are_checked)
+TEST_F(shared, srq__attributes_are_checked)
 {
     static const struct mrd_srq_attr bad[] = {
         {.max_wr = 0}, {.max_wr = (1 << 20) + 1}, {.max_wr = 1, .max_sge = MRD_SGE_MAX + 1}};
     struct mrd_srq_attr attr = {.srq_limit = 1};
-    struct shared s;
     int error;
 
-    begin(&s);
     for (unsigned i = 0; i < 3; i++) {
-        assert_null(
-            mrd_engine_create_srq(s.e, s.pd, &(struct mrd_srq_init_attr){.attr = bad[i]}, &error));
+        assert_null(mrd_engine_create_srq(self->e, self->pd,
+                                          &(struct mrd_srq_init_attr){.attr = bad[i]}, &error));
         assert_int_equal(error, -EINVAL);
     }
-    assert_int_equal(mrd_engine_modify_srq(s.e, s.srq, &attr, 1 << 7), -EINVAL);
-    mrd_engine_query_srq(s.srq, &attr);
+    assert_int_equal(mrd_engine_modify_srq(self->e, self->srq, &attr, 1 << 7), -EINVAL);
+    mrd_engine_query_srq(self->srq, &attr);
     assert_int_equal(attr.max_wr, RECEIVES);
     assert_int_equal(attr.max_sge, 2);
     assert_int_equal(attr.srq_limit, 0);
-    end(&s);
 }
 
 /* Without a receive messages to all its queue pairs wait, and one receive brings one of them. */
-TEST(srq__those_refused_are_told)
+TEST_F(shared, srq__those_refused_are_told)
 {
-    struct shared s;
     struct mrd_wc wc;
 
-    begin(&s);
     for (unsigned i = 0; i < QPS; i++)
-        send(&s, i, SHORT);
-    settle(&s);
-    expect_nothing(&s);
+        send(self, i, SHORT);
+    settle(self);
+    expect_nothing(self);
     for (uint64_t id = 1; id <= QPS; id++) {
-        post_recv(&s, id);
-        assert_true(mrd_engine_says_ready(s.e));
-        settle(&s);
-        assert_int_equal(num_posted(&s), 0);
+        post_recv(self, id);
+        assert_true(mrd_engine_says_ready(self->e));
+        settle(self);
+        assert_int_equal(num_posted(self), 0);
     }
     for (unsigned i = 0; i < QPS; i++) {
-        assert_int_equal(mrd_engine_poll_cq(s.e, s.cq[i], 1, &wc), 1);
+        assert_int_equal(mrd_engine_poll_cq(self->e, self->cq[i], 1, &wc), 1);
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
     }
-    end(&s);
 }
 
 /* The first completion queue is full, and two messages to its queue pair were refused. */
@@ -176,32 +162,29 @@ TEST(mrd_engine_resize_cq__room_is_told)
 }
 
 /* Room comes back with an unsignaled send, too: the queue pair's sends complete in the same queue. */
-TEST(srq__room_of_unsignaled_sends)
+TEST_F(shared, srq__room_of_unsignaled_sends)
 {
     struct mrd_qp_init_attr attr = {.qkey = PAIR_QKEY, .cap = {.max_send_wr = ROOM}};
     struct mrd_qp *other;
     struct hand_wr w;
-    struct shared s;
     struct mrd_send_wr *bad;
     int error;
 
-    begin(&s);
-    attr.send_cq = attr.recv_cq = s.cq[0];
-    other = mrd_engine_create_qp(s.e, s.p->end[TO].pd, &attr, &error);
-    hand_wr(s.p, TO, MRD_WR_RDMA_WRITE, SHORT, &w);
+    attr.send_cq = attr.recv_cq = self->cq[0];
+    other = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
+    hand_wr(self->p, TO, MRD_WR_RDMA_WRITE, SHORT, &w);
     w.wr.send_flags = 0;
     for (unsigned i = 0; i < ROOM; i++)
-        assert_int_equal(mrd_engine_post_send(s.e, other, &w.wr, &bad, s.p->now), 0);
-    post_recv(&s, 1);
-    send(&s, 0, SHORT);
-    pair_tx(s.p, FROM);
-    pair_turn(s.p, TO); /* refuses it, and sends the writes */
-    expect_nothing(&s);
-    assert_int_equal(num_posted(&s), 1);
-    settle(&s);
-    expect(&s, 0, 1, MRD_WC_SUCCESS);
-    assert_int_equal(mrd_engine_destroy_qp(s.e, other, s.p->now), 0);
-    end(&s);
+        assert_int_equal(mrd_engine_post_send(self->e, other, &w.wr, &bad, self->p->now), 0);
+    post_recv(self, 1);
+    send(self, 0, SHORT);
+    pair_tx(self->p, FROM);
+    pair_turn(self->p, TO); /* refuses it, and sends the writes */
+    expect_nothing(self);
+    assert_int_equal(num_posted(self), 1);
+    settle(self);
+    expect(self, 0, 1, MRD_WC_SUCCESS);
+    assert_int_equal(mrd_engine_destroy_qp(self->e, other, self->p->now), 0);
 }
 
 /* Half a message came to queue pair 0. */
@@ -293,33 +276,30 @@ TEST(srq__destroyed_queue_pair_gives_back)
 }
 
 /* Who waited for a queue pair that is gone is forgotten, and nobody else. */
-TEST(srq__destroyed_queue_pair_is_waited_for_no_more)
+TEST_F(shared, srq__destroyed_queue_pair_is_waited_for_no_more)
 {
-    struct shared s;
     struct mrd_peer *peer;
     struct mrd_want *want;
 
-    begin(&s);
-    peer = hand_rx_peer(s.p, TO);
-    mrd_want_add(s.e, peer, mrd_qp_impl(s.qp[0]));
-    mrd_want_add(s.e, peer, mrd_qp_impl(s.qp[1]));
-    hand_fill_cq(mrd_cq_impl(s.cq[0]));
-    post_recv(&s, 1); /* told, but there is no room: it waits for that instead */
-    post_recv(&s, 2);
+    peer = hand_rx_peer(self->p, TO);
+    mrd_want_add(self->e, peer, mrd_qp_impl(self->qp[0]));
+    mrd_want_add(self->e, peer, mrd_qp_impl(self->qp[1]));
+    hand_fill_cq(mrd_cq_impl(self->cq[0]));
+    post_recv(self, 1); /* told, but there is no room: it waits for that instead */
+    post_recv(self, 2);
     want = mrd_container_of(peer->readies.next, struct mrd_want, peer_node);
-    if (want->qp != mrd_qp_impl(s.qp[0]))
+    if (want->qp != mrd_qp_impl(self->qp[0]))
         want = mrd_container_of(peer->readies.prev, struct mrd_want, peer_node);
     mrd_want_postpone(want);
-    assert_int_equal(hand_length(&mrd_cq_impl(s.cq[0])->wants), 1);
+    assert_int_equal(hand_length(&mrd_cq_impl(self->cq[0])->wants), 1);
     assert_int_equal(hand_length(&peer->readies), 1); /* the other one is still to be told */
-    hand_empty_cq(mrd_cq_impl(s.cq[0]));
-    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[0], s.p->now), 0);
-    s.qp[0] = make_qp(&s, 0);
-    assert_int_equal(s.e->wants.pool.used, 1);
-    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[1], s.p->now), 0);
-    s.qp[1] = make_qp(&s, 1);
-    assert_int_equal(s.e->wants.pool.used, 0);
-    end(&s);
+    hand_empty_cq(mrd_cq_impl(self->cq[0]));
+    assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[0], self->p->now), 0);
+    self->qp[0] = make_qp(self, 0);
+    assert_int_equal(self->e->wants.pool.used, 1);
+    assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[1], self->p->now), 0);
+    self->qp[1] = make_qp(self, 1);
+    assert_int_equal(self->e->wants.pool.used, 0);
 }
 
 /* --------------------------------------------------------------------------------------- events */
@@ -357,56 +337,49 @@ static void expect_no_event(struct shared *s)
 }
 
 /* Once, when there are fewer than the limit; then it is set anew. */
-TEST(srq_limit__raises_one_event)
+TEST_F(shared, srq_limit__raises_one_event)
 {
-    struct shared s;
-
-    begin(&s);
     for (uint64_t id = 0; id < 4; id++)
-        post_recv(&s, id);
-    set_limit(&s, 3);
-    send(&s, 0, SHORT);
-    settle(&s);
-    expect_no_event(&s); /* three are left */
+        post_recv(self, id);
+    set_limit(self, 3);
+    send(self, 0, SHORT);
+    settle(self);
+    expect_no_event(self); /* three are left */
     for (unsigned i = 0; i < 2; i++) {
-        send(&s, 0, SHORT);
-        settle(&s);
+        send(self, 0, SHORT);
+        settle(self);
     }
-    expect_event(&s);
-    expect_no_event(&s);
-    set_limit(&s, 1);
-    expect_no_event(&s);
-    set_limit(&s, 2); /* there are fewer already */
-    expect_event(&s);
-    set_limit(&s, 0);
-    expect_no_event(&s);
-    end(&s);
+    expect_event(self);
+    expect_no_event(self);
+    set_limit(self, 1);
+    expect_no_event(self);
+    set_limit(self, 2); /* there are fewer already */
+    expect_event(self);
+    set_limit(self, 0);
+    expect_no_event(self);
 }
 
 /* What nobody took is not told any more; what was taken keeps the queue in being. */
-TEST(srq_limit__destroyed_before_it_is_told)
+TEST_F(shared, srq_limit__destroyed_before_it_is_told)
 {
     struct mrd_srq_init_attr attr = {.attr = {.max_wr = 1, .srq_limit = 1}};
     struct mrd_engine_event event;
     struct mrd_srq *srq;
-    struct shared s;
     int error;
 
-    begin(&s);
     for (unsigned taken = 0; taken < 2; taken++) {
-        srq = mrd_engine_create_srq(s.e, s.pd, &attr, &error);
-        assert_int_equal(
-            mrd_engine_modify_srq(s.e, srq, &(struct mrd_srq_attr){.srq_limit = 1}, MRD_SRQ_LIMIT),
-            0);
+        srq = mrd_engine_create_srq(self->e, self->pd, &attr, &error);
+        assert_int_equal(mrd_engine_modify_srq(self->e, srq, &(struct mrd_srq_attr){.srq_limit = 1},
+                                               MRD_SRQ_LIMIT),
+                         0);
         if (taken) {
-            assert_int_equal(mrd_engine_get_event(s.e, &event), 0);
+            assert_int_equal(mrd_engine_get_event(self->e, &event), 0);
             mrd_engine_hand_event(&event);
-            assert_int_equal(mrd_engine_destroy_srq(s.e, srq), -EBUSY);
-            assert_non_null(strstr(mrd_engine_error(s.e), "not acked"));
+            assert_int_equal(mrd_engine_destroy_srq(self->e, srq), -EBUSY);
+            assert_non_null(strstr(mrd_engine_error(self->e), "not acked"));
             mrd_engine_ack_event(event.type, event.object);
         }
-        assert_int_equal(mrd_engine_destroy_srq(s.e, srq), 0);
-        expect_no_event(&s);
+        assert_int_equal(mrd_engine_destroy_srq(self->e, srq), 0);
+        expect_no_event(self);
     }
-    end(&s);
 }

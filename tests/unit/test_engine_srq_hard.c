@@ -37,114 +37,97 @@ static unsigned take_limits(struct shared *s, uint64_t ns)
 }
 
 /* The last receive is taken while the ring is full: the event comes when there is room. */
-TEST(srq__limit_event_of_the_last_receive)
+TEST_F(shared, srq__limit_event_of_the_last_receive)
 {
-    struct shared s;
-
-    begin(&s);
-    post_recv(&s, 0);
-    post_recv(&s, 1);
-    send(&s, 0, SHORT);
-    settle(&s);
-    set_limit(&s, 1);
-    fill_events(&s);
-    send(&s, 0, SHORT); /* takes the last receive */
-    settle(&s);
-    assert_int_equal(num_posted(&s), 0);
+    post_recv(self, 0);
+    post_recv(self, 1);
+    send(self, 0, SHORT);
+    settle(self);
+    set_limit(self, 1);
+    fill_events(self);
+    send(self, 0, SHORT); /* takes the last receive */
+    settle(self);
+    assert_int_equal(num_posted(self), 0);
     /* These wait for the application, which waits for the event. */
     for (unsigned i = 0; i < 4; i++) {
-        send(&s, 1, SHORT);
-        settle(&s);
+        send(self, 1, SHORT);
+        settle(self);
     }
-    assert_int_equal(take_limits(&s, 500 * MRD_MSEC), 1);
-    end(&s);
+    assert_int_equal(take_limits(self, 500 * MRD_MSEC), 1);
 }
 
 /* The limit is set while the ring is full: the event comes when there is room. */
-TEST(srq__limit_event_of_a_modify)
+TEST_F(shared, srq__limit_event_of_a_modify)
 {
-    struct shared s;
-
-    begin(&s);
-    post_recv(&s, 0);
-    send(&s, 0, SHORT);
-    settle(&s);
-    fill_events(&s);
-    set_limit(&s, 4);
-    assert_int_equal(take_limits(&s, 100 * MRD_MSEC), 1);
-    end(&s);
+    post_recv(self, 0);
+    send(self, 0, SHORT);
+    settle(self);
+    fill_events(self);
+    set_limit(self, 4);
+    assert_int_equal(take_limits(self, 100 * MRD_MSEC), 1);
 }
 
 /* All queue pairs go to the error state, with an event each. */
-TEST(srq__more_queue_pairs_than_events)
+TEST_F(shared, srq__more_queue_pairs_than_events)
 {
     enum { MANY = 300 };
     static struct mrd_qp *qp[MANY];
     struct mrd_engine_event event;
-    struct shared s;
     unsigned told = 0;
 
-    begin(&s);
     for (unsigned i = 0; i < MANY; i++)
-        qp[i] = make_qp(&s, 0);
-    mrd_engine_fail_qps(s.e, s.p->now);
-    while (!mrd_engine_get_event(s.e, &event))
+        qp[i] = make_qp(self, 0);
+    mrd_engine_fail_qps(self->e, self->p->now);
+    while (!mrd_engine_get_event(self->e, &event))
         told += event.type == MRD_EVENT_QP_FATAL;
     assert_int_equal(told, MANY + QPS + 1);
     for (unsigned i = 0; i < MANY; i++)
-        assert_int_equal(mrd_engine_destroy_qp(s.e, qp[i], s.p->now), 0);
-    end(&s);
+        assert_int_equal(mrd_engine_destroy_qp(self->e, qp[i], self->p->now), 0);
 }
 
 /* max_recv_wr and max_recv_sge do not matter. */
-TEST(srq__caps_of_receives_do_not_matter)
+TEST_F(shared, srq__caps_of_receives_do_not_matter)
 {
-    struct shared s;
     struct mrd_qp *qp;
     int error;
 
-    begin(&s);
-    struct mrd_qp_init_attr attr = {.send_cq = s.p->end[TO].cq,
-                                    .recv_cq = s.cq[0],
+    struct mrd_qp_init_attr attr = {.send_cq = self->p->end[TO].cq,
+                                    .recv_cq = self->cq[0],
                                     .cap = {.max_send_wr = 4, .max_recv_wr = UINT32_MAX},
-                                    .srq = s.srq};
-    qp = mrd_engine_create_qp(s.e, s.p->end[TO].pd, &attr, &error);
+                                    .srq = self->srq};
+    qp = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
     assert_non_null(qp);
-    assert_int_equal(mrd_engine_destroy_qp(s.e, qp, s.p->now), 0);
-    end(&s);
+    assert_int_equal(mrd_engine_destroy_qp(self->e, qp, self->p->now), 0);
 }
 
 /* Two half messages; the queue pair is destroyed; the oldest receive is first again. */
-TEST(srq__returned_receives_keep_their_order)
+TEST_F(shared, srq__returned_receives_keep_their_order)
 {
-    struct shared s;
     struct mrd_node *n;
     uint64_t next = 1;
 
-    begin(&s);
-    post_recv(&s, 1);
-    post_recv(&s, 2);
-    post_recv(&s, 3);
-    post_recv(&s, 4);
-    send(&s, 0, SHORT);
-    settle(&s);
-    expect(&s, 0, 1, MRD_WC_SUCCESS);
+    post_recv(self, 1);
+    post_recv(self, 2);
+    post_recv(self, 3);
+    post_recv(self, 4);
+    send(self, 0, SHORT);
+    settle(self);
+    expect(self, 0, 1, MRD_WC_SUCCESS);
     for (unsigned i = 0; i < 2; i++) {
-        send(&s, 0, LONG);
-        pair_tx(s.p, FROM);
-        s.p->end[TO].num_inbox = 2;
+        send(self, 0, LONG);
+        pair_tx(self->p, FROM);
+        self->p->end[TO].num_inbox = 2;
         for (unsigned k = 0; k < 2; k++)
-            pair_rx_one(s.p, TO, &s.p->end[TO].inbox[k]);
-        s.p->end[TO].num_inbox = 0;
+            pair_rx_one(self->p, TO, &self->p->end[TO].inbox[k]);
+        self->p->end[TO].num_inbox = 0;
     }
-    assert_int_equal(num_posted(&s), 1);
-    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[0], s.p->now), 0);
-    s.qp[0] = make_qp(&s, 0);
-    assert_int_equal(num_posted(&s), 3);
-    for (n = mrd_srq_impl(s.srq)->recvq.posted.next; n != &mrd_srq_impl(s.srq)->recvq.posted;
-         n = n->next)
+    assert_int_equal(num_posted(self), 1);
+    assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[0], self->p->now), 0);
+    self->qp[0] = make_qp(self, 0);
+    assert_int_equal(num_posted(self), 3);
+    for (n = mrd_srq_impl(self->srq)->recvq.posted.next;
+         n != &mrd_srq_impl(self->srq)->recvq.posted; n = n->next)
         assert_int_equal(mrd_container_of(n, struct mrd_recv, node)->wr_id, ++next);
-    end(&s);
 }
 
 /* Two queue pairs with endless work, one receive at a time: each gets some. */
@@ -186,46 +169,40 @@ TEST(srq__nobody_starves_other_order)
 }
 
 /* Forgotten events take places that others need. */
-TEST(srq__forgotten_events_take_no_place)
+TEST_F(shared, srq__forgotten_events_take_no_place)
 {
     struct mrd_srq_init_attr attr = {.attr = {.max_wr = 1, .srq_limit = 1}};
     struct mrd_engine_event event;
-    struct shared s;
     int error;
 
-    begin(&s);
     for (unsigned i = 0; i < MRD_EVENTS_MAX; i++) {
-        struct mrd_srq *srq = mrd_engine_create_srq(s.e, s.pd, &attr, &error);
+        struct mrd_srq *srq = mrd_engine_create_srq(self->e, self->pd, &attr, &error);
 
-        assert_int_equal(mrd_engine_modify_srq(s.e, srq, &attr.attr, MRD_SRQ_LIMIT), 0);
-        assert_int_equal(mrd_engine_destroy_srq(s.e, srq), 0);
+        assert_int_equal(mrd_engine_modify_srq(self->e, srq, &attr.attr, MRD_SRQ_LIMIT), 0);
+        assert_int_equal(mrd_engine_destroy_srq(self->e, srq), 0);
     }
-    mrd_event_add(s.e, hand_rx_peer(s.p, TO), MRD_EVENT_PEER_UNREACHABLE);
-    assert_int_equal(mrd_engine_get_event(s.e, &event), 0);
-    end(&s);
+    mrd_event_add(self->e, hand_rx_peer(self->p, TO), MRD_EVENT_PEER_UNREACHABLE);
+    assert_int_equal(mrd_engine_get_event(self->e, &event), 0);
 }
 
 /* The limit of creation: there are fewer receives, and a message that is refused tells. */
-TEST(srq__limit_of_creation)
+TEST_F(shared, srq__limit_of_creation)
 {
     struct mrd_srq_init_attr attr = {.attr = {.max_wr = RECEIVES, .srq_limit = 2}};
     struct mrd_engine_event event;
-    struct shared s;
     int error;
 
-    begin(&s);
     for (unsigned i = 0; i < QPS; i++)
-        assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[i], s.p->now), 0);
-    assert_int_equal(mrd_engine_destroy_srq(s.e, s.srq), 0);
-    s.srq = mrd_engine_create_srq(s.e, s.pd, &attr, &error);
+        assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[i], self->p->now), 0);
+    assert_int_equal(mrd_engine_destroy_srq(self->e, self->srq), 0);
+    self->srq = mrd_engine_create_srq(self->e, self->pd, &attr, &error);
     for (unsigned i = 0; i < QPS; i++)
-        s.qp[i] = make_qp(&s, i);
-    send(&s, 0, SHORT);
-    settle(&s);
-    assert_int_equal(s.e->stats.rx_refuse_rnr > 0, 1);
-    error = mrd_engine_get_event(s.e, &event);
+        self->qp[i] = make_qp(self, i);
+    send(self, 0, SHORT);
+    settle(self);
+    assert_int_equal(self->e->stats.rx_refuse_rnr > 0, 1);
+    error = mrd_engine_get_event(self->e, &event);
     assert_int_equal(error, 0);
-    end(&s);
 }
 
 /* ------------------------------------------------------------------------------ random courses */

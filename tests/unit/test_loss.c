@@ -2,95 +2,75 @@
 /* Which packets are lost, and which losses were none. */
 #include "tests/unit/loss_fixture.h"
 
-TEST(mrd_loss_acked__is_progress)
+TEST_F(loss_fixture, mrd_loss_acked__is_progress)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 100);
-    f.loss.probes = 3;
-    assert_true(ack_at(&f, 0, 100 + RTT));
-    assert_int_equal(f.loss.probes, 0);
-    assert_int_equal(f.loss.progress_ns, 100 + RTT);
-    assert_int_equal(f.loss.rack_tx_ns, 100);
-    end(&f);
+    send_at(self, 0, PATH_A, 100);
+    self->loss.probes = 3;
+    assert_true(ack_at(self, 0, 100 + RTT));
+    assert_int_equal(self->loss.probes, 0);
+    assert_int_equal(self->loss.progress_ns, 100 + RTT);
+    assert_int_equal(self->loss.rack_tx_ns, 100);
 }
 
 /*
  * A repeated packet's ack may be for any of its copies. Unless the echo names the last one it says
  * nothing of when that left, and must not make what was sent in between look late.
  */
-TEST(mrd_loss_acked__of_a_copy_that_is_not_known)
+TEST_F(loss_fixture, mrd_loss_acked__of_a_copy_that_is_not_known)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
     for (uint32_t i = 0; i < 3; i++)
-        send_at(&f, i, PATH_A, i);
-    send_at(&f, 0, PATH_B, 20000);
-    send_at(&f, 1, PATH_B, 30000);
-    assert_false(ack_echoed_at(&f, 0, false, 90000));
-    assert_int_equal(f.loss.rack_tx_ns, 0);
-    assert_int_equal(f.loss.progress_ns, 90000);
-    assert_true(ack_echoed_at(&f, 1, true, 90000));
-    assert_int_equal(f.loss.rack_tx_ns, 30000);
-    end(&f);
+        send_at(self, i, PATH_A, i);
+    send_at(self, 0, PATH_B, 20000);
+    send_at(self, 1, PATH_B, 30000);
+    assert_false(ack_echoed_at(self, 0, false, 90000));
+    assert_int_equal(self->loss.rack_tx_ns, 0);
+    assert_int_equal(self->loss.progress_ns, 90000);
+    assert_true(ack_echoed_at(self, 1, true, 90000));
+    assert_int_equal(self->loss.rack_tx_ns, 30000);
 }
 
 /* The lateness of a packet that arrives after a later-sent one is what the window must forgive. */
-TEST(mrd_loss_acked__measures_skew)
+TEST_F(loss_fixture, mrd_loss_acked__measures_skew)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
     for (uint32_t i = 0; i < 4; i++)
-        send_at(&f, i, (uint16_t)i, 1000 * i);
-    ack_at(&f, 3, RTT);
-    assert_int_equal(f.loss.skew_ns, 0);
-    ack_at(&f, 2, RTT + 1);
-    assert_int_equal(f.loss.skew_ns, 1000);
-    ack_at(&f, 0, RTT + 2);
-    assert_int_equal(f.loss.skew_ns, 3000);
-    ack_at(&f, 1, RTT + 3);
-    assert_int_equal(f.loss.skew_ns, 3000);
-    end(&f);
+        send_at(self, i, (uint16_t)i, 1000 * i);
+    ack_at(self, 3, RTT);
+    assert_int_equal(self->loss.skew_ns, 0);
+    ack_at(self, 2, RTT + 1);
+    assert_int_equal(self->loss.skew_ns, 1000);
+    ack_at(self, 0, RTT + 2);
+    assert_int_equal(self->loss.skew_ns, 3000);
+    ack_at(self, 1, RTT + 3);
+    assert_int_equal(self->loss.skew_ns, 3000);
 }
 
 /* After eight RTTs a smaller one counts. */
-TEST(mrd_loss_acked__skew_decays)
+TEST_F(loss_fixture, mrd_loss_acked__skew_decays)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    send_at(&f, 1, PATH_B, 5000);
-    ack_at(&f, 1, 15000);
-    ack_at(&f, 0, 15000);
+    send_at(self, 0, PATH_A, 0);
+    send_at(self, 1, PATH_B, 5000);
+    ack_at(self, 1, 15000);
+    ack_at(self, 0, 15000);
     for (uint32_t i = 0; i < 2; i++) {
         uint64_t now = 15000 + 8 * RTT + i;
 
-        send_at(&f, 2 + 2 * i, PATH_A, now - 100);
-        send_at(&f, 3 + 2 * i, PATH_B, now - 90);
-        ack_at(&f, 3 + 2 * i, now);
-        ack_at(&f, 2 + 2 * i, now);
-        assert_int_equal(f.loss.skew_ns, i ? 10 : 5000);
+        send_at(self, 2 + 2 * i, PATH_A, now - 100);
+        send_at(self, 3 + 2 * i, PATH_B, now - 90);
+        ack_at(self, 3 + 2 * i, now);
+        ack_at(self, 2 + 2 * i, now);
+        assert_int_equal(self->loss.skew_ns, i ? 10 : 5000);
     }
-    end(&f);
 }
 
 /* A retransmission is late by design. */
-TEST(mrd_loss_acked__retransmissions_have_no_skew)
+TEST_F(loss_fixture, mrd_loss_acked__retransmissions_have_no_skew)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    send_at(&f, 0, PATH_A, 1000);
-    send_at(&f, 1, PATH_B, 9000);
-    ack_at(&f, 1, 9000 + RTT);
-    assert_true(ack_echoed_at(&f, 0, true, 9000 + RTT));
-    assert_int_equal(f.loss.skew_ns, 0);
-    end(&f);
+    send_at(self, 0, PATH_A, 0);
+    send_at(self, 0, PATH_A, 1000);
+    send_at(self, 1, PATH_B, 9000);
+    ack_at(self, 1, 9000 + RTT);
+    assert_true(ack_echoed_at(self, 0, true, 9000 + RTT));
+    assert_int_equal(self->loss.skew_ns, 0);
 }
 
 TEST(mrd_loss_window_ns__table)
@@ -122,130 +102,103 @@ TEST(mrd_loss_window_ns__table)
 }
 
 /* Two later packets of the same path are acked: lost, and only that packet. */
-TEST(mrd_loss_next__gap_on_same_path)
+TEST_F(loss_fixture, mrd_loss_next__gap_on_same_path)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    send_at(&f, 1, PATH_B, 5);
-    send_at(&f, 2, PATH_A, 10);
-    send_at(&f, 3, PATH_A, 15);
-    ack_at(&f, 2, 1000);
-    assert_int_equal(detect(&f, 1000), 0); /* one may have overtaken it in a NIC queue */
-    ack_at(&f, 3, 1005);
-    assert_int_equal(detect(&f, 1005), 1);
-    assert_int_equal(f.lost[0], 0);
-    assert_int_equal(f.cause[0], MRD_LOSS_BY_ORDER);
-    end(&f);
+    send_at(self, 0, PATH_A, 0);
+    send_at(self, 1, PATH_B, 5);
+    send_at(self, 2, PATH_A, 10);
+    send_at(self, 3, PATH_A, 15);
+    ack_at(self, 2, 1000);
+    assert_int_equal(detect(self, 1000), 0); /* one may have overtaken it in a NIC queue */
+    ack_at(self, 3, 1005);
+    assert_int_equal(detect(self, 1005), 1);
+    assert_int_equal(self->lost[0], 0);
+    assert_int_equal(self->cause[0], MRD_LOSS_BY_ORDER);
 }
 
 /*
  * Spraying reorders across paths all the time: any number of later packets of other paths
  * prove nothing.
  */
-TEST(mrd_loss_next__other_paths_prove_nothing)
+TEST_F(loss_fixture, mrd_loss_next__other_paths_prove_nothing)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
+    send_at(self, 0, PATH_A, 0);
     for (uint32_t i = 1; i < 100; i++)
-        send_at(&f, i, (uint16_t)(1 + i % 3), i);
+        send_at(self, i, (uint16_t)(1 + i % 3), i);
     for (uint32_t i = 1; i < 100; i++)
-        ack_at(&f, i, RTT + i);
-    assert_int_equal(detect(&f, RTT + 100), 0);
-    end(&f);
+        ack_at(self, i, RTT + i);
+    assert_int_equal(detect(self, RTT + 100), 0);
 }
 
-TEST(mrd_loss_next__order_is_off_where_it_was_wrong)
+TEST_F(loss_fixture, mrd_loss_next__order_is_off_where_it_was_wrong)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    f.path[PATH_A].order_off = 1;
+    self->path[PATH_A].order_off = 1;
     for (uint32_t i = 0; i < 5; i++)
-        send_at(&f, i, PATH_A, i);
+        send_at(self, i, PATH_A, i);
     for (uint32_t i = 1; i < 4; i++)
-        ack_at(&f, i, 1000);
-    assert_int_equal(detect(&f, 1000), 0);
-    f.path[PATH_A].order_off = 0;
-    ack_at(&f, 4, 1000);
-    assert_int_equal(detect(&f, 1000), 1);
-    end(&f);
+        ack_at(self, i, 1000);
+    assert_int_equal(detect(self, 1000), 0);
+    self->path[PATH_A].order_off = 0;
+    ack_at(self, 4, 1000);
+    assert_int_equal(detect(self, 1000), 1);
 }
 
 /* Per-path numbers wrap. */
-TEST(mrd_loss_next__order_across_the_wrap_of_pseq)
+TEST_F(loss_fixture, mrd_loss_next__order_across_the_wrap_of_pseq)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    f.path[PATH_A].pseq_next = UINT32_MAX - 1;
-    f.path[PATH_A].pseq_acked[0] = f.path[PATH_A].pseq_acked[1] = UINT32_MAX - 2;
+    self->path[PATH_A].pseq_next = UINT32_MAX - 1;
+    self->path[PATH_A].pseq_acked[0] = self->path[PATH_A].pseq_acked[1] = UINT32_MAX - 2;
     for (uint32_t i = 0; i < 4; i++)
-        send_at(&f, i, PATH_A, i);
-    assert_int_equal(detect(&f, 1000), 0);
-    ack_at(&f, 2, 1000);
-    ack_at(&f, 3, 1000);
-    assert_int_equal(detect(&f, 1000), 2);
-    end(&f);
+        send_at(self, i, PATH_A, i);
+    assert_int_equal(detect(self, 1000), 0);
+    ack_at(self, 2, 1000);
+    ack_at(self, 3, 1000);
+    assert_int_equal(detect(self, 1000), 2);
 }
 
 /*
  * Across paths: lost when a later-sent one is acked and its RTT and the window have passed since it
  * was sent.
  */
-TEST(mrd_loss_next__by_time_after_a_window)
+TEST_F(loss_fixture, mrd_loss_next__by_time_after_a_window)
 {
     const uint64_t window = RTT; /* min(SRTT, 1.25 minRTT) */
-    struct loss_fixture f;
 
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 100);
-    send_at(&f, 1, PATH_B, 200);
-    ack_at(&f, 1, 200 + RTT);
-    assert_int_equal(detect(&f, 200 + RTT), 0);
-    assert_int_equal(f.loss.rack_ns, 100 + RTT + window);
-    assert_int_equal(detect(&f, f.loss.rack_ns - 1), 0);
-    assert_int_equal(detect(&f, f.loss.rack_ns), 1);
-    assert_int_equal(f.lost[0], 0);
-    assert_int_equal(f.cause[0], MRD_LOSS_BY_RACK);
-    end(&f);
+    send_at(self, 0, PATH_A, 100);
+    send_at(self, 1, PATH_B, 200);
+    ack_at(self, 1, 200 + RTT);
+    assert_int_equal(detect(self, 200 + RTT), 0);
+    assert_int_equal(self->loss.rack_ns, 100 + RTT + window);
+    assert_int_equal(detect(self, self->loss.rack_ns - 1), 0);
+    assert_int_equal(detect(self, self->loss.rack_ns), 1);
+    assert_int_equal(self->lost[0], 0);
+    assert_int_equal(self->cause[0], MRD_LOSS_BY_RACK);
 }
 
 /* However old: without an ack of something sent later it is the tail's business. */
-TEST(mrd_loss_next__never_without_a_later_ack)
+TEST_F(loss_fixture, mrd_loss_next__never_without_a_later_ack)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    send_at(&f, 1, PATH_B, 100);
-    send_at(&f, 2, PATH_B, 200);
-    ack_at(&f, 0, RTT);
-    assert_int_equal(detect(&f, 1000 * RTT), 0);
-    assert_true(f.loss.rack_ns == MRD_NEVER);
-    end(&f);
+    send_at(self, 0, PATH_A, 0);
+    send_at(self, 1, PATH_B, 100);
+    send_at(self, 2, PATH_B, 200);
+    ack_at(self, 0, RTT);
+    assert_int_equal(detect(self, 1000 * RTT), 0);
+    assert_true(self->loss.rack_ns == MRD_NEVER);
 }
 
 /* A retransmission counts from its own departure. */
-TEST(mrd_loss_next__retransmission_starts_anew)
+TEST_F(loss_fixture, mrd_loss_next__retransmission_starts_anew)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    send_at(&f, 1, PATH_B, 10);
-    ack_at(&f, 1, RTT + 10);
-    assert_int_equal(detect(&f, 3 * RTT), 1);
-    send_at(&f, 0, PATH_B, 3 * RTT);
-    assert_int_equal(detect(&f, 100 * RTT), 0);
-    send_at(&f, 2, PATH_A, 3 * RTT + 10);
-    ack_at(&f, 2, 4 * RTT + 10);
-    assert_int_equal(detect(&f, 5 * RTT - 1), 0);
-    assert_int_equal(detect(&f, 5 * RTT), 1);
-    end(&f);
+    send_at(self, 0, PATH_A, 0);
+    send_at(self, 1, PATH_B, 10);
+    ack_at(self, 1, RTT + 10);
+    assert_int_equal(detect(self, 3 * RTT), 1);
+    send_at(self, 0, PATH_B, 3 * RTT);
+    assert_int_equal(detect(self, 100 * RTT), 0);
+    send_at(self, 2, PATH_A, 3 * RTT + 10);
+    ack_at(self, 2, 4 * RTT + 10);
+    assert_int_equal(detect(self, 5 * RTT - 1), 0);
+    assert_int_equal(detect(self, 5 * RTT), 1);
 }
 
 /* A packet of a path whose packets take longer is not lost when others would be. */
@@ -291,46 +244,35 @@ TEST(mrd_loss_log__keeps_the_newest)
     assert_int_equal(alloc.live_bytes, 0);
 }
 
-TEST(mrd_loss_spurious__widens_the_window_once)
+TEST_F(loss_fixture, mrd_loss_spurious__widens_the_window_once)
 {
-    struct loss_fixture f;
     struct mrd_retx *r;
 
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    mrd_sent_get(&f.s, 0)->by_order = 1;
-    mrd_loss_log(&f.loss, &f.alloc.ops, mrd_sent_get(&f.s, 0), PATH_B);
-    r = mrd_loss_spurious(&f.loss, 0, 1);
+    send_at(self, 0, PATH_A, 0);
+    mrd_sent_get(&self->s, 0)->by_order = 1;
+    mrd_loss_log(&self->loss, &self->alloc.ops, mrd_sent_get(&self->s, 0), PATH_B);
+    r = mrd_loss_spurious(&self->loss, 0, 1);
     assert_non_null(r);
     assert_true(r->by_order);
     assert_int_equal(r->old_path, PATH_B);
-    assert_int_equal(f.loss.steps, 1);
-    assert_null(mrd_loss_spurious(&f.loss, 0, 2)); /* the same report again */
-    assert_int_equal(f.loss.steps, 1);
-    end(&f);
+    assert_int_equal(self->loss.steps, 1);
+    assert_null(mrd_loss_spurious(&self->loss, 0, 2)); /* the same report again */
+    assert_int_equal(self->loss.steps, 1);
 }
 
 /* Probes and second copies are meant to arrive twice. */
-TEST(mrd_loss_spurious__not_of_deliberate_copies)
+TEST_F(loss_fixture, mrd_loss_spurious__not_of_deliberate_copies)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    send_at(&f, 0, PATH_A, 0);
-    mrd_sent_get(&f.s, 0)->deliberate = 1;
-    mrd_loss_log(&f.loss, &f.alloc.ops, mrd_sent_get(&f.s, 0), PATH_A);
-    assert_null(mrd_loss_spurious(&f.loss, 0, 1));
-    assert_int_equal(f.loss.steps, 0);
-    end(&f);
+    send_at(self, 0, PATH_A, 0);
+    mrd_sent_get(&self->s, 0)->deliberate = 1;
+    mrd_loss_log(&self->loss, &self->alloc.ops, mrd_sent_get(&self->s, 0), PATH_A);
+    assert_null(mrd_loss_spurious(&self->loss, 0, 1));
+    assert_int_equal(self->loss.steps, 0);
 }
 
 /* A duplicate made by the network: nobody retransmitted it. */
-TEST(mrd_loss_spurious__not_of_what_was_never_resent)
+TEST_F(loss_fixture, mrd_loss_spurious__not_of_what_was_never_resent)
 {
-    struct loss_fixture f;
-
-    begin_with_rtt(&f);
-    assert_null(mrd_loss_spurious(&f.loss, 0, 1));
-    assert_int_equal(f.loss.steps, 0);
-    end(&f);
+    assert_null(mrd_loss_spurious(&self->loss, 0, 1));
+    assert_int_equal(self->loss.steps, 0);
 }

@@ -8,24 +8,24 @@
 
 enum { ALL = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ };
 
-struct mr_fixture {
+FIXTURE(mr_fixture)
+{
     struct unit_alloc alloc;
     struct mrd_mrs mrs;
     struct mrd_secret secret;
     struct mrd_pd pd, other_pd;
 };
 
-static void begin(struct mr_fixture *f)
+FIXTURE_SETUP(mr_fixture)
 {
-    memset(f, 0, sizeof(*f));
-    unit_alloc_init(&f->alloc);
-    assert_true(mrd_mrs_init(&f->mrs, &f->alloc.ops));
+    unit_alloc_init(&self->alloc);
+    assert_true(mrd_mrs_init(&self->mrs, &self->alloc.ops));
 }
 
-static void end(struct mr_fixture *f)
+FIXTURE_TEARDOWN(mr_fixture)
 {
-    mrd_mrs_fini(&f->mrs);
-    assert_int_equal(f->alloc.live_bytes, 0);
+    mrd_mrs_fini(&self->mrs);
+    assert_int_equal(self->alloc.live_bytes, 0);
 }
 
 /* No byte of it is ever touched: any address will do. */
@@ -52,15 +52,13 @@ TEST(mrd_mrs_init__fails_without_memory)
 }
 
 /* Keys are never 0, differ, and an rkey is not to be guessed from another. */
-TEST(mrd_mr_add__keys_differ)
+TEST_F(mr_fixture, mrd_mr_add__keys_differ)
 {
     enum { REGIONS = 60 };
     struct mrd_mr_impl *mr[REGIONS];
-    struct mr_fixture f;
 
-    begin(&f);
     for (int i = 0; i < REGIONS; i++) {
-        mr[i] = add(&f, 0x1000, 16, ALL);
+        mr[i] = add(self, 0x1000, 16, ALL);
         assert_int_not_equal(mr[i]->pub.lkey, 0);
         assert_int_not_equal(mr[i]->pub.rkey, 0);
         assert_int_not_equal(mr[i]->pub.rkey, mr[i]->pub.lkey);
@@ -70,128 +68,110 @@ TEST(mrd_mr_add__keys_differ)
         }
     }
     for (int i = 0; i < REGIONS; i++)
-        mrd_mr_del(&f.mrs, mr[i]);
-    end(&f);
+        mrd_mr_del(&self->mrs, mr[i]);
 }
 
 /* A region's key at the mover is found by its lkey, whatever else was registered. */
-TEST(mrd_mr_mover_key__by_lkey)
+TEST_F(mr_fixture, mrd_mr_mover_key__by_lkey)
 {
-    struct mr_fixture f;
     struct mrd_mr_impl *mr[3];
 
-    begin(&f);
     for (unsigned i = 0; i < 3; i++)
-        mr[i] = add(&f, 0x1000 * (i + 1), 16, 0);
+        mr[i] = add(self, 0x1000 * (i + 1), 16, 0);
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(mrd_mr_mover_key(&f.mrs, mr[i]->pub.lkey), ~(0x1000 * (i + 1)));
+        assert_int_equal(mrd_mr_mover_key(&self->mrs, mr[i]->pub.lkey), ~(0x1000 * (i + 1)));
     for (unsigned i = 0; i < 3; i++)
-        mrd_mr_del(&f.mrs, mr[i]);
-    end(&f);
+        mrd_mr_del(&self->mrs, mr[i]);
 }
 
 /* The table grows, and all keys go on. */
-TEST(mrd_mr_add__grows)
+TEST_F(mr_fixture, mrd_mr_add__grows)
 {
     enum { REGIONS = 1000 };
     static struct mrd_mr_impl *mr[REGIONS];
-    struct mr_fixture f;
 
-    begin(&f);
     for (uint64_t i = 0; i < REGIONS; i++)
-        mr[i] = add(&f, i << 12, 4096, ALL);
+        mr[i] = add(self, i << 12, 4096, ALL);
     for (uint64_t i = 0; i < REGIONS; i++) {
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, i << 12, 4096, 0), MRD_MR_OK);
-        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr[i]->pub.rkey, i << 12, 4096, 0),
+        assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, mr[i]->pub.lkey, i << 12, 4096, 0),
                          MRD_MR_OK);
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr[i]->pub.lkey, (i + 1) << 12, 1, 0),
+        assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, mr[i]->pub.rkey, i << 12, 4096, 0),
+                         MRD_MR_OK);
+        assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, mr[i]->pub.lkey, (i + 1) << 12, 1, 0),
                          MRD_MR_RANGE);
     }
     for (int i = 0; i < REGIONS; i++)
-        mrd_mr_del(&f.mrs, mr[i]);
-    assert_int_equal(f.mrs.num, 0);
-    end(&f);
+        mrd_mr_del(&self->mrs, mr[i]);
+    assert_int_equal(self->mrs.num, 0);
 }
 
-TEST(mrd_mr_add__null_without_memory)
+TEST_F(mr_fixture, mrd_mr_add__null_without_memory)
 {
     struct mrd_mr_impl *mr[64];
-    struct mr_fixture f;
 
-    begin(&f);
     for (int i = 0; i < 64; i++)
-        mr[i] = add(&f, 0x1000, 16, ALL);
+        mr[i] = add(self, 0x1000, 16, ALL);
     for (uint32_t at = 1; at <= 2; at++) { /* one of the two tables that it grows to */
-        f.alloc.fail_at = f.alloc.requests + at;
-        assert_null(add(&f, 0x1000, 16, ALL));
+        self->alloc.fail_at = self->alloc.requests + at;
+        assert_null(add(self, 0x1000, 16, ALL));
     }
-    f.alloc.fail_at = 0;
+    self->alloc.fail_at = 0;
     for (int i = 0; i < 64; i++) {
-        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr[i]->pub.rkey, 0x1000, 16, 0), MRD_MR_OK);
-        mrd_mr_del(&f.mrs, mr[i]);
+        assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, mr[i]->pub.rkey, 0x1000, 16, 0),
+                         MRD_MR_OK);
+        mrd_mr_del(&self->mrs, mr[i]);
     }
-    end(&f);
 }
 
 /* After deregistration the keys mean nothing, also when another region has the place. */
-TEST(mrd_mr_del__keys_are_dead)
+TEST_F(mr_fixture, mrd_mr_del__keys_are_dead)
 {
     struct mrd_mr_impl *mr;
-    struct mr_fixture f;
 
-    begin(&f);
     for (int i = 0; i < 200; i++) {
         uint32_t lkey, rkey;
 
-        mr = add(&f, 0x1000, 16, ALL);
+        mr = add(self, 0x1000, 16, ALL);
         lkey = mr->pub.lkey;
         rkey = mr->pub.rkey;
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, lkey, 0x1000, 16, 0), MRD_MR_OK);
-        mrd_mr_del(&f.mrs, mr);
-        f.mrs.next--; /* the next one takes the same place */
-        mr = add(&f, 0x1000, 16, ALL);
-        assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, lkey, 0x1000, 16, 0), MRD_MR_NO_KEY);
-        assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, rkey, 0x1000, 16, 0), MRD_MR_NO_KEY);
-        mrd_mr_del(&f.mrs, mr);
+        assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, lkey, 0x1000, 16, 0), MRD_MR_OK);
+        mrd_mr_del(&self->mrs, mr);
+        self->mrs.next--; /* the next one takes the same place */
+        mr = add(self, 0x1000, 16, ALL);
+        assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, lkey, 0x1000, 16, 0), MRD_MR_NO_KEY);
+        assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, rkey, 0x1000, 16, 0), MRD_MR_NO_KEY);
+        mrd_mr_del(&self->mrs, mr);
     }
-    end(&f);
 }
 
 /* A key was told if a region has it, or had it lately; 0 is none. */
-TEST(mrd_mr_was_told__lately)
+TEST_F(mr_fixture, mrd_mr_was_told__lately)
 {
-    struct mr_fixture f;
     struct mrd_mr_impl *mr;
     uint32_t rkey;
 
-    begin(&f);
-    assert_false(mrd_mr_was_told(&f.mrs, 0));
-    mr = add(&f, 4096, 64, ALL);
+    assert_false(mrd_mr_was_told(&self->mrs, 0));
+    mr = add(self, 4096, 64, ALL);
     rkey = mr->pub.rkey;
-    assert_true(mrd_mr_was_told(&f.mrs, rkey));
-    assert_false(mrd_mr_was_told(&f.mrs, rkey + 1));
-    mrd_mr_del(&f.mrs, mr);
-    assert_true(mrd_mr_was_told(&f.mrs, rkey));
-    assert_false(mrd_mr_was_told(&f.mrs, rkey + 1));
-    assert_false(mrd_mr_was_told(&f.mrs, 0));
-    end(&f);
+    assert_true(mrd_mr_was_told(&self->mrs, rkey));
+    assert_false(mrd_mr_was_told(&self->mrs, rkey + 1));
+    mrd_mr_del(&self->mrs, mr);
+    assert_true(mrd_mr_was_told(&self->mrs, rkey));
+    assert_false(mrd_mr_was_told(&self->mrs, rkey + 1));
+    assert_false(mrd_mr_was_told(&self->mrs, 0));
 }
 
 /* Their generations come round. */
-TEST(mrd_mr_add__no_lkey_is_0)
+TEST_F(mr_fixture, mrd_mr_add__no_lkey_is_0)
 {
-    struct mr_fixture f;
-
-    begin(&f);
     for (uint32_t i = 0; i < 4200; i++) {
         struct mrd_mr_impl *mr;
 
-        f.mrs.next = 0; /* the index that an lkey of 0 would have */
-        mr = add(&f, 4096, 64, ALL);
+        self->mrs.next = 0; /* the index that an lkey of 0 would have */
+        mr = add(self, 4096, 64, ALL);
         assert_int_not_equal(mr->pub.lkey, 0);
-        mrd_mr_del(&f.mrs, mr);
+        mrd_mr_del(&self->mrs, mr);
     }
-    end(&f);
 }
 
 static const struct {
@@ -237,84 +217,77 @@ static void check_ranges(const struct mr_fixture *f, uint32_t key,
                          range_table[i].verdict);
 }
 
-TEST(mrd_mr_local__table)
+TEST_F(mr_fixture, mrd_mr_local__table)
 {
     struct mrd_mr_impl *mr;
-    struct mr_fixture f;
 
-    begin(&f);
-    mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
-    check_ranges(&f, mr->pub.lkey, local_of);
-    assert_int_equal(mrd_mr_local(&f.mrs, &f.other_pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + (1u << 20), 0x1000, 1, 0),
+    mr = add(self, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
+    check_ranges(self, mr->pub.lkey, local_of);
+    assert_int_equal(mrd_mr_local(&self->mrs, &self->other_pd, mr->pub.lkey, 0x1000, 1, 0),
                      MRD_MR_NO_KEY);
-    assert_int_equal(mrd_mr_local(&f.mrs, &f.pd, mr->pub.lkey + 1, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    mrd_mr_del(&f.mrs, mr);
-    end(&f);
+    assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, mr->pub.lkey + (1u << 20), 0x1000, 1, 0),
+                     MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, mr->pub.lkey + 1, 0x1000, 1, 0),
+                     MRD_MR_NO_KEY);
+    mrd_mr_del(&self->mrs, mr);
 }
 
-TEST(mrd_mr_remote__table)
+TEST_F(mr_fixture, mrd_mr_remote__table)
 {
     struct mrd_mr_impl *mr;
-    struct mr_fixture f;
 
-    begin(&f);
-    mr = add(&f, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
-    check_ranges(&f, mr->pub.rkey, mrd_mr_remote);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, 1ull << 40, 0),
+    mr = add(self, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
+    check_ranges(self, mr->pub.rkey, mrd_mr_remote);
+    assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, mr->pub.rkey, 0x1000, 1ull << 40, 0),
                      MRD_MR_RANGE);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.rkey, 0x1000, UINT64_MAX, 0),
+    assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, mr->pub.rkey, 0x1000, UINT64_MAX, 0),
                      MRD_MR_RANGE);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.other_pd, mr->pub.rkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, mr->pub.lkey, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    assert_int_equal(mrd_mr_remote(&f.mrs, &f.pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
-    mrd_mr_del(&f.mrs, mr);
-    end(&f);
+    assert_int_equal(mrd_mr_remote(&self->mrs, &self->other_pd, mr->pub.rkey, 0x1000, 1, 0),
+                     MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, mr->pub.lkey, 0x1000, 1, 0),
+                     MRD_MR_NO_KEY);
+    assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, 0, 0x1000, 1, 0), MRD_MR_NO_KEY);
+    mrd_mr_del(&self->mrs, mr);
 }
 
 /* Every entry must hold; one of no bytes needs no key. */
-TEST(mrd_mr_list__every_entry)
+TEST_F(mr_fixture, mrd_mr_list__every_entry)
 {
     struct mrd_sge sge[3] = {
         {.addr = 0x1000, .length = 16}, {.addr = 0, .length = 0}, {.addr = 0x1010, .length = 16}};
     struct mrd_mr_impl *mr;
-    struct mr_fixture f;
 
-    begin(&f);
-    mr = add(&f, 0x1000, 0x20, 0);
+    mr = add(self, 0x1000, 0x20, 0);
     sge[0].lkey = sge[2].lkey = mr->pub.lkey;
-    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 3, 0), MRD_MR_OK);
-    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 0, MRD_ACCESS_LOCAL_WRITE), MRD_MR_OK);
-    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 3, MRD_ACCESS_LOCAL_WRITE), MRD_MR_ACCESS);
+    assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 3, 0), MRD_MR_OK);
+    assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 0, MRD_ACCESS_LOCAL_WRITE), MRD_MR_OK);
+    assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 3, MRD_ACCESS_LOCAL_WRITE),
+                     MRD_MR_ACCESS);
     sge[2].length++;
-    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 3, 0), MRD_MR_RANGE);
-    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 2, 0), MRD_MR_OK);
+    assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 3, 0), MRD_MR_RANGE);
+    assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 2, 0), MRD_MR_OK);
     sge[1].length = 1;
-    assert_int_equal(mrd_mr_list(&f.mrs, &f.pd, sge, 2, 0), MRD_MR_NO_KEY);
-    mrd_mr_del(&f.mrs, mr);
-    end(&f);
+    assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 2, 0), MRD_MR_NO_KEY);
+    mrd_mr_del(&self->mrs, mr);
 }
 
 /* What was found valid is not looked up again, before any region is removed. */
-TEST(mrd_mr_list_stays__until_one_is_removed)
+TEST_F(mr_fixture, mrd_mr_list_stays__until_one_is_removed)
 {
     struct mrd_sge sge = {.addr = 0x1000, .length = 16};
     struct mrd_mr_impl *mr, *other;
     uint64_t seen = 0;
-    struct mr_fixture f;
 
-    begin(&f);
-    mr = add(&f, 0x1000, 0x20, 0);
-    other = add(&f, 0x2000, 0x20, 0);
-    assert_false(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen)); /* no such key */
+    mr = add(self, 0x1000, 0x20, 0);
+    other = add(self, 0x2000, 0x20, 0);
+    assert_false(mrd_mr_list_stays(&self->mrs, &self->pd, &sge, 1, 0, &seen)); /* no such key */
     sge.lkey = mr->pub.lkey;
-    assert_true(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
-    mrd_mr_del(&f.mrs, other);
-    assert_int_not_equal(seen, f.mrs.removals);
-    assert_true(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
-    assert_int_equal(seen, f.mrs.removals);
-    mrd_mr_del(&f.mrs, mr);
-    assert_false(mrd_mr_list_stays(&f.mrs, &f.pd, &sge, 1, 0, &seen));
-    end(&f);
+    assert_true(mrd_mr_list_stays(&self->mrs, &self->pd, &sge, 1, 0, &seen));
+    mrd_mr_del(&self->mrs, other);
+    assert_int_not_equal(seen, self->mrs.removals);
+    assert_true(mrd_mr_list_stays(&self->mrs, &self->pd, &sge, 1, 0, &seen));
+    assert_int_equal(seen, self->mrs.removals);
+    mrd_mr_del(&self->mrs, mr);
+    assert_false(mrd_mr_list_stays(&self->mrs, &self->pd, &sge, 1, 0, &seen));
 }

@@ -9,7 +9,8 @@
 
 enum { PEERS = 4, PATHS = 8, TRACKER = 256 };
 
-struct peer_fixture {
+FIXTURE(peer_fixture)
+{
     struct unit_alloc alloc;
     struct mrd_peers peers;
 };
@@ -21,10 +22,20 @@ static void begin(struct peer_fixture *f)
     assert_true(mrd_peers_init(&f->peers, &f->alloc.ops, PEERS, PATHS, TRACKER, true));
 }
 
+FIXTURE_SETUP(peer_fixture)
+{
+    begin(self);
+}
+
 static void end(struct peer_fixture *f)
 {
     mrd_peers_fini(&f->peers);
     assert_int_equal(f->alloc.live_bytes, 0);
+}
+
+FIXTURE_TEARDOWN(peer_fixture)
+{
+    end(self);
 }
 
 static struct mrd_addr addr_of(uint32_t host)
@@ -61,12 +72,10 @@ TEST(mrd_peers_init__gives_back_what_it_got)
 }
 
 /* Address, scope and port all tell peers apart: two contexts on one host are two peers. */
-TEST(mrd_peer_find__by_the_whole_address)
+TEST_F(peer_fixture, mrd_peer_find__by_the_whole_address)
 {
-    struct peer_fixture f;
     struct mrd_addr addr[4];
 
-    begin(&f);
     for (int i = 0; i < 4; i++)
         addr[i] = addr_of(1);
     addr[1].port++;
@@ -75,97 +84,81 @@ TEST(mrd_peer_find__by_the_whole_address)
     for (int i = 0; i < 4; i++) {
         struct mrd_peer *peer;
 
-        assert_null(mrd_peer_find(&f.peers, &addr[i]));
-        peer = mrd_peer_add(&f.peers, &addr[i]);
+        assert_null(mrd_peer_find(&self->peers, &addr[i]));
+        peer = mrd_peer_add(&self->peers, &addr[i]);
         for (int k = 0; k < 4; k++)
-            assert_int_equal(mrd_peer_find(&f.peers, &addr[k]) == peer, i == k);
+            assert_int_equal(mrd_peer_find(&self->peers, &addr[k]) == peer, i == k);
     }
-    end(&f);
 }
 
 /* A number of a former peer names nobody, also when another has the place. */
-TEST(mrd_peer_by_id__not_the_next_tenant)
+TEST_F(peer_fixture, mrd_peer_by_id__not_the_next_tenant)
 {
-    struct peer_fixture f;
-
-    begin(&f);
-    assert_null(mrd_peer_by_id(&f.peers, 0));
+    assert_null(mrd_peer_by_id(&self->peers, 0));
     for (uint32_t i = 0; i < 10000; i++) {
-        struct mrd_peer *peer = add(&f, i);
+        struct mrd_peer *peer = add(self, i);
         uint32_t id = peer->id;
 
         assert_int_not_equal(id, 0);
-        assert_ptr_equal(mrd_peer_by_id(&f.peers, id), peer);
-        mrd_peer_remove(&f.peers, peer);
-        assert_null(mrd_peer_by_id(&f.peers, id));
-        peer = add(&f, i);
-        assert_null(mrd_peer_by_id(&f.peers, id));
-        mrd_peer_remove(&f.peers, peer);
+        assert_ptr_equal(mrd_peer_by_id(&self->peers, id), peer);
+        mrd_peer_remove(&self->peers, peer);
+        assert_null(mrd_peer_by_id(&self->peers, id));
+        peer = add(self, i);
+        assert_null(mrd_peer_by_id(&self->peers, id));
+        mrd_peer_remove(&self->peers, peer);
     }
-    assert_null(mrd_peer_by_id(&f.peers, UINT32_MAX));
-    end(&f);
+    assert_null(mrd_peer_by_id(&self->peers, UINT32_MAX));
 }
 
-TEST(mrd_peer_add__null_when_full)
+TEST_F(peer_fixture, mrd_peer_add__null_when_full)
 {
-    struct peer_fixture f;
     struct mrd_peer *peer[PEERS];
 
-    begin(&f);
     for (uint32_t i = 0; i < PEERS; i++) {
-        peer[i] = add(&f, i);
+        peer[i] = add(self, i);
         assert_non_null(peer[i]);
     }
-    assert_null(add(&f, PEERS));
-    mrd_peer_remove(&f.peers, peer[2]);
-    peer[2] = add(&f, PEERS);
+    assert_null(add(self, PEERS));
+    mrd_peer_remove(&self->peers, peer[2]);
+    peer[2] = add(self, PEERS);
     assert_non_null(peer[2]);
-    end(&f);
 }
 
 /* An idle peer costs its entry and no timer. */
-TEST(mrd_peer_add__is_idle)
+TEST_F(peer_fixture, mrd_peer_add__is_idle)
 {
-    struct peer_fixture f;
     struct mrd_peer *peer;
 
-    begin(&f);
-    peer = add(&f, 1);
+    peer = add(self, 1);
     assert_null(peer->tx);
     assert_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
     assert_true(peer->timer.at_ns == MRD_NEVER);
     assert_true(mrd_list_empty(&peer->ready));
     assert_true(mrd_list_empty(&peer->msgs));
-    assert_int_equal(f.peers.tx_halves.used, 0);
-    assert_int_equal(f.peers.rx_halves.used, 0);
-    assert_int_equal(f.peers.pages.used, 0);
-    end(&f);
+    assert_int_equal(self->peers.tx_halves.used, 0);
+    assert_int_equal(self->peers.rx_halves.used, 0);
+    assert_int_equal(self->peers.pages.used, 0);
 }
 
-TEST(mrd_peer_remove__is_not_found_again)
+TEST_F(peer_fixture, mrd_peer_remove__is_not_found_again)
 {
     const struct mrd_addr addr = addr_of(1);
-    struct peer_fixture f;
 
-    begin(&f);
-    add(&f, 2);
-    mrd_peer_remove(&f.peers, add(&f, 1));
-    assert_null(mrd_peer_find(&f.peers, &addr));
-    assert_int_equal(f.peers.entries.used, 1);
-    assert_ptr_equal(f.peers.awake.next->next, &f.peers.awake);
-    end(&f);
+    add(self, 2);
+    mrd_peer_remove(&self->peers, add(self, 1));
+    assert_null(mrd_peer_find(&self->peers, &addr));
+    assert_int_equal(self->peers.entries.used, 1);
+    assert_ptr_equal(self->peers.awake.next->next, &self->peers.awake);
 }
 
-TEST(mrd_peer_tx_begin__nothing_sent)
+TEST_F(peer_fixture, mrd_peer_tx_begin__nothing_sent)
 {
-    struct peer_fixture f;
     struct mrd_tx_half *tx;
 
-    begin(&f);
-    memset(f.peers.tx_halves.items, 0xff,
-           f.peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
-    tx = mrd_peer_tx_begin(&f.peers, add(&f, 1), PATHS, NULL, 1000);
+    memset(self->peers.tx_halves.items, 0xff,
+           self->peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
+    tx = mrd_peer_tx_begin(&self->peers, add(self, 1), PATHS, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);
     assert_int_equal(tx->sent.tracker, MRD_TRACKER_WIDEST);
@@ -179,98 +172,82 @@ TEST(mrd_peer_tx_begin__nothing_sent)
         assert_int_equal(tx->paths.path[i].packets, 0);
     assert_int_equal(tx->ids.fresh, 0);
     assert_int_equal(tx->ids.free, 0);
-    end(&f);
 }
 
 /* Records that nobody will ack go with their half. */
-TEST(mrd_peer_tx_end__gives_pages_back)
+TEST_F(peer_fixture, mrd_peer_tx_end__gives_pages_back)
 {
-    struct peer_fixture f;
     struct mrd_peer *peer;
 
-    begin(&f);
-    peer = add(&f, 1);
-    mrd_peer_tx_begin(&f.peers, peer, PATHS, NULL, 0);
+    peer = add(self, 1);
+    mrd_peer_tx_begin(&self->peers, peer, PATHS, NULL, 0);
     for (int i = 0; i < 100; i++)
         assert_non_null(mrd_sent_add(&peer->tx->sent, MRD_SENT_EMPTY));
-    assert_int_equal(f.peers.pages.used, 100 / MRD_SENT_PAGE + 1);
-    mrd_peer_tx_end(&f.peers, peer);
+    assert_int_equal(self->peers.pages.used, 100 / MRD_SENT_PAGE + 1);
+    mrd_peer_tx_end(&self->peers, peer);
     assert_null(peer->tx);
-    assert_int_equal(f.peers.pages.used, 0);
-    assert_int_equal(f.peers.tx_halves.used, 0);
-    end(&f);
+    assert_int_equal(self->peers.pages.used, 0);
+    assert_int_equal(self->peers.tx_halves.used, 0);
 }
 
 /* There is a half of each kind for every entry: neither can be wanting. */
-TEST(mrd_peer_rx_begin__one_for_each_entry)
+TEST_F(peer_fixture, mrd_peer_rx_begin__one_for_each_entry)
 {
-    struct peer_fixture f;
-
-    begin(&f);
     for (uint32_t i = 0; i < PEERS; i++) {
-        struct mrd_peer *peer = add(&f, i);
+        struct mrd_peer *peer = add(self, i);
 
-        assert_non_null(mrd_peer_tx_begin(&f.peers, peer, PATHS, NULL, 0));
-        assert_non_null(mrd_peer_rx_begin(&f.peers, peer, TRACKER));
+        assert_non_null(mrd_peer_tx_begin(&self->peers, peer, PATHS, NULL, 0));
+        assert_non_null(mrd_peer_rx_begin(&self->peers, peer, TRACKER));
         assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
         assert_int_equal(peer->rx->rcv.limit, TRACKER);
         assert_true(peer->rx->probe_at_ns == MRD_NEVER);
     }
-    end(&f);
 }
 
 /* A life's number tells a refusal of an earlier half from one of this. */
-TEST(mrd_peer_rx_begin__counts_lives)
+TEST_F(peer_fixture, mrd_peer_rx_begin__counts_lives)
 {
-    struct peer_fixture f;
     struct mrd_peer *peer;
     uint8_t life;
 
-    begin(&f);
-    peer = add(&f, 1);
-    mrd_peer_rx_begin(&f.peers, peer, TRACKER);
+    peer = add(self, 1);
+    mrd_peer_rx_begin(&self->peers, peer, TRACKER);
     life = peer->space.life;
     mrd_rcv_add(&peer->rx->rcv, 5, false);
     mrd_slots_shut(&peer->rx->slots, 3);
-    mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_NONE);
-    mrd_peer_rx_begin(&f.peers, peer, TRACKER);
+    mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_NONE);
+    mrd_peer_rx_begin(&self->peers, peer, TRACKER);
     assert_int_not_equal(peer->space.life, life);
     assert_int_equal(mrd_rcv_check(&peer->rx->rcv, 5), MRD_RCV_NEW);
     assert_int_equal(peer->rx->slots.word[3], MRD_SLOT_EMPTY);
-    end(&f);
 }
 
 /* A tombstone remembers the space and has no half. */
-TEST(mrd_peer_rx_end__tombstone)
+TEST_F(peer_fixture, mrd_peer_rx_end__tombstone)
 {
-    struct peer_fixture f;
     struct mrd_peer *peer;
 
-    begin(&f);
-    peer = add(&f, 1);
-    mrd_peer_rx_begin(&f.peers, peer, TRACKER);
-    mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_TOMB);
+    peer = add(self, 1);
+    mrd_peer_rx_begin(&self->peers, peer, TRACKER);
+    mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_TOMB);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_null(peer->rx);
-    assert_int_equal(f.peers.rx_halves.used, 0);
-    mrd_peer_rx_end(&f.peers, peer, MRD_SPACE_NONE); /* also without a half */
+    assert_int_equal(self->peers.rx_halves.used, 0);
+    mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_NONE); /* also without a half */
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
-    assert_int_equal(f.peers.rx_halves.used, 0);
-    end(&f);
+    assert_int_equal(self->peers.rx_halves.used, 0);
 }
 
 /* A peer that rests is found by address and id, with what was counted; woken, it has all that. */
-TEST(mrd_peer_wake__knows_what_it_knew)
+TEST_F(peer_fixture, mrd_peer_wake__knows_what_it_knew)
 {
-    struct peer_fixture f;
     const struct mrd_rest *rest;
     struct mrd_peer *peer;
     struct mrd_addr addr[PEERS];
     uint32_t id[PEERS];
 
-    begin(&f);
     for (uint32_t i = 0; i < PEERS; i++) {
-        peer = add(&f, i);
+        peer = add(self, i);
         addr[i] = peer->addr;
         id[i] = peer->id;
         peer->local = addr_of(100 + i);
@@ -279,23 +256,23 @@ TEST(mrd_peer_wake__knows_what_it_knew)
         peer->dscp = (uint8_t)i;
         peer->given_up = i & 1;
         peer->heard_ns = 50 + i;
-        mrd_peer_rest(&f.peers, peer);
-        assert_null(mrd_peer_find(&f.peers, &addr[i]));
-        assert_null(mrd_peer_by_id(&f.peers, id[i]));
+        mrd_peer_rest(&self->peers, peer);
+        assert_null(mrd_peer_find(&self->peers, &addr[i]));
+        assert_null(mrd_peer_by_id(&self->peers, id[i]));
     }
-    assert_int_equal(f.peers.entries.used, 0);
-    assert_null(add(&f, PEERS)); /* they are known, and full is full */
+    assert_int_equal(self->peers.entries.used, 0);
+    assert_null(add(self, PEERS)); /* they are known, and full is full */
     for (uint32_t i = 0; i < PEERS; i++) {
-        rest = mrd_peer_resting(&f.peers, &addr[i]);
+        rest = mrd_peer_resting(&self->peers, &addr[i]);
         assert_non_null(rest);
-        assert_ptr_equal(mrd_peer_resting_id(&f.peers, id[i]), rest);
+        assert_ptr_equal(mrd_peer_resting_id(&self->peers, id[i]), rest);
         assert_int_equal(rest->count.packets_sent, 7 + i);
-        peer = mrd_peer_wake(&f.peers, &addr[i]);
-        assert_null(mrd_peer_resting(&f.peers, &addr[i]));
-        assert_null(mrd_peer_resting_id(&f.peers, id[i]));
-        assert_null(mrd_peer_wake(&f.peers, &addr[i]));
-        assert_ptr_equal(mrd_peer_find(&f.peers, &addr[i]), peer);
-        assert_ptr_equal(mrd_peer_by_id(&f.peers, id[i]), peer);
+        peer = mrd_peer_wake(&self->peers, &addr[i]);
+        assert_null(mrd_peer_resting(&self->peers, &addr[i]));
+        assert_null(mrd_peer_resting_id(&self->peers, id[i]));
+        assert_null(mrd_peer_wake(&self->peers, &addr[i]));
+        assert_ptr_equal(mrd_peer_find(&self->peers, &addr[i]), peer);
+        assert_ptr_equal(mrd_peer_by_id(&self->peers, id[i]), peer);
         assert_int_equal(peer->id, id[i]);
         assert_int_equal(peer->count.packets_sent, 7 + i);
         assert_int_equal(peer->payload_bytes, 1000 + i);
@@ -304,73 +281,67 @@ TEST(mrd_peer_wake__knows_what_it_knew)
         assert_true(peer->heard_ns == 50 + i);
         assert_int_equal(peer->local.ip[12], 100 + i);
     }
-    end(&f);
 }
 
 /* Those that rest make room for others, one at a time; those that are awake stay. */
-TEST(mrd_peer_forget__only_who_rests)
+TEST_F(peer_fixture, mrd_peer_forget__only_who_rests)
 {
-    struct peer_fixture f;
     struct mrd_addr addr[PEERS];
     uint32_t resting = 0, id[PEERS];
 
-    begin(&f);
-    assert_false(mrd_peer_forget(&f.peers));
+    assert_false(mrd_peer_forget(&self->peers));
     for (uint32_t i = 0; i < PEERS; i++) {
-        struct mrd_peer *peer = add(&f, i);
+        struct mrd_peer *peer = add(self, i);
 
         addr[i] = peer->addr;
         id[i] = peer->id;
         if (i % 2) {
-            mrd_peer_rest(&f.peers, peer);
+            mrd_peer_rest(&self->peers, peer);
             resting++;
         }
     }
     for (uint32_t i = 0; i < resting; i++) {
-        assert_true(mrd_peer_forget(&f.peers));
-        assert_int_equal(f.peers.num_resting, resting - i - 1);
-        assert_non_null(add(&f, PEERS + i));
+        assert_true(mrd_peer_forget(&self->peers));
+        assert_int_equal(self->peers.num_resting, resting - i - 1);
+        assert_non_null(add(self, PEERS + i));
     }
-    assert_false(mrd_peer_forget(&f.peers));
-    assert_null(add(&f, 1000));
+    assert_false(mrd_peer_forget(&self->peers));
+    assert_null(add(self, 1000));
     for (uint32_t i = 0; i < PEERS; i++) {
-        assert_int_equal(mrd_peer_find(&f.peers, &addr[i]) != NULL, i % 2 == 0);
-        assert_null(mrd_peer_resting(&f.peers, &addr[i]));
-        assert_null(mrd_peer_resting_id(&f.peers, id[i]));
+        assert_int_equal(mrd_peer_find(&self->peers, &addr[i]) != NULL, i % 2 == 0);
+        assert_null(mrd_peer_resting(&self->peers, &addr[i]));
+        assert_null(mrd_peer_resting_id(&self->peers, id[i]));
     }
-    end(&f);
 }
 
 /* At random, against a table that is a list: nobody is lost, found twice or taken for another. */
-TEST(mrd_peer_rest__random_walk)
+TEST_F(peer_fixture, mrd_peer_rest__random_walk)
 {
-    struct peer_fixture f;
     uint32_t known[PEERS] = {0}; /* id of the peer with the i-th address; 0: not known */
     bool awake[PEERS] = {0};
     struct mrd_rng rng;
 
-    begin(&f);
     mrd_rng_init(&rng, 5);
     for (unsigned step = 0; step < 20000; step++) {
         uint32_t i = mrd_rng_below(&rng, PEERS);
         const struct mrd_addr addr = addr_of(i);
-        struct mrd_peer *peer = mrd_peer_find(&f.peers, &addr);
+        struct mrd_peer *peer = mrd_peer_find(&self->peers, &addr);
 
         assert_int_equal(peer != NULL, awake[i]);
-        assert_int_equal(mrd_peer_resting(&f.peers, &addr) != NULL, known[i] && !awake[i]);
-        assert_int_equal(mrd_peer_resting_id(&f.peers, known[i]) != NULL, known[i] && !awake[i]);
+        assert_int_equal(mrd_peer_resting(&self->peers, &addr) != NULL, known[i] && !awake[i]);
+        assert_int_equal(mrd_peer_resting_id(&self->peers, known[i]) != NULL,
+                         known[i] && !awake[i]);
         if (!known[i])
-            known[i] = add(&f, i)->id;
+            known[i] = add(self, i)->id;
         else if (awake[i] && mrd_rng_below(&rng, 4))
-            mrd_peer_rest(&f.peers, peer);
+            mrd_peer_rest(&self->peers, peer);
         else if (awake[i]) {
-            mrd_peer_remove(&f.peers, peer);
+            mrd_peer_remove(&self->peers, peer);
             known[i] = 0;
         } else
-            assert_int_equal(mrd_peer_wake(&f.peers, &addr)->id, known[i]);
+            assert_int_equal(mrd_peer_wake(&self->peers, &addr)->id, known[i]);
         awake[i] = known[i] && !awake[i];
     }
-    end(&f);
 }
 
 /*

@@ -9,22 +9,22 @@
 
 enum { PEERS = 8, PATHS = 2, TRACKER = 256, OWN = 50, INC = 60, EPOCH = 70 };
 
-struct pairs {
+FIXTURE(pairs)
+{
     struct unit_alloc alloc;
     struct mrd_peers peers;
 };
 
-static void begin(struct pairs *f)
+FIXTURE_SETUP(pairs)
 {
-    memset(f, 0, sizeof(*f));
-    unit_alloc_init(&f->alloc);
-    assert_true(mrd_peers_init(&f->peers, &f->alloc.ops, PEERS, PATHS, TRACKER, false));
+    unit_alloc_init(&self->alloc);
+    assert_true(mrd_peers_init(&self->peers, &self->alloc.ops, PEERS, PATHS, TRACKER, false));
 }
 
-static void end(struct pairs *f)
+FIXTURE_TEARDOWN(pairs)
 {
-    mrd_peers_fini(&f->peers);
-    assert_int_equal(f->alloc.live_bytes, 0);
+    mrd_peers_fini(&self->peers);
+    assert_int_equal(self->alloc.live_bytes, 0);
 }
 
 static struct mrd_addr addr_of(uint8_t host)
@@ -74,112 +74,97 @@ static struct mrd_peer *find_pair(const struct pairs *f, uint8_t host, uint32_t 
 }
 
 /* Of two at an address the newest that has a half; a tombstone is none. */
-TEST(mrd_peer_find__who_has_a_half)
+TEST_F(pairs, mrd_peer_find__who_has_a_half)
 {
-    struct pairs f;
     struct mrd_peer *older, *newer;
 
-    begin(&f);
-    older = add(&f, 1, OWN);
-    newer = add(&f, 1, OWN);
-    assert_ptr_equal(find(&f, 1), newer);
-    send_to(&f, older, INC);
-    assert_ptr_equal(find(&f, 1), older);
-    receive_from(&f, newer, INC + 1);
-    assert_ptr_equal(find(&f, 1), newer);
-    mrd_peer_rx_end(&f.peers, newer, MRD_SPACE_TOMB);
-    assert_ptr_equal(find(&f, 1), older);
-    assert_null(find(&f, 2));
-    end(&f);
+    older = add(self, 1, OWN);
+    newer = add(self, 1, OWN);
+    assert_ptr_equal(find(self, 1), newer);
+    send_to(self, older, INC);
+    assert_ptr_equal(find(self, 1), older);
+    receive_from(self, newer, INC + 1);
+    assert_ptr_equal(find(self, 1), newer);
+    mrd_peer_rx_end(&self->peers, newer, MRD_SPACE_TOMB);
+    assert_ptr_equal(find(self, 1), older);
+    assert_null(find(self, 2));
 }
 
 /* By both names, wherever it is; by what it calls itself in its space, and in its answers. */
-TEST(mrd_peer_find_pair__by_both_names)
+TEST_F(pairs, mrd_peer_find_pair__by_both_names)
 {
-    struct pairs f;
     struct mrd_peer *speaks, *answers, *buried, *newest;
 
-    begin(&f);
-    speaks = add(&f, 1, OWN);
-    receive_from(&f, speaks, INC);
-    answers = add(&f, 1, OWN);
-    send_to(&f, answers, INC + 1);
-    buried = add(&f, 1, OWN);
-    receive_from(&f, buried, INC + 2);
-    mrd_peer_rx_end(&f.peers, buried, MRD_SPACE_TOMB);
-    newest = add(&f, 1, OWN);
-    receive_from(&f, newest, INC + 3);
+    speaks = add(self, 1, OWN);
+    receive_from(self, speaks, INC);
+    answers = add(self, 1, OWN);
+    send_to(self, answers, INC + 1);
+    buried = add(self, 1, OWN);
+    receive_from(self, buried, INC + 2);
+    mrd_peer_rx_end(&self->peers, buried, MRD_SPACE_TOMB);
+    newest = add(self, 1, OWN);
+    receive_from(self, newest, INC + 3);
     for (uint8_t host = 1; host <= 2; host++) {
-        assert_ptr_equal(find_pair(&f, host, OWN, INC), speaks);
-        assert_ptr_equal(find_pair(&f, host, OWN, INC + 1), answers);
-        assert_ptr_equal(find_pair(&f, host, OWN, INC + 2), buried);
-        assert_ptr_equal(find_pair(&f, host, OWN, INC + 3), newest);
+        assert_ptr_equal(find_pair(self, host, OWN, INC), speaks);
+        assert_ptr_equal(find_pair(self, host, OWN, INC + 1), answers);
+        assert_ptr_equal(find_pair(self, host, OWN, INC + 2), buried);
+        assert_ptr_equal(find_pair(self, host, OWN, INC + 3), newest);
         /* By its own name alone it is found at its address. Else it is whoever is there. */
-        assert_ptr_equal(find_pair(&f, host, OWN, INC + 4), host == 1 ? newest : NULL);
-        assert_ptr_equal(find_pair(&f, host, OWN + 1, INC), host == 1 ? newest : NULL);
-        assert_ptr_equal(find_pair(&f, host, 0, INC), host == 1 ? speaks : NULL);
-        assert_ptr_equal(find_pair(&f, host, 0, INC + 4), host == 1 ? newest : NULL);
-        assert_ptr_equal(find_pair(&f, host, OWN, 0), host == 1 ? newest : NULL);
+        assert_ptr_equal(find_pair(self, host, OWN, INC + 4), host == 1 ? newest : NULL);
+        assert_ptr_equal(find_pair(self, host, OWN + 1, INC), host == 1 ? newest : NULL);
+        assert_ptr_equal(find_pair(self, host, 0, INC), host == 1 ? speaks : NULL);
+        assert_ptr_equal(find_pair(self, host, 0, INC + 4), host == 1 ? newest : NULL);
+        assert_ptr_equal(find_pair(self, host, OWN, 0), host == 1 ? newest : NULL);
     }
-    mrd_peer_rx_end(&f.peers, speaks, MRD_SPACE_NONE);
-    assert_ptr_equal(find_pair(&f, 1, OWN, INC), newest);
-    end(&f);
+    mrd_peer_rx_end(&self->peers, speaks, MRD_SPACE_NONE);
+    assert_ptr_equal(find_pair(self, 1, OWN, INC), newest);
 }
 
 /* Two have the same names by chance: the one that is there. */
-TEST(mrd_peer_find_pair__who_is_there)
+TEST_F(pairs, mrd_peer_find_pair__who_is_there)
 {
-    struct pairs f;
     struct mrd_peer *peer[3];
 
-    begin(&f);
     for (uint8_t i = 0; i < 3; i++) {
-        peer[i] = add(&f, i, OWN);
-        receive_from(&f, peer[i], INC);
+        peer[i] = add(self, i, OWN);
+        receive_from(self, peer[i], INC);
     }
     for (uint8_t i = 0; i < 3; i++)
-        assert_ptr_equal(find_pair(&f, i, OWN, INC), peer[i]);
-    end(&f);
+        assert_ptr_equal(find_pair(self, i, OWN, INC), peer[i]);
 }
 
 /* Whom we asked as that, in that epoch, until it answers. */
-TEST(mrd_peer_find_asked__until_it_answers)
+TEST_F(pairs, mrd_peer_find_asked__until_it_answers)
 {
-    struct pairs f;
     struct mrd_peer *peer;
 
-    begin(&f);
-    receive_from(&f, add(&f, 1, OWN), INC);
-    peer = add(&f, 1, OWN);
-    send_to(&f, peer, 0);
-    assert_ptr_equal(mrd_peer_find_asked(&f.peers, OWN, EPOCH), peer);
-    assert_null(mrd_peer_find_asked(&f.peers, OWN + 1, EPOCH));
-    assert_null(mrd_peer_find_asked(&f.peers, OWN, EPOCH + 1));
+    receive_from(self, add(self, 1, OWN), INC);
+    peer = add(self, 1, OWN);
+    send_to(self, peer, 0);
+    assert_ptr_equal(mrd_peer_find_asked(&self->peers, OWN, EPOCH), peer);
+    assert_null(mrd_peer_find_asked(&self->peers, OWN + 1, EPOCH));
+    assert_null(mrd_peer_find_asked(&self->peers, OWN, EPOCH + 1));
     peer->tx->contact.inc = INC;
-    assert_null(mrd_peer_find_asked(&f.peers, OWN, EPOCH));
-    end(&f);
+    assert_null(mrd_peer_find_asked(&self->peers, OWN, EPOCH));
 }
 
 /* A name is taken elsewhere if a peer at another address has it, awake or not. */
-TEST(mrd_peer_is_named_elsewhere__awake_or_not)
+TEST_F(pairs, mrd_peer_is_named_elsewhere__awake_or_not)
 {
-    struct pairs f;
     struct mrd_addr here = addr_of(1), there = addr_of(2);
     struct mrd_peer *peer;
 
-    begin(&f);
-    peer = add(&f, 1, OWN);
+    peer = add(self, 1, OWN);
     for (unsigned rests = 0; rests < 2; rests++) {
-        assert_false(mrd_peer_is_named_elsewhere(&f.peers, OWN, &here));
-        assert_true(mrd_peer_is_named_elsewhere(&f.peers, OWN, &there));
-        assert_false(mrd_peer_is_named_elsewhere(&f.peers, OWN + 1, &there));
-        assert_int_equal(mrd_peer_has_name(&f.peers, OWN), !rests);
+        assert_false(mrd_peer_is_named_elsewhere(&self->peers, OWN, &here));
+        assert_true(mrd_peer_is_named_elsewhere(&self->peers, OWN, &there));
+        assert_false(mrd_peer_is_named_elsewhere(&self->peers, OWN + 1, &there));
+        assert_int_equal(mrd_peer_has_name(&self->peers, OWN), !rests);
         if (!rests)
-            mrd_peer_rest(&f.peers, peer);
+            mrd_peer_rest(&self->peers, peer);
     }
-    peer = mrd_peer_wake(&f.peers, &here);
-    mrd_peer_move(&f.peers, peer, &there);
-    assert_true(mrd_peer_is_named_elsewhere(&f.peers, OWN, &here));
-    assert_false(mrd_peer_is_named_elsewhere(&f.peers, OWN, &there));
-    end(&f);
+    peer = mrd_peer_wake(&self->peers, &here);
+    mrd_peer_move(&self->peers, peer, &there);
+    assert_true(mrd_peer_is_named_elsewhere(&self->peers, OWN, &here));
+    assert_false(mrd_peer_is_named_elsewhere(&self->peers, OWN, &there));
 }

@@ -8,7 +8,8 @@
 
 enum { SEND_WR = 3, RECV_WR = 2, SEND_SGE = 3, RECV_SGE = 2, INLINE = 24 };
 
-struct qp_fixture {
+FIXTURE(qp_fixture)
+{
     struct mrd_qp_impl *qp;
     struct mrd_qp_init_attr attr;
     struct mrd_pd pd;
@@ -37,9 +38,19 @@ static void begin(struct qp_fixture *f)
             .addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
 }
 
+FIXTURE_SETUP(qp_fixture)
+{
+    begin(self);
+}
+
 static void end(struct qp_fixture *f)
 {
     free(f->qp);
+}
+
+FIXTURE_TEARDOWN(qp_fixture)
+{
+    end(self);
 }
 
 static struct mrd_send_wr send_wr(struct qp_fixture *f, int num_sge)
@@ -75,38 +86,35 @@ TEST(mrd_qp_bytes__rejects_caps_out_of_range)
 /*
  * Slots, their lists and their inline data lie in the one allocation and nowhere upon each other.
  */
-TEST(mrd_qp_init__slots_do_not_overlap)
+TEST_F(qp_fixture, mrd_qp_init__slots_do_not_overlap)
 {
     struct mrd_recv *recv[RECV_WR];
     struct mrd_recv_wr wr = {0};
-    struct qp_fixture f;
 
-    begin(&f);
     for (uint32_t i = 0; i < SEND_WR; i++) {
-        memset(f.qp->msgs[i].wr.sge, 0xa0 + (int)i, SEND_SGE * sizeof(struct mrd_sge));
-        memset(f.qp->msgs[i].wr.inline_data, 0xb0 + (int)i, INLINE);
+        memset(self->qp->msgs[i].wr.sge, 0xa0 + (int)i, SEND_SGE * sizeof(struct mrd_sge));
+        memset(self->qp->msgs[i].wr.inline_data, 0xb0 + (int)i, INLINE);
     }
     for (uint32_t i = 0; i < RECV_WR; i++)
-        assert_int_equal(mrd_recvq_post(f.qp->recvq, &wr), 0);
+        assert_int_equal(mrd_recvq_post(self->qp->recvq, &wr), 0);
     for (uint32_t i = 0; i < RECV_WR; i++)
-        recv[i] = mrd_recvq_take(f.qp->recvq);
+        recv[i] = mrd_recvq_take(self->qp->recvq);
     for (uint32_t i = 0; i < RECV_WR; i++)
         memset(recv[i]->sge, 0xc0 + (int)i, RECV_SGE * sizeof(struct mrd_sge));
     for (uint32_t i = 0; i < SEND_WR; i++) {
-        assert_int_equal(((uint8_t *)f.qp->msgs[i].wr.sge)[0], 0xa0 + i);
-        assert_int_equal(((uint8_t *)f.qp->msgs[i].wr.sge)[SEND_SGE * sizeof(struct mrd_sge) - 1],
-                         0xa0 + i);
-        assert_int_equal(f.qp->msgs[i].wr.inline_data[0], 0xb0 + i);
-        assert_int_equal(f.qp->msgs[i].wr.inline_data[INLINE - 1], 0xb0 + i);
-        assert_ptr_equal(f.qp->msgs[i].qp, f.qp);
+        assert_int_equal(((uint8_t *)self->qp->msgs[i].wr.sge)[0], 0xa0 + i);
+        assert_int_equal(
+            ((uint8_t *)self->qp->msgs[i].wr.sge)[SEND_SGE * sizeof(struct mrd_sge) - 1], 0xa0 + i);
+        assert_int_equal(self->qp->msgs[i].wr.inline_data[0], 0xb0 + i);
+        assert_int_equal(self->qp->msgs[i].wr.inline_data[INLINE - 1], 0xb0 + i);
+        assert_ptr_equal(self->qp->msgs[i].qp, self->qp);
     }
     for (uint32_t i = 0; i < RECV_WR; i++) {
         assert_int_equal(((uint8_t *)recv[i]->sge)[0], 0xc0 + i);
         assert_int_equal(((uint8_t *)recv[i]->sge)[RECV_SGE * sizeof(struct mrd_sge) - 1],
                          0xc0 + i);
     }
-    assert_int_equal(f.qp->qkey, 0x1234);
-    end(&f);
+    assert_int_equal(self->qp->qkey, 0x1234);
 }
 
 /* A cap of 0 entries means 1. */
@@ -125,34 +133,28 @@ TEST(mrd_qp_init__at_least_one_sge)
     free(qp);
 }
 
-TEST(mrd_qp_check_send__takes_what_is_right)
+TEST_F(qp_fixture, mrd_qp_check_send__takes_what_is_right)
 {
     static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM,
                                                  MRD_WR_SEND, MRD_WR_SEND_WITH_IMM};
-    struct qp_fixture f;
 
-    begin(&f);
     for (int i = 0; i < 4; i++) {
-        struct mrd_send_wr wr = send_wr(&f, i);
+        struct mrd_send_wr wr = send_wr(self, i);
         uint32_t length = 99;
         const char *why = "";
 
         wr.opcode = opcodes[i];
         wr.send_flags = MRD_SEND_SIGNALED | MRD_SEND_SOLICITED;
-        assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), 0);
+        assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why), 0);
         assert_int_equal(length, 8 * i);
         assert_null(why);
     }
-    end(&f);
 }
 
-TEST(mrd_qp_check_send__says_what_is_wrong)
+TEST_F(qp_fixture, mrd_qp_check_send__says_what_is_wrong)
 {
-    struct qp_fixture f;
-
-    begin(&f);
     for (int i = 0; i < 12; i++) {
-        struct mrd_send_wr wr = send_wr(&f, 3);
+        struct mrd_send_wr wr = send_wr(self, 3);
         uint32_t length = 99;
         const char *why;
 
@@ -170,19 +172,19 @@ TEST(mrd_qp_check_send__says_what_is_wrong)
             wr.ud.ah = NULL;
         if (i == 6) {
             wr.send_flags = MRD_SEND_INLINE;
-            f.sge[0].length = INLINE - 16 + 1;
+            self->sge[0].length = INLINE - 16 + 1;
         }
         if (i == 7)
-            f.sge[0].length = MRD_MESSAGE_BYTES_MAX - 15;
+            self->sge[0].length = MRD_MESSAGE_BYTES_MAX - 15;
         if (i > 7) {
-            f.sge[0].length = 8;
+            self->sge[0].length = 8;
             wr.num_sge = 1;
             wr.opcode = MRD_WR_ATOMIC_FETCH_AND_ADD;
         }
         if (i == 8)
             wr.wr.atomic.remote_addr = 4;
         if (i == 9)
-            f.sge[0].length = 4;
+            self->sge[0].length = 4;
         if (i == 10) {
             wr.opcode = MRD_WR_RDMA_READ;
             wr.send_flags = MRD_SEND_INLINE;
@@ -191,33 +193,30 @@ TEST(mrd_qp_check_send__says_what_is_wrong)
             wr.opcode = MRD_WR_ATOMIC_CMP_AND_SWP;
             wr.num_sge = 0;
         }
-        assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), i == 7 ? -EMSGSIZE : -EINVAL);
+        assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why),
+                         i == 7 ? -EMSGSIZE : -EINVAL);
         assert_non_null(why);
         assert_int_equal(length, 99); /* set on success only */
     }
-    end(&f);
 }
 
 /* Up to the bounds themselves; sums of lengths do not wrap. */
-TEST(mrd_qp_check_send__lengths_at_the_bounds)
+TEST_F(qp_fixture, mrd_qp_check_send__lengths_at_the_bounds)
 {
-    struct qp_fixture f;
     struct mrd_send_wr wr;
     uint32_t length;
     const char *why;
 
-    begin(&f);
-    wr = send_wr(&f, 3);
+    wr = send_wr(self, 3);
     wr.send_flags = MRD_SEND_INLINE;
-    assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), 0);
+    assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why), 0);
     assert_int_equal(length, INLINE);
     wr.send_flags = 0;
-    f.sge[0].length = MRD_MESSAGE_BYTES_MAX - 16;
-    assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), 0);
+    self->sge[0].length = MRD_MESSAGE_BYTES_MAX - 16;
+    assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why), 0);
     assert_int_equal(length, MRD_MESSAGE_BYTES_MAX);
-    f.sge[0].length = f.sge[1].length = f.sge[2].length = UINT32_MAX;
-    assert_int_equal(mrd_qp_check_send(f.qp, &wr, &length, &why), -EMSGSIZE);
-    end(&f);
+    self->sge[0].length = self->sge[1].length = self->sge[2].length = UINT32_MAX;
+    assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why), -EMSGSIZE);
 }
 
 TEST(mrd_qp_msg_alloc__table)
@@ -270,16 +269,14 @@ TEST(mrd_qp_msg_alloc__table)
 }
 
 /* Nothing of the slot's earlier life is left. */
-TEST(mrd_qp_msg_alloc__slot_is_fresh)
+TEST_F(qp_fixture, mrd_qp_msg_alloc__slot_is_fresh)
 {
-    struct qp_fixture f;
     struct mrd_send_wr wr;
 
-    begin(&f);
-    wr = send_wr(&f, 1);
-    f.qp->sig_all = true;
+    wr = send_wr(self, 1);
+    self->qp->sig_all = true;
     for (unsigned i = 0; i < 2 * SEND_WR; i++) {
-        struct mrd_msg *msg = mrd_qp_msg_alloc(f.qp, &wr, 8);
+        struct mrd_msg *msg = mrd_qp_msg_alloc(self->qp, &wr, 8);
 
         assert_true(msg->wr.signaled);
         assert_int_equal(msg->attempt, 0);
@@ -299,47 +296,40 @@ TEST(mrd_qp_msg_alloc__slot_is_fresh)
             true;
         msg->packet.next = msg->abort.next = msg;
         msg->status = MRD_WC_GENERAL_ERR;
-        mrd_qp_msg_free(f.qp, msg);
+        mrd_qp_msg_free(self->qp, msg);
     }
-    end(&f);
 }
 
 /* The bytes are taken at once: the caller's buffer is free when the post returns. */
-TEST(mrd_qp_msg_alloc__copies_inline_data)
+TEST_F(qp_fixture, mrd_qp_msg_alloc__copies_inline_data)
 {
-    struct qp_fixture f;
     struct mrd_send_wr wr;
     struct mrd_msg *msg;
 
-    begin(&f);
-    memcpy(&f.memory[0], "ABCDEFGH", 8);
-    memcpy(&f.memory[10], "ijklmnop", 8);
-    wr = send_wr(&f, 2);
+    memcpy(&self->memory[0], "ABCDEFGH", 8);
+    memcpy(&self->memory[10], "ijklmnop", 8);
+    wr = send_wr(self, 2);
     wr.send_flags = MRD_SEND_INLINE;
-    msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
-    memset(f.memory, 0, sizeof(f.memory));
+    msg = mrd_qp_msg_alloc(self->qp, &wr, 16);
+    memset(self->memory, 0, sizeof(self->memory));
     assert_true(msg->wr.is_inline);
     assert_memory_equal(msg->wr.inline_data, "ABCDEFGHijklmnop", 16);
-    end(&f);
 }
 
-TEST(mrd_qp_msg_free__gives_the_slot_back)
+TEST_F(qp_fixture, mrd_qp_msg_free__gives_the_slot_back)
 {
-    struct qp_fixture f;
     struct mrd_send_wr wr;
     struct mrd_msg *msg[SEND_WR];
 
-    begin(&f);
-    wr = send_wr(&f, 0);
+    wr = send_wr(self, 0);
     for (unsigned i = 0; i < SEND_WR; i++) {
-        msg[i] = mrd_qp_msg_alloc(f.qp, &wr, 0);
+        msg[i] = mrd_qp_msg_alloc(self->qp, &wr, 0);
         assert_non_null(msg[i]);
     }
-    assert_null(mrd_qp_msg_alloc(f.qp, &wr, 0));
-    assert_int_equal(f.qp->live_msgs, SEND_WR);
-    mrd_qp_msg_free(f.qp, msg[1]);
-    assert_int_equal(f.qp->live_msgs, SEND_WR - 1);
+    assert_null(mrd_qp_msg_alloc(self->qp, &wr, 0));
+    assert_int_equal(self->qp->live_msgs, SEND_WR);
+    mrd_qp_msg_free(self->qp, msg[1]);
+    assert_int_equal(self->qp->live_msgs, SEND_WR - 1);
     assert_int_equal(msg[1]->state, MRD_MSG_FREE);
-    assert_ptr_equal(mrd_qp_msg_alloc(f.qp, &wr, 0), msg[1]);
-    end(&f);
+    assert_ptr_equal(mrd_qp_msg_alloc(self->qp, &wr, 0), msg[1]);
 }

@@ -9,7 +9,8 @@
 
 enum { TRACKER = 1024 };
 
-struct rcv_fixture {
+FIXTURE(rcv_fixture)
+{
     struct unit_alloc alloc;
     struct mrd_rcv_maps maps;
     struct mrd_rcv r;
@@ -25,6 +26,11 @@ static void begin(struct rcv_fixture *f, uint32_t tracker, uint32_t first)
     f->r.cum = f->r.highest = first;
 }
 
+FIXTURE_SETUP(rcv_fixture)
+{
+    begin(self, TRACKER, 0);
+}
+
 static void end(struct rcv_fixture *f)
 {
     mrd_rcv_fini(&f->r);
@@ -32,6 +38,11 @@ static void end(struct rcv_fixture *f)
     assert_int_equal(f->maps.wide_bytes, 0);
     mrd_rcv_maps_fini(&f->maps);
     assert_int_equal(f->alloc.live_bytes, 0);
+}
+
+FIXTURE_TEARDOWN(rcv_fixture)
+{
+    end(self);
 }
 
 static void count_at(struct rcv_fixture *f, uint32_t psn, uint16_t path, bool ce, uint64_t now_ns)
@@ -66,15 +77,11 @@ static bool tells(const struct mrd_wire_ack *ack, uint32_t psn)
     return false;
 }
 
-TEST(mrd_rcv_init__owes_nothing)
+TEST_F(rcv_fixture, mrd_rcv_init__owes_nothing)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    assert_true(f.r.due_ns == MRD_NEVER);
-    assert_false(f.r.now);
-    assert_int_equal(f.r.limit, TRACKER);
-    end(&f);
+    assert_true(self->r.due_ns == MRD_NEVER);
+    assert_false(self->r.now);
+    assert_int_equal(self->r.limit, TRACKER);
 }
 
 TEST(mrd_rcv_check__table)
@@ -150,38 +157,30 @@ TEST(mrd_rcv_add__exactly_once_in_random_order)
  * A refused PSN is never executed again, and not reported before its refusal was acked: it holds
  * cum back.
  */
-TEST(mrd_rcv_add__refused_is_received_and_not_reported)
+TEST_F(rcv_fixture, mrd_rcv_add__refused_is_received_and_not_reported)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    add(&f, 0);
-    mrd_rcv_add(&f.r, 1, true);
-    add(&f, 2);
-    assert_int_equal(f.r.cum, 1);
-    assert_int_equal(mrd_rcv_check(&f.r, 1), MRD_RCV_DUPLICATE);
-    build(&f, 0);
-    assert_int_equal(f.ack.cum, 1);
-    assert_false(tells(&f.ack, 1));
-    assert_true(tells(&f.ack, 2));
-    end(&f);
+    add(self, 0);
+    mrd_rcv_add(&self->r, 1, true);
+    add(self, 2);
+    assert_int_equal(self->r.cum, 1);
+    assert_int_equal(mrd_rcv_check(&self->r, 1), MRD_RCV_DUPLICATE);
+    build(self, 0);
+    assert_int_equal(self->ack.cum, 1);
+    assert_false(tells(&self->ack, 1));
+    assert_true(tells(&self->ack, 2));
 }
 
-TEST(mrd_rcv_dup__told_at_once_by_a_full_ack)
+TEST_F(rcv_fixture, mrd_rcv_dup__told_at_once_by_a_full_ack)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    add(&f, 0);
-    mrd_rcv_dup(&f.r, 0);
-    assert_true(f.r.now);
-    assert_false(mrd_rcv_rides(&f.r));
-    build(&f, 0);
-    assert_int_equal(f.ack.num_dups, 1);
-    assert_int_equal(f.ack.dup[0], 0);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_dups, 0); /* told once */
-    end(&f);
+    add(self, 0);
+    mrd_rcv_dup(&self->r, 0);
+    assert_true(self->r.now);
+    assert_false(mrd_rcv_rides(&self->r));
+    build(self, 0);
+    assert_int_equal(self->ack.num_dups, 1);
+    assert_int_equal(self->ack.dup[0], 0);
+    build(self, 0);
+    assert_int_equal(self->ack.num_dups, 0); /* told once */
 }
 
 TEST(mrd_rcv_dup__tells_at_most_four)
@@ -236,117 +235,99 @@ TEST(mrd_rcv_refusal_acked__only_a_refused_psn)
 }
 
 /* Counts are cumulative, so a lost ack loses nothing; a path is told when something came on it. */
-TEST(mrd_rcv_count__cumulative_per_path)
+TEST_F(rcv_fixture, mrd_rcv_count__cumulative_per_path)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    count_at(&f, 0, 3, false, 0);
-    count_at(&f, 1, 3, true, 0);
-    count_at(&f, 2, 8, false, 0);
-    assert_int_equal(f.r.since_ack, 3);
-    build(&f, 0);
-    assert_int_equal(f.r.since_ack, 0);
-    assert_int_equal(f.ack.num_paths, 2);
-    assert_int_equal(f.ack.path[0].id, 3);
-    assert_int_equal(f.ack.path[0].received, 2);
-    assert_int_equal(f.ack.path[0].ce, 1);
-    count_at(&f, 3, 3, true, 0);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_paths, 1);
-    assert_int_equal(f.ack.path[0].received, 3);
-    assert_int_equal(f.ack.path[0].ce, 2);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_paths, 0);
-    end(&f);
+    count_at(self, 0, 3, false, 0);
+    count_at(self, 1, 3, true, 0);
+    count_at(self, 2, 8, false, 0);
+    assert_int_equal(self->r.since_ack, 3);
+    build(self, 0);
+    assert_int_equal(self->r.since_ack, 0);
+    assert_int_equal(self->ack.num_paths, 2);
+    assert_int_equal(self->ack.path[0].id, 3);
+    assert_int_equal(self->ack.path[0].received, 2);
+    assert_int_equal(self->ack.path[0].ce, 1);
+    count_at(self, 3, 3, true, 0);
+    build(self, 0);
+    assert_int_equal(self->ack.num_paths, 1);
+    assert_int_equal(self->ack.path[0].received, 3);
+    assert_int_equal(self->ack.path[0].ce, 2);
+    build(self, 0);
+    assert_int_equal(self->ack.num_paths, 0);
 }
 
 /* A fresh entropy value takes a place: its counts begin anew, under its own id. */
-TEST(mrd_rcv_count__fresh_path_id_begins_anew)
+TEST_F(rcv_fixture, mrd_rcv_count__fresh_path_id_begins_anew)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    count_at(&f, 0, 3, true, 0);
-    count_at(&f, 1, 3 + MRD_PATHS_MAX, false, 0);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_paths, 1);
-    assert_int_equal(f.ack.path[0].id, 3 + MRD_PATHS_MAX);
-    assert_int_equal(f.ack.path[0].received, 1);
-    assert_int_equal(f.ack.path[0].ce, 0);
-    assert_int_equal(f.r.num_seen, 0);
-    end(&f);
+    count_at(self, 0, 3, true, 0);
+    count_at(self, 1, 3 + MRD_PATHS_MAX, false, 0);
+    build(self, 0);
+    assert_int_equal(self->ack.num_paths, 1);
+    assert_int_equal(self->ack.path[0].id, 3 + MRD_PATHS_MAX);
+    assert_int_equal(self->ack.path[0].received, 1);
+    assert_int_equal(self->ack.path[0].ce, 0);
+    assert_int_equal(self->r.num_seen, 0);
 }
 
 /*
  * A block has room for cum only: with a gap, a duplicate, new marks or a doubled ack it would
  * hide something.
  */
-TEST(mrd_rcv_rides__only_when_cum_says_all)
+TEST_F(rcv_fixture, mrd_rcv_rides__only_when_cum_says_all)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    add(&f, 0);
-    count_at(&f, 0, 1, false, 0);
-    assert_true(mrd_rcv_rides(&f.r));
-    add(&f, 2);
-    assert_false(mrd_rcv_rides(&f.r)); /* a gap */
-    add(&f, 1);
-    assert_true(mrd_rcv_rides(&f.r));
-    count_at(&f, 1, 1, true, 0);
-    assert_false(mrd_rcv_rides(&f.r)); /* marks */
-    build(&f, 0);
-    assert_true(mrd_rcv_rides(&f.r));
-    f.r.twice = true;
-    assert_false(mrd_rcv_rides(&f.r));
-    f.r.twice = false;
-    mrd_rcv_add(&f.r, 3, true);
-    assert_false(mrd_rcv_rides(&f.r)); /* a PSN is refused */
-    end(&f);
+    add(self, 0);
+    count_at(self, 0, 1, false, 0);
+    assert_true(mrd_rcv_rides(&self->r));
+    add(self, 2);
+    assert_false(mrd_rcv_rides(&self->r)); /* a gap */
+    add(self, 1);
+    assert_true(mrd_rcv_rides(&self->r));
+    count_at(self, 1, 1, true, 0);
+    assert_false(mrd_rcv_rides(&self->r)); /* marks */
+    build(self, 0);
+    assert_true(mrd_rcv_rides(&self->r));
+    self->r.twice = true;
+    assert_false(mrd_rcv_rides(&self->r));
+    self->r.twice = false;
+    mrd_rcv_add(&self->r, 3, true);
+    assert_false(mrd_rcv_rides(&self->r)); /* a PSN is refused */
 }
 
 /*
  * The echoed stamp is shifted by the wait, so that the sender's difference is the RTT without it.
  */
-TEST(mrd_rcv_ride__tells_cum_and_shifts_the_stamp)
+TEST_F(rcv_fixture, mrd_rcv_ride__tells_cum_and_shifts_the_stamp)
 {
     struct mrd_wire_head head = {.flags = MRD_WIRE_FIRST_CONTACT};
-    struct rcv_fixture f;
 
-    begin(&f, TRACKER, 0);
-    add(&f, 0);
-    count_at(&f, 0, 1, false, 16000);
-    f.r.due_ns = 20000;
-    f.r.now = f.r.wait_for_reply = true;
-    mrd_rcv_ride(&f.r, &head, 2000, 16000 + 10 * MRD_WIRE_STAMP_NS);
+    add(self, 0);
+    count_at(self, 0, 1, false, 16000);
+    self->r.due_ns = 20000;
+    self->r.now = self->r.wait_for_reply = true;
+    mrd_rcv_ride(&self->r, &head, 2000, 16000 + 10 * MRD_WIRE_STAMP_NS);
     assert_int_equal(head.flags, MRD_WIRE_FIRST_CONTACT | MRD_WIRE_ACKBLOCK);
     assert_int_equal(head.ack_cum, 1);
     assert_int_equal(head.ack_serial, 1);
     assert_int_equal(head.ack_psn_limit, 2000);
     assert_int_equal(head.ack_stamp, 1000 + 10);
-    assert_int_equal(f.r.limit, 2000);
-    assert_true(f.r.due_ns == MRD_NEVER);
-    assert_false(f.r.now || f.r.wait_for_reply);
-    assert_int_equal(f.r.since_ack, 0);
-    end(&f);
+    assert_int_equal(self->r.limit, 2000);
+    assert_true(self->r.due_ns == MRD_NEVER);
+    assert_false(self->r.now || self->r.wait_for_reply);
+    assert_int_equal(self->r.since_ack, 0);
 }
 
 /* Path counts are not in a block: the next full ack tells them. */
-TEST(mrd_rcv_ride__leaves_path_counts_for_the_full_ack)
+TEST_F(rcv_fixture, mrd_rcv_ride__leaves_path_counts_for_the_full_ack)
 {
     struct mrd_wire_head head = {0};
-    struct rcv_fixture f;
 
-    begin(&f, TRACKER, 0);
-    add(&f, 0);
-    count_at(&f, 0, 5, false, 0);
-    mrd_rcv_ride(&f.r, &head, TRACKER, 0);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_paths, 1);
-    assert_int_equal(f.ack.path[0].id, 5);
-    assert_int_equal(f.ack.serial, 2);
-    end(&f);
+    add(self, 0);
+    count_at(self, 0, 5, false, 0);
+    mrd_rcv_ride(&self->r, &head, TRACKER, 0);
+    build(self, 0);
+    assert_int_equal(self->ack.num_paths, 1);
+    assert_int_equal(self->ack.path[0].id, 5);
+    assert_int_equal(self->ack.serial, 2);
 }
 
 /* A grant may shrink, but what was granted once is taken. */
@@ -365,49 +346,37 @@ TEST(mrd_rcv_build__a_grant_is_a_promise)
     end(&f);
 }
 
-TEST(mrd_rcv_build__echoes_the_last_packet_once)
+TEST_F(rcv_fixture, mrd_rcv_build__echoes_the_last_packet_once)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    count_at(&f, 7, 2, false, 100);
-    count_at(&f, 4, 9, true, 320);
-    build(&f, 320 + 5 * MRD_WIRE_STAMP_NS);
-    assert_int_equal(f.ack.flags, MRD_ACK_ECHO | MRD_ACK_ECHO_CE);
-    assert_int_equal(f.ack.echo_psn, 4);
-    assert_int_equal(f.ack.echo_path, 9);
-    assert_int_equal(f.ack.echo_stamp, 1004);
-    assert_int_equal(f.ack.echo_rx_stamp, 5004);
-    assert_int_equal(f.ack.echo_delay, 5);
-    build(&f, 1000);
-    assert_int_equal(f.ack.flags, 0);
-    end(&f);
+    count_at(self, 7, 2, false, 100);
+    count_at(self, 4, 9, true, 320);
+    build(self, 320 + 5 * MRD_WIRE_STAMP_NS);
+    assert_int_equal(self->ack.flags, MRD_ACK_ECHO | MRD_ACK_ECHO_CE);
+    assert_int_equal(self->ack.echo_psn, 4);
+    assert_int_equal(self->ack.echo_path, 9);
+    assert_int_equal(self->ack.echo_stamp, 1004);
+    assert_int_equal(self->ack.echo_rx_stamp, 5004);
+    assert_int_equal(self->ack.echo_delay, 5);
+    build(self, 1000);
+    assert_int_equal(self->ack.flags, 0);
 }
 
-TEST(mrd_rcv_build__serial_rises)
+TEST_F(rcv_fixture, mrd_rcv_build__serial_rises)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    f.r.serial = UINT32_MAX - 1;
-    build(&f, 0);
-    assert_int_equal(f.ack.serial, UINT32_MAX);
-    build(&f, 0);
-    assert_int_equal(f.ack.serial, 0);
-    end(&f);
+    self->r.serial = UINT32_MAX - 1;
+    build(self, 0);
+    assert_int_equal(self->ack.serial, UINT32_MAX);
+    build(self, 0);
+    assert_int_equal(self->ack.serial, 0);
 }
 
-TEST(mrd_rcv_build__no_slices_without_a_gap)
+TEST_F(rcv_fixture, mrd_rcv_build__no_slices_without_a_gap)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
     for (uint32_t i = 0; i < 300; i++)
-        add(&f, i);
-    build(&f, 0);
-    assert_int_equal(f.ack.cum, 300);
-    assert_int_equal(f.ack.num_slices, 0);
-    end(&f);
+        add(self, i);
+    build(self, 0);
+    assert_int_equal(self->ack.cum, 300);
+    assert_int_equal(self->ack.num_slices, 0);
 }
 
 /*
@@ -617,24 +586,21 @@ TEST(mrd_rcv_build__more_news_than_an_ack_holds)
 }
 
 /* More paths than an ack takes: the rest is told by the next one. */
-TEST(mrd_rcv_build__many_paths_take_turns)
+TEST_F(rcv_fixture, mrd_rcv_build__many_paths_take_turns)
 {
-    struct rcv_fixture f;
     uint8_t told[100] = {0};
 
-    begin(&f, TRACKER, 0);
     for (uint32_t i = 0; i < 100; i++)
-        count_at(&f, i, (uint16_t)i, false, 0);
+        count_at(self, i, (uint16_t)i, false, 0);
     for (int k = 0; k < 2; k++) {
-        build(&f, 0);
-        assert_int_equal(f.ack.num_paths,
+        build(self, 0);
+        assert_int_equal(self->ack.num_paths,
                          k ? 100 - MRD_WIRE_ACK_PATHS_MAX : MRD_WIRE_ACK_PATHS_MAX);
-        for (unsigned i = 0; i < f.ack.num_paths; i++)
-            told[f.ack.path[i].id]++;
+        for (unsigned i = 0; i < self->ack.num_paths; i++)
+            told[self->ack.path[i].id]++;
     }
     for (int i = 0; i < 100; i++)
         assert_int_equal(told[i], 1);
-    end(&f);
 }
 
 /*
@@ -705,23 +671,19 @@ TEST(mrd_rcv_add__far_ahead)
 }
 
 /* Packets of a path for which there is no memory are taken, only their counts are not told. */
-TEST(mrd_rcv_count__no_memory)
+TEST_F(rcv_fixture, mrd_rcv_count__no_memory)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 0);
-    f.alloc.fail_at = f.alloc.requests + 1;
-    count_at(&f, 0, 0, false, 0);
-    count_at(&f, 1, 5, true, 0);
-    f.alloc.fail_at = 0;
-    assert_int_equal(f.r.since_ack, 2);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_paths, 1);
-    count_at(&f, 2, 5, true, 0);
-    count_at(&f, 3, 0, false, 0);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_paths, 2);
-    assert_int_equal(f.ack.path[0].received, 2);
-    assert_int_equal(f.ack.path[1].received, 1);
-    end(&f);
+    self->alloc.fail_at = self->alloc.requests + 1;
+    count_at(self, 0, 0, false, 0);
+    count_at(self, 1, 5, true, 0);
+    self->alloc.fail_at = 0;
+    assert_int_equal(self->r.since_ack, 2);
+    build(self, 0);
+    assert_int_equal(self->ack.num_paths, 1);
+    count_at(self, 2, 5, true, 0);
+    count_at(self, 3, 0, false, 0);
+    build(self, 0);
+    assert_int_equal(self->ack.num_paths, 2);
+    assert_int_equal(self->ack.path[0].received, 2);
+    assert_int_equal(self->ack.path[1].received, 1);
 }

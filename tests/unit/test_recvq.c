@@ -8,7 +8,8 @@
 
 enum { WR = 2, SGE = 2 };
 
-struct recvq_fixture {
+FIXTURE(recvq_fixture)
+{
     struct mrd_recvq q;
     struct mrd_pd pd;
     void *slots;
@@ -16,21 +17,20 @@ struct recvq_fixture {
     char memory[64];
 };
 
-static void begin(struct recvq_fixture *f)
+FIXTURE_SETUP(recvq_fixture)
 {
-    memset(f, 0, sizeof(*f));
     /* exactly as much, so that a sanitizer sees a slot that lies outside */
-    f->slots = calloc(1, mrd_recvq_bytes(WR, SGE));
-    assert_non_null(f->slots);
-    mrd_recvq_init(&f->q, f->slots, WR, SGE, &f->pd);
+    self->slots = calloc(1, mrd_recvq_bytes(WR, SGE));
+    assert_non_null(self->slots);
+    mrd_recvq_init(&self->q, self->slots, WR, SGE, &self->pd);
     for (unsigned i = 0; i < 4; i++)
-        f->sge[i] = (struct mrd_sge){
-            .addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
+        self->sge[i] = (struct mrd_sge){
+            .addr = (uint64_t)(uintptr_t)&self->memory[10 * i], .length = 8, .lkey = i};
 }
 
-static void end(struct recvq_fixture *f)
+FIXTURE_TEARDOWN(recvq_fixture)
 {
-    free(f->slots);
+    free(self->slots);
 }
 
 static void post(struct recvq_fixture *f, uint64_t wr_id)
@@ -40,88 +40,72 @@ static void post(struct recvq_fixture *f, uint64_t wr_id)
     assert_int_equal(mrd_recvq_post(&f->q, &wr), 0);
 }
 
-TEST(mrd_recvq_take__oldest_first)
+TEST_F(recvq_fixture, mrd_recvq_take__oldest_first)
 {
-    struct recvq_fixture f;
-
-    begin(&f);
-    assert_null(mrd_recvq_take(&f.q));
-    post(&f, 1);
-    post(&f, 2);
-    assert_int_equal(f.q.num_posted, 2);
-    assert_int_equal(mrd_recvq_take(&f.q)->wr_id, 1);
-    assert_int_equal(mrd_recvq_take(&f.q)->wr_id, 2);
-    assert_null(mrd_recvq_take(&f.q));
-    assert_int_equal(f.q.num_posted, 0);
-    end(&f);
+    assert_null(mrd_recvq_take(&self->q));
+    post(self, 1);
+    post(self, 2);
+    assert_int_equal(self->q.num_posted, 2);
+    assert_int_equal(mrd_recvq_take(&self->q)->wr_id, 1);
+    assert_int_equal(mrd_recvq_take(&self->q)->wr_id, 2);
+    assert_null(mrd_recvq_take(&self->q));
+    assert_int_equal(self->q.num_posted, 0);
 }
 
-TEST(mrd_recvq_return__is_next_again)
+TEST_F(recvq_fixture, mrd_recvq_return__is_next_again)
 {
-    struct recvq_fixture f;
     struct mrd_recv *recv;
 
-    begin(&f);
-    post(&f, 1);
-    post(&f, 2);
-    recv = mrd_recvq_take(&f.q);
-    mrd_recvq_return(&f.q, recv);
-    assert_int_equal(f.q.num_posted, 2);
-    assert_ptr_equal(mrd_recvq_take(&f.q), recv);
-    end(&f);
+    post(self, 1);
+    post(self, 2);
+    recv = mrd_recvq_take(&self->q);
+    mrd_recvq_return(&self->q, recv);
+    assert_int_equal(self->q.num_posted, 2);
+    assert_ptr_equal(mrd_recvq_take(&self->q), recv);
 }
 
-TEST(mrd_recvq_free__makes_room_for_another)
+TEST_F(recvq_fixture, mrd_recvq_free__makes_room_for_another)
 {
     struct mrd_recv_wr wr = {.wr_id = 3};
-    struct recvq_fixture f;
 
-    begin(&f);
-    post(&f, 1);
-    post(&f, 2);
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), -ENOMEM);
-    mrd_recvq_free(&f.q, mrd_recvq_take(&f.q));
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), -ENOMEM);
-    end(&f);
+    post(self, 1);
+    post(self, 2);
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), -ENOMEM);
+    mrd_recvq_free(&self->q, mrd_recvq_take(&self->q));
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), 0);
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), -ENOMEM);
 }
 
-TEST(mrd_recvq_post__copies_the_list)
+TEST_F(recvq_fixture, mrd_recvq_post__copies_the_list)
 {
-    struct recvq_fixture f;
     struct mrd_recv_wr wr;
     struct mrd_recv *recv;
 
-    begin(&f);
-    wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = f.sge, .num_sge = 2};
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
-    memset(f.sge, 0, sizeof(f.sge)); /* the caller's list may go */
-    recv = mrd_recvq_take(&f.q);
+    wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = self->sge, .num_sge = 2};
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), 0);
+    memset(self->sge, 0, sizeof(self->sge)); /* the caller's list may go */
+    recv = mrd_recvq_take(&self->q);
     assert_int_equal(recv->wr_id, 9);
     assert_int_equal(recv->num_sge, 2);
     assert_int_equal(recv->length, 16);
     assert_int_equal(recv->sge[1].lkey, 1);
-    end(&f);
 }
 
-TEST(mrd_recvq_post__rejects_bad_lists)
+TEST_F(recvq_fixture, mrd_recvq_post__rejects_bad_lists)
 {
-    struct recvq_fixture f;
     struct mrd_recv_wr wr;
 
-    begin(&f);
-    wr = (struct mrd_recv_wr){.sg_list = f.sge, .num_sge = SGE + 1};
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL);
+    wr = (struct mrd_recv_wr){.sg_list = self->sge, .num_sge = SGE + 1};
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), -EINVAL);
     wr.num_sge = -1;
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL);
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), -EINVAL);
     wr.num_sge = 2;
-    f.sge[0].length = UINT32_MAX;
-    f.sge[1].length = 1;
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), -EINVAL); /* longer than a length can say */
-    f.sge[1].length = 0;
-    assert_int_equal(mrd_recvq_post(&f.q, &wr), 0);
-    assert_int_equal(f.q.num_posted, 1);
-    end(&f);
+    self->sge[0].length = UINT32_MAX;
+    self->sge[1].length = 1;
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), -EINVAL); /* longer than a length can say */
+    self->sge[1].length = 0;
+    assert_int_equal(mrd_recvq_post(&self->q, &wr), 0);
+    assert_int_equal(self->q.num_posted, 1);
 }
 
 TEST(mrd_recvq_init__a_list_has_an_entry_at_least)

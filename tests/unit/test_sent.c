@@ -9,7 +9,8 @@
 
 enum { TRACKER = 256, PATHS = 4, BYTES = 100, PAGES = 64 };
 
-struct sent_fixture {
+FIXTURE(sent_fixture)
+{
     struct unit_alloc alloc;
     struct mrd_pool pages;
     struct mrd_path path[PATHS];
@@ -29,12 +30,22 @@ static void begin(struct sent_fixture *f, uint32_t pages, uint32_t first)
     f->s.next = f->s.una = first;
 }
 
+FIXTURE_SETUP(sent_fixture)
+{
+    begin(self, PAGES, 0);
+}
+
 static void end(struct sent_fixture *f)
 {
     mrd_sent_fini(&f->s);
     assert_int_equal(f->pages.used, 0);
     mrd_pool_fini(&f->pages);
     assert_int_equal(f->alloc.live_bytes, 0);
+}
+
+FIXTURE_TEARDOWN(sent_fixture)
+{
+    end(self);
 }
 
 static struct mrd_sent *send_at(struct sent_fixture *f, uint16_t path, uint64_t now_ns)
@@ -215,71 +226,55 @@ TEST(mrd_sent_transmit__keeps_the_order_of_transmissions)
 }
 
 /* Bytes in flight follow the records' states: a retransmission counts once. */
-TEST(mrd_sent_transmit__counts_bytes_once)
+TEST_F(sent_fixture, mrd_sent_transmit__counts_bytes_once)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
-    send_at(&f, 0, 0);
-    send_at(&f, 1, 1);
-    assert_int_equal(f.s.inflight_bytes, 2 * BYTES);
-    again_at(&f, 0, 2, 2);
-    assert_int_equal(f.s.inflight_bytes, 2 * BYTES);
-    lose(&f, 0);
-    assert_int_equal(f.s.inflight_bytes, BYTES);
-    again_at(&f, 0, 3, 3);
-    assert_int_equal(f.s.inflight_bytes, 2 * BYTES);
-    ack(&f, 0);
-    ack(&f, 1);
-    assert_int_equal(f.s.inflight_bytes, 0);
-    end(&f);
+    send_at(self, 0, 0);
+    send_at(self, 1, 1);
+    assert_int_equal(self->s.inflight_bytes, 2 * BYTES);
+    again_at(self, 0, 2, 2);
+    assert_int_equal(self->s.inflight_bytes, 2 * BYTES);
+    lose(self, 0);
+    assert_int_equal(self->s.inflight_bytes, BYTES);
+    again_at(self, 0, 3, 3);
+    assert_int_equal(self->s.inflight_bytes, 2 * BYTES);
+    ack(self, 0);
+    ack(self, 1);
+    assert_int_equal(self->s.inflight_bytes, 0);
 }
 
-TEST(mrd_sent_transmit__count_saturates)
+TEST_F(sent_fixture, mrd_sent_transmit__count_saturates)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
-    send_at(&f, 0, 0);
+    send_at(self, 0, 0);
     for (uint64_t i = 1; i < 600; i++)
-        again_at(&f, 0, 0, i);
-    assert_int_equal(mrd_sent_get(&f.s, 0)->tx_count, UINT8_MAX);
-    end(&f);
+        again_at(self, 0, 0, i);
+    assert_int_equal(mrd_sent_get(&self->s, 0)->tx_count, UINT8_MAX);
 }
 
-TEST(mrd_sent_lose__waits_in_the_order_of_losses)
+TEST_F(sent_fixture, mrd_sent_lose__waits_in_the_order_of_losses)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < 4; i++)
-        send_at(&f, 0, i);
-    lose(&f, 2);
-    lose(&f, 0);
-    expect_chain(&f, &f.s.lost, 0, (int[]){2, 0, -1});
-    expect_chain(&f, &f.s.inflight, 0, (int[]){1, 3, -1});
-    expect_path(&f, 0, 0, (int[]){1, 3, -1});
-    again_at(&f, 2, 1, 9);
-    expect_chain(&f, &f.s.lost, 0, (int[]){0, -1});
-    expect_chain(&f, &f.s.inflight, 0, (int[]){1, 3, 2, -1});
-    assert_true(mrd_sent_audit(&f.s, &f.paths));
-    end(&f);
+        send_at(self, 0, i);
+    lose(self, 2);
+    lose(self, 0);
+    expect_chain(self, &self->s.lost, 0, (int[]){2, 0, -1});
+    expect_chain(self, &self->s.inflight, 0, (int[]){1, 3, -1});
+    expect_path(self, 0, 0, (int[]){1, 3, -1});
+    again_at(self, 2, 1, 9);
+    expect_chain(self, &self->s.lost, 0, (int[]){0, -1});
+    expect_chain(self, &self->s.inflight, 0, (int[]){1, 3, 2, -1});
+    assert_true(mrd_sent_audit(&self->s, &self->paths));
 }
 
-TEST(mrd_sent_oldest__of_those_in_flight_and_lost)
+TEST_F(sent_fixture, mrd_sent_oldest__of_those_in_flight_and_lost)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
-    assert_null(mrd_sent_oldest(&f.s));
+    assert_null(mrd_sent_oldest(&self->s));
     for (uint32_t i = 0; i < 3; i++)
-        send_at(&f, 0, i);
-    assert_int_equal(mrd_sent_oldest(&f.s)->psn, 0);
-    lose(&f, 0);
-    assert_int_equal(mrd_sent_oldest(&f.s)->psn, 0);
-    again_at(&f, 0, 1, 9);
-    assert_int_equal(mrd_sent_oldest(&f.s)->psn, 1);
-    end(&f);
+        send_at(self, 0, i);
+    assert_int_equal(mrd_sent_oldest(&self->s)->psn, 0);
+    lose(self, 0);
+    assert_int_equal(mrd_sent_oldest(&self->s)->psn, 0);
+    again_at(self, 0, 1, 9);
+    assert_int_equal(mrd_sent_oldest(&self->s)->psn, 1);
 }
 
 TEST(mrd_sent_ack__una_passes_what_is_acked)
@@ -304,54 +299,43 @@ TEST(mrd_sent_ack__una_passes_what_is_acked)
 }
 
 /* A packet that was given up may be acked after all. */
-TEST(mrd_sent_ack__of_a_lost_packet)
+TEST_F(sent_fixture, mrd_sent_ack__of_a_lost_packet)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
-    send_at(&f, 0, 0);
-    send_at(&f, 0, 1);
-    lose(&f, 0);
-    ack(&f, 0);
-    assert_int_equal(f.s.lost.num, 0);
-    assert_int_equal(f.s.una, 1);
-    assert_int_equal(f.s.inflight_bytes, BYTES);
-    assert_true(mrd_sent_audit(&f.s, &f.paths));
-    end(&f);
+    send_at(self, 0, 0);
+    send_at(self, 0, 1);
+    lose(self, 0);
+    ack(self, 0);
+    assert_int_equal(self->s.lost.num, 0);
+    assert_int_equal(self->s.una, 1);
+    assert_int_equal(self->s.inflight_bytes, BYTES);
+    assert_true(mrd_sent_audit(&self->s, &self->paths));
 }
 
 /* A record outlives its ack until what it carried was dealt with. */
-TEST(mrd_sent_release__record_stays_until_then)
+TEST_F(sent_fixture, mrd_sent_release__record_stays_until_then)
 {
-    struct sent_fixture f;
     struct mrd_sent *rec;
 
-    begin(&f, PAGES, 0);
-    rec = send_at(&f, 0, 0);
-    ack_only(&f, rec);
-    assert_ptr_equal(mrd_sent_get(&f.s, 0), rec);
+    rec = send_at(self, 0, 0);
+    ack_only(self, rec);
+    assert_ptr_equal(mrd_sent_get(&self->s, 0), rec);
     assert_int_equal(rec->state, MRD_SENT_ACKED);
-    mrd_sent_release(&f.s, rec);
-    assert_null(mrd_sent_get(&f.s, 0));
-    end(&f);
+    mrd_sent_release(&self->s, rec);
+    assert_null(mrd_sent_get(&self->s, 0));
 }
 
 /* Pages go back when their records are gone; a slow sender keeps the one it is on. */
-TEST(mrd_sent_release__gives_pages_back)
+TEST_F(sent_fixture, mrd_sent_release__gives_pages_back)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < 2 * MRD_SENT_PAGE + 1; i++)
-        send_at(&f, 0, i);
-    assert_int_equal(f.pages.used, 3);
+        send_at(self, 0, i);
+    assert_int_equal(self->pages.used, 3);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
-        ack(&f, i);
-    assert_int_equal(f.pages.used, 2);
+        ack(self, i);
+    assert_int_equal(self->pages.used, 2);
     for (uint32_t i = MRD_SENT_PAGE; i < 2 * MRD_SENT_PAGE + 1; i++)
-        ack(&f, i);
-    assert_int_equal(f.pages.used, 1);
-    end(&f);
+        ack(self, i);
+    assert_int_equal(self->pages.used, 1);
 }
 
 /* One packet at a time for ever: never more than two pages, also across the wrap of PSNs. */
@@ -403,57 +387,45 @@ TEST(mrd_sent_new_bits__table)
     }
 }
 
-TEST(mrd_sent_new_bits__not_what_is_known)
+TEST_F(sent_fixture, mrd_sent_new_bits__not_what_is_known)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < 8; i++)
-        send_at(&f, 0, i);
-    ack(&f, 3);
-    ack(&f, 6);
-    assert_int_equal(mrd_sent_new_bits(&f.s, 0, 0xff), 0xff & ~0x48);
-    end(&f);
+        send_at(self, 0, i);
+    ack(self, 3);
+    ack(self, 6);
+    assert_int_equal(mrd_sent_new_bits(&self->s, 0, 0xff), 0xff & ~0x48);
 }
 
 /* Bits of an earlier turn of the ring say nothing of the PSN that has their place now. */
-TEST(mrd_sent_new_bits__after_a_turn_of_the_ring)
+TEST_F(sent_fixture, mrd_sent_new_bits__after_a_turn_of_the_ring)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < TRACKER + 8; i++) {
-        send_at(&f, 0, i);
+        send_at(self, 0, i);
         if (i < TRACKER)
-            ack(&f, i);
+            ack(self, i);
     }
-    assert_int_equal(mrd_sent_new_bits(&f.s, TRACKER, 0xffff), 0xff);
-    end(&f);
+    assert_int_equal(mrd_sent_new_bits(&self->s, TRACKER, 0xffff), 0xff);
 }
 
-TEST(mrd_sent_audit__sees_a_wrong_figure)
+TEST_F(sent_fixture, mrd_sent_audit__sees_a_wrong_figure)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 0);
-    send_at(&f, 0, 0);
-    send_at(&f, 0, 0);
-    lose(&f, 1);
-    assert_true(mrd_sent_audit(&f.s, &f.paths));
-    f.s.inflight_bytes++;
-    assert_false(mrd_sent_audit(&f.s, &f.paths));
-    f.s.inflight_bytes--;
-    f.s.inflight.num++;
-    assert_false(mrd_sent_audit(&f.s, &f.paths));
-    f.s.inflight.num--;
-    f.s.lost.num++;
-    assert_false(mrd_sent_audit(&f.s, &f.paths));
-    f.s.lost.num--;
-    f.load[0].out_packets++;
-    assert_false(mrd_sent_audit(&f.s, &f.paths));
-    f.load[0].out_packets--;
-    assert_true(mrd_sent_audit(&f.s, &f.paths));
-    end(&f);
+    send_at(self, 0, 0);
+    send_at(self, 0, 0);
+    lose(self, 1);
+    assert_true(mrd_sent_audit(&self->s, &self->paths));
+    self->s.inflight_bytes++;
+    assert_false(mrd_sent_audit(&self->s, &self->paths));
+    self->s.inflight_bytes--;
+    self->s.inflight.num++;
+    assert_false(mrd_sent_audit(&self->s, &self->paths));
+    self->s.inflight.num--;
+    self->s.lost.num++;
+    assert_false(mrd_sent_audit(&self->s, &self->paths));
+    self->s.lost.num--;
+    self->load[0].out_packets++;
+    assert_false(mrd_sent_audit(&self->s, &self->paths));
+    self->load[0].out_packets--;
+    assert_true(mrd_sent_audit(&self->s, &self->paths));
 }
 
 /*
@@ -544,21 +516,18 @@ TEST(mrd_sent_add__ring_grows)
  * A page whose last record goes while the next PSN needs its place in the ring, but has no page yet,
  * goes as well.
  */
-TEST(mrd_sent_release__page_in_the_way_of_the_next)
+TEST_F(sent_fixture, mrd_sent_release__page_in_the_way_of_the_next)
 {
     enum { FULL = MRD_SENT_FEW * MRD_SENT_PAGE };
-    struct sent_fixture f;
 
-    begin(&f, PAGES, 0);
     for (uint32_t i = 0; i < FULL; i++)
-        send_at(&f, 0, i);
+        send_at(self, 0, i);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
-        ack(&f, i);
-    assert_int_equal(f.pages.used, MRD_SENT_FEW - 1);
+        ack(self, i);
+    assert_int_equal(self->pages.used, MRD_SENT_FEW - 1);
     for (uint32_t i = FULL; i < 20 * FULL; i++) {
-        send_at(&f, 0, i);
-        ack(&f, i - FULL + MRD_SENT_PAGE);
+        send_at(self, 0, i);
+        ack(self, i - FULL + MRD_SENT_PAGE);
     }
-    assert_int_equal(f.s.ring, MRD_SENT_FEW);
-    end(&f);
+    assert_int_equal(self->s.ring, MRD_SENT_FEW);
 }

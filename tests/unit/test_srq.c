@@ -17,7 +17,8 @@ struct end {
     char memory[RECEIVES * BYTES];
 };
 
-struct world {
+FIXTURE(world)
+{
     struct end from, to;
     struct mrd_srq *srq;
     struct mrd_qp *sender, *qp[2]; /* the latter share srq */
@@ -57,36 +58,35 @@ static struct mrd_qp *make_qp(struct end *end, struct mrd_srq *srq)
     return qp;
 }
 
-static void begin(struct world *w)
+FIXTURE_SETUP(world)
 {
     char address[MRD_ADDRESS_MAX];
 
-    memset(w, 0, sizeof(*w));
-    open_end(&w->from);
-    open_end(&w->to);
-    w->srq = mrd_create_srq(
-        w->to.pd, &(struct mrd_srq_init_attr){.srq_context = w, .attr = {.max_wr = RECEIVES}});
-    assert_non_null(w->srq);
-    assert_ptr_equal(w->srq->srq_context, w);
-    w->sender = make_qp(&w->from, NULL);
+    open_end(&self->from);
+    open_end(&self->to);
+    self->srq = mrd_create_srq(self->to.pd, &(struct mrd_srq_init_attr){
+                                                .srq_context = self, .attr = {.max_wr = RECEIVES}});
+    assert_non_null(self->srq);
+    assert_ptr_equal(self->srq->srq_context, self);
+    self->sender = make_qp(&self->from, NULL);
     for (unsigned i = 0; i < 2; i++)
-        w->qp[i] = make_qp(&w->to, w->srq);
-    assert_int_equal(mrd_query_address(w->to.context, address, sizeof(address)), 0);
-    w->ah = mrd_create_ah(w->from.pd, address);
-    assert_non_null(w->ah);
+        self->qp[i] = make_qp(&self->to, self->srq);
+    assert_int_equal(mrd_query_address(self->to.context, address, sizeof(address)), 0);
+    self->ah = mrd_create_ah(self->from.pd, address);
+    assert_non_null(self->ah);
 }
 
-static void end(struct world *w)
+FIXTURE_TEARDOWN(world)
 {
-    assert_int_equal(mrd_destroy_srq(w->srq), -EBUSY);
+    assert_int_equal(mrd_destroy_srq(self->srq), -EBUSY);
     assert_non_null(strstr(mrd_last_error(), "queue pair"));
     for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(mrd_destroy_qp(w->qp[i]), 0);
-    assert_int_equal(mrd_destroy_srq(w->srq), 0);
-    assert_int_equal(mrd_destroy_ah(w->ah), 0);
-    assert_int_equal(mrd_destroy_qp(w->sender), 0);
-    close_end(&w->from);
-    close_end(&w->to);
+        assert_int_equal(mrd_destroy_qp(self->qp[i]), 0);
+    assert_int_equal(mrd_destroy_srq(self->srq), 0);
+    assert_int_equal(mrd_destroy_ah(self->ah), 0);
+    assert_int_equal(mrd_destroy_qp(self->sender), 0);
+    close_end(&self->from);
+    close_end(&self->to);
 }
 
 static void post_recv(struct world *w, uint64_t id)
@@ -122,26 +122,23 @@ static void send(struct world *w, unsigned i, uint64_t id)
     assert_memory_equal(w->to.memory + id * BYTES, w->from.memory, BYTES);
 }
 
-TEST(mrd_post_srq_recv__for_any_of_its_queue_pairs)
+TEST_F(world, mrd_post_srq_recv__for_any_of_its_queue_pairs)
 {
     struct mrd_recv_wr wr = {0}, *bad = NULL;
     struct mrd_qp_init_attr attr;
-    struct world w;
 
-    begin(&w);
-    assert_int_equal(mrd_post_recv(w.qp[0], &wr, &bad), -EINVAL);
+    assert_int_equal(mrd_post_recv(self->qp[0], &wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr);
     assert_non_null(strstr(mrd_last_error(), "shared receive queue"));
-    assert_int_equal(mrd_query_qp(w.qp[0], &attr, sizeof(attr)), 0);
-    assert_ptr_equal(attr.srq, w.srq);
+    assert_int_equal(mrd_query_qp(self->qp[0], &attr, sizeof(attr)), 0);
+    assert_ptr_equal(attr.srq, self->srq);
     for (uint64_t id = 0; id < RECEIVES; id++)
-        post_recv(&w, id);
+        post_recv(self, id);
     for (uint64_t id = 0; id < RECEIVES; id++)
-        send(&w, id % 2, id);
-    end(&w);
+        send(self, id % 2, id);
 }
 
-TEST(mrd_create_srq__refuses)
+TEST_F(world, mrd_create_srq__refuses)
 {
     static const struct {
         struct mrd_srq_init_attr attr;
@@ -151,28 +148,25 @@ TEST(mrd_create_srq__refuses)
                  {{.attr = {.max_wr = 1, .max_sge = 17}}, "16 entries"}};
     struct mrd_qp_init_attr attr = {0};
     struct mrd_srq *other;
-    struct world w;
 
-    begin(&w);
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         errno = 0;
-        assert_null(mrd_create_srq(w.to.pd, &table[i].attr));
+        assert_null(mrd_create_srq(self->to.pd, &table[i].attr));
         assert_int_equal(errno, EINVAL);
         assert_non_null(strstr(mrd_last_error(), table[i].said));
     }
     errno = 0;
-    assert_null(mrd_create_srq_sized(w.to.pd, &table[0].attr, 8));
+    assert_null(mrd_create_srq_sized(self->to.pd, &table[0].attr, 8));
     assert_int_equal(errno, EINVAL);
-    other = (mrd_create_srq)(w.from.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
+    other = (mrd_create_srq)(self->from.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
     assert_non_null(other);
-    attr.send_cq = attr.recv_cq = w.to.cq;
+    attr.send_cq = attr.recv_cq = self->to.cq;
     attr.srq = other;
-    assert_null(mrd_create_qp(w.to.pd, &attr));
+    assert_null(mrd_create_qp(self->to.pd, &attr));
     assert_int_equal(errno, EINVAL);
     assert_non_null(strstr(mrd_last_error(), "another context"));
-    assert_int_equal(mrd_close_device(w.from.context), -EBUSY);
+    assert_int_equal(mrd_close_device(self->from.context), -EBUSY);
     assert_int_equal(mrd_destroy_srq(other), 0);
-    end(&w);
 }
 
 static bool readable(const struct mrd_context *context)
@@ -183,79 +177,73 @@ static bool readable(const struct mrd_context *context)
 }
 
 /* The event can be slept for, names the queue, and must be given back. */
-TEST(mrd_modify_srq__limit)
+TEST_F(world, mrd_modify_srq__limit)
 {
     struct mrd_srq_attr attr = {.srq_limit = 2};
     struct mrd_async_event event;
-    struct world w;
 
-    begin(&w);
     for (uint64_t id = 0; id < 3; id++)
-        post_recv(&w, id);
-    assert_int_equal(mrd_modify_srq(w.srq, &attr, 1 << 5), -EINVAL);
-    assert_int_equal(mrd_modify_srq(w.srq, &attr, MRD_SRQ_LIMIT), 0);
-    send(&w, 0, 0);
-    assert_false(readable(w.to.context));
-    send(&w, 1, 1);
-    mrd_progress(w.to.context);
-    assert_true(readable(w.to.context));
-    assert_int_equal(mrd_query_srq(w.srq, &attr), 0);
+        post_recv(self, id);
+    assert_int_equal(mrd_modify_srq(self->srq, &attr, 1 << 5), -EINVAL);
+    assert_int_equal(mrd_modify_srq(self->srq, &attr, MRD_SRQ_LIMIT), 0);
+    send(self, 0, 0);
+    assert_false(readable(self->to.context));
+    send(self, 1, 1);
+    mrd_progress(self->to.context);
+    assert_true(readable(self->to.context));
+    assert_int_equal(mrd_query_srq(self->srq, &attr), 0);
     assert_int_equal(attr.srq_limit, 0);
     assert_int_equal(attr.max_wr, RECEIVES);
     assert_int_equal(attr.max_sge, 1);
-    assert_int_equal(mrd_get_async_event(w.to.context, &event), 0);
+    assert_int_equal(mrd_get_async_event(self->to.context, &event), 0);
     assert_int_equal(event.event_type, MRD_EVENT_SRQ_LIMIT_REACHED);
     assert_string_equal(mrd_event_type_str(event.event_type), "shared receive queue limit reached");
-    assert_ptr_equal(event.element.srq, w.srq);
+    assert_ptr_equal(event.element.srq, self->srq);
     assert_int_equal(event.peer_id, 0);
     assert_non_null(strstr(event.address, "127.0.0.1:"));
-    assert_false(readable(w.to.context));
+    assert_false(readable(self->to.context));
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(mrd_destroy_qp(w.qp[i]), 0);
-        w.qp[i] = make_qp(&w.to, NULL);
+        assert_int_equal(mrd_destroy_qp(self->qp[i]), 0);
+        self->qp[i] = make_qp(&self->to, NULL);
     }
-    assert_int_equal(mrd_destroy_srq(w.srq), -EBUSY);
+    assert_int_equal(mrd_destroy_srq(self->srq), -EBUSY);
     assert_non_null(strstr(mrd_last_error(), "not acked"));
     mrd_ack_async_event(&event);
     /* There is one receive: a limit of 3 is reached at once. The event goes with its queue. */
     attr.srq_limit = 3;
-    assert_int_equal(mrd_modify_srq(w.srq, &attr, MRD_SRQ_LIMIT), 0);
-    assert_true(readable(w.to.context));
-    assert_int_equal(mrd_destroy_srq(w.srq), 0);
-    assert_int_equal(mrd_get_async_event(w.to.context, &event), -EAGAIN);
-    assert_false(readable(w.to.context));
-    w.srq = mrd_create_srq(w.to.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
+    assert_int_equal(mrd_modify_srq(self->srq, &attr, MRD_SRQ_LIMIT), 0);
+    assert_true(readable(self->to.context));
+    assert_int_equal(mrd_destroy_srq(self->srq), 0);
+    assert_int_equal(mrd_get_async_event(self->to.context, &event), -EAGAIN);
+    assert_false(readable(self->to.context));
+    self->srq = mrd_create_srq(self->to.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(mrd_destroy_qp(w.qp[i]), 0);
-        w.qp[i] = make_qp(&w.to, w.srq);
+        assert_int_equal(mrd_destroy_qp(self->qp[i]), 0);
+        self->qp[i] = make_qp(&self->to, self->srq);
     }
-    end(&w);
 }
 
 /*
  * Events whose queues were destroyed take no room: there is none to be told, and the next one is
  * told at once.
  */
-TEST(mrd_get_async_event__behind_forgotten_ones)
+TEST_F(world, mrd_get_async_event__behind_forgotten_ones)
 {
     struct mrd_srq_attr attr = {.srq_limit = 1};
     struct mrd_async_event event;
-    struct world w;
     int error;
 
-    begin(&w);
     for (unsigned i = 0; i < 64; i++) {
         struct mrd_srq *srq =
-            mrd_create_srq(w.to.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
+            mrd_create_srq(self->to.pd, &(struct mrd_srq_init_attr){.attr = {.max_wr = 1}});
 
         assert_int_equal(mrd_modify_srq(srq, &attr, MRD_SRQ_LIMIT), 0);
         assert_int_equal(mrd_destroy_srq(srq), 0);
     }
-    assert_false(readable(w.to.context));
-    assert_int_equal(mrd_modify_srq(w.srq, &attr, MRD_SRQ_LIMIT), 0);
-    assert_true(readable(w.to.context));
-    error = mrd_get_async_event(w.to.context, &event);
+    assert_false(readable(self->to.context));
+    assert_int_equal(mrd_modify_srq(self->srq, &attr, MRD_SRQ_LIMIT), 0);
+    assert_true(readable(self->to.context));
+    error = mrd_get_async_event(self->to.context, &event);
     assert_int_equal(error, 0);
     mrd_ack_async_event(&event);
-    end(&w);
 }
