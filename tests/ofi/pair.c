@@ -150,6 +150,17 @@ void end_close(struct end *e)
         assert_int_equal(fi_close(&e->fabric->fid), 0);
     }
     fi_freeinfo(e->info);
+    e->ep = NULL;
+}
+
+FIXTURE_SETUP(end)
+{
+}
+
+FIXTURE_TEARDOWN(end)
+{
+    if (self->ep)
+        end_close(self);
 }
 
 struct fid_cntr *end_cntr(const struct end *e, uint64_t count)
@@ -197,6 +208,18 @@ void pair_close(struct pair *p)
 {
     end_close(&p->b);
     end_close(&p->a);
+}
+
+FIXTURE_SETUP(pair)
+{
+}
+
+FIXTURE_TEARDOWN(pair)
+{
+    if (self->b.ep)
+        end_close(&self->b);
+    if (self->a.ep)
+        end_close(&self->a);
 }
 
 /* -------------------------------------------------------------------------------------- progress */

@@ -7,7 +7,8 @@
  * domain of another one; end_meet() tells it the address of another; pair_open() makes two that know
  * each other. POST() posts again while there is no room. end_next() waits for the next entry of a
  * queue, and meanwhile makes progress on all ends that are open; it fails the test when END_PATIENCE_S
- * are over. end_close() expects that nothing uses the objects any more. The ends that a failed test leaves
+ * are over. end_close() expects that nothing uses the objects any more. TEST_F(pair, name) and
+ * TEST_F(end, name) find them closed, and close what they leave open. The ends that a failed test leaves
  * open are not driven any more.
  */
 #ifndef MRD_TESTS_OFI_PAIR_H
@@ -55,7 +56,8 @@ struct end_options {
     enum fi_wait_obj wait; /* of queues and counters */
 };
 
-struct end {
+FIXTURE(end)
+{
     struct fi_info *info;
     struct fid_fabric *fabric;
     struct fid_domain *domain;
@@ -68,7 +70,8 @@ struct end {
     fi_addr_t to; /* the other end of a pair */
 };
 
-struct pair {
+FIXTURE(pair)
+{
     struct end a, b;
 };
 

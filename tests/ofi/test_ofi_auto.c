@@ -102,40 +102,38 @@ TEST(ofi_auto__sread_until_a_long_message_is_there)
 }
 
 /* With nothing to do it sleeps; and then it wakes up. */
-TEST(ofi_auto__sleeps)
+TEST_F(pair, ofi_auto__sleeps)
 {
     struct end_options automatic = {.progress = FI_PROGRESS_AUTO, .counts = FI_RECV};
     struct fi_cq_tagged_entry entry;
     uint64_t since_ns = end_now_ns();
     struct timespec start, end;
-    struct pair p;
     char in[8];
     int64_t used_ns;
 
-    end_open(&p.a, &(struct end_options){0}, NULL);
-    end_open(&p.b, &automatic, NULL);
-    p.a.to = end_meet(&p.a, &p.b);
+    end_open(&self->a, &(struct end_options){0}, NULL);
+    end_open(&self->b, &automatic, NULL);
+    self->a.to = end_meet(&self->a, &self->b);
     for (unsigned i = 0; i < 3; i++) {
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
         end_sleep_ms(IDLE_MS);
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
         used_ns = (end.tv_sec - start.tv_sec) * 1000000000 + end.tv_nsec - start.tv_nsec;
         assert_true(used_ns < IDLE_MS / 2 * 1000000);
-        POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+        POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
         end_sleep_ms(10);
         /* It is complete when the receive has it: nobody but the thread can have done that. */
         assert_int_equal(
-            fi_sendmsg(p.a.ep,
+            fi_sendmsg(self->a.ep,
                        &(struct fi_msg){.msg_iov = &(struct iovec){(void *)(uintptr_t) "x", 1},
                                         .iov_count = 1,
-                                        .addr = p.a.to},
+                                        .addr = self->a.to},
                        FI_DELIVERY_COMPLETE),
             0);
-        while (fi_cq_read(p.a.tx, &entry, 1) == -FI_EAGAIN)
+        while (fi_cq_read(self->a.tx, &entry, 1) == -FI_EAGAIN)
             end_patience(since_ns);
-        assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
+        assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
     }
-    pair_close(&p);
 }
 
 /* ------------------------------------------------------------------------------------ many threads */
@@ -174,23 +172,22 @@ static void *receive_shared(void *arg)
 }
 
 /* One endpoint sends by several threads, another one receives by several. */
-TEST(ofi_auto__threads_share_endpoints)
+TEST_F(pair, ofi_auto__threads_share_endpoints)
 {
     static const struct end_options automatic = {
         .wait = FI_WAIT_FD, .threading = FI_THREAD_SAFE, .progress = FI_PROGRESS_AUTO};
     static unsigned in[THREADS * EACH];
     static bool seen[THREADS * EACH];
     struct sharer from[THREADS], to[THREADS];
-    struct pair p;
     void *result;
 
-    pair_open(&p, &automatic);
+    pair_open(self, &automatic);
     memset(seen, 0, sizeof(seen));
     for (unsigned i = 0; i < THREADS * EACH; i++)
-        POST(fi_recv(p.b.ep, &in[i], sizeof(in[i]), NULL, FI_ADDR_UNSPEC, &in[i]));
+        POST(fi_recv(self->b.ep, &in[i], sizeof(in[i]), NULL, FI_ADDR_UNSPEC, &in[i]));
     for (unsigned i = 0; i < THREADS; i++) {
-        from[i] = (struct sharer){.end = &p.a, .first = i * EACH};
-        to[i] = (struct sharer){.end = &p.b};
+        from[i] = (struct sharer){.end = &self->a, .first = i * EACH};
+        to[i] = (struct sharer){.end = &self->b};
         assert_int_equal(pthread_create(&to[i].thread, NULL, receive_shared, &to[i]), 0);
         assert_int_equal(pthread_create(&from[i].thread, NULL, send_shared, &from[i]), 0);
     }
@@ -203,5 +200,4 @@ TEST(ofi_auto__threads_share_endpoints)
         assert_true(in[i] < THREADS * EACH && !seen[in[i]]);
         seen[in[i]] = true;
     }
-    pair_close(&p);
 }

@@ -38,16 +38,15 @@ static void assert_nth(struct fid_av *av, fi_addr_t addr, unsigned i)
 }
 
 /* Entries of a table count from 0, and the lowest free one is the next. */
-TEST(ofi_av__table_with_removed_entries)
+TEST_F(end, ofi_av__table_with_removed_entries)
 {
     struct sockaddr_in in[SOME], back;
     fi_addr_t addr[SOME], gone[SOME];
     size_t bytes = sizeof(back), num = 0;
     struct fid_av *av;
-    struct end e;
 
-    end_open(&e, &plain, NULL);
-    av = open_table(&e);
+    end_open(self, &plain, NULL);
+    av = open_table(self);
     for (unsigned i = 0; i < SOME; i++)
         in[i] = nth(i);
     assert_int_equal(fi_av_insert(av, in, SOME, NULL, 0, NULL), SOME);
@@ -82,31 +81,28 @@ TEST(ofi_av__table_with_removed_entries)
     assert_int_equal(addr[0], 0);
     assert_int_equal(fi_av_insert(av, in, 0, addr, 0, NULL), 0);
     assert_int_equal(fi_close(&av->fid), 0);
-    end_close(&e);
 }
 
 /* Errors are told one by one; the others are inserted. */
-TEST(ofi_av__some_are_no_addresses)
+TEST_F(end, ofi_av__some_are_no_addresses)
 {
     struct sockaddr_in in[4] = {nth(0), nth(1), nth(2), nth(3)};
     fi_addr_t addr[4];
     int errors[4];
-    struct end e;
 
-    end_open(&e, &plain, NULL);
+    end_open(self, &plain, NULL);
     in[0].sin_port = 0;
     in[2].sin_family = AF_UNIX;
-    assert_int_equal(fi_av_insert(e.av, in, 4, addr, FI_SYNC_ERR, errors), 2);
+    assert_int_equal(fi_av_insert(self->av, in, 4, addr, FI_SYNC_ERR, errors), 2);
     assert_int_equal(addr[0], FI_ADDR_NOTAVAIL);
     assert_int_equal(addr[2], FI_ADDR_NOTAVAIL);
     assert_int_equal(errors[0], FI_EINVAL);
     assert_int_equal(errors[1], 0);
     assert_int_equal(errors[2], FI_EINVAL);
-    assert_nth(e.av, addr[1], 1);
-    assert_nth(e.av, addr[3], 3);
-    assert_int_equal(fi_av_insert(e.av, in, 4, addr, FI_SYNC_ERR, NULL), -FI_EINVAL);
-    assert_int_equal(fi_av_insert(e.av, in, 4, addr, FI_EVENT, NULL), -FI_EBADFLAGS);
-    end_close(&e);
+    assert_nth(self->av, addr[1], 1);
+    assert_nth(self->av, addr[3], 3);
+    assert_int_equal(fi_av_insert(self->av, in, 4, addr, FI_SYNC_ERR, NULL), -FI_EINVAL);
+    assert_int_equal(fi_av_insert(self->av, in, 4, addr, FI_EVENT, NULL), -FI_EBADFLAGS);
 }
 
 static void exchange(struct pair *p, fi_addr_t src)
@@ -149,23 +145,21 @@ TEST(ofi_av__thousands)
 }
 
 /* Twice in the vector: the first entry is its name, as long as there is one. */
-TEST(ofi_av__twice)
+TEST_F(pair, ofi_av__twice)
 {
     fi_addr_t second;
-    struct pair p;
 
-    pair_open(&p, &plain);
-    second = end_meet(&p.b, &p.a);
-    assert_true(second != p.b.to);
-    exchange(&p, p.b.to);
-    assert_int_equal(fi_av_remove(p.b.av, &p.b.to, 1, 0), 0);
-    exchange(&p, second);
-    assert_int_equal(fi_send(p.b.ep, "x", 1, NULL, p.b.to, NULL), -FI_EINVAL);
-    assert_int_equal(fi_av_remove(p.b.av, &second, 1, 0), 0);
-    exchange(&p, FI_ADDR_NOTAVAIL);
-    p.b.to = end_meet(&p.b, &p.a);
-    exchange(&p, p.b.to);
-    pair_close(&p);
+    pair_open(self, &plain);
+    second = end_meet(&self->b, &self->a);
+    assert_true(second != self->b.to);
+    exchange(self, self->b.to);
+    assert_int_equal(fi_av_remove(self->b.av, &self->b.to, 1, 0), 0);
+    exchange(self, second);
+    assert_int_equal(fi_send(self->b.ep, "x", 1, NULL, self->b.to, NULL), -FI_EINVAL);
+    assert_int_equal(fi_av_remove(self->b.av, &second, 1, 0), 0);
+    exchange(self, FI_ADDR_NOTAVAIL);
+    self->b.to = end_meet(&self->b, &self->a);
+    exchange(self, self->b.to);
 }
 
 /* What was posted before its entry was removed goes on. */

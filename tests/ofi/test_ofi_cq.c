@@ -26,102 +26,94 @@ static void open_with_receives(struct pair *p, unsigned num)
 }
 
 /* Who reads until nothing is left is told so once, before anything else is looked for. */
-TEST(ofi_cq__empty_once_before_progress)
+TEST_F(pair, ofi_cq__empty_once_before_progress)
 {
     struct fi_cq_tagged_entry entry[4];
-    struct pair p;
 
-    open_with_receives(&p, 8);
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
+    open_with_receives(self, 8);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 1), 1);
     for (unsigned i = 0; i < 3; i++) {
-        arrive(&p);
-        assert_int_equal(fi_cq_read(p.b.rx, entry, 1), -FI_EAGAIN);
-        assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
+        arrive(self);
+        assert_int_equal(fi_cq_read(self->b.rx, entry, 1), -FI_EAGAIN);
+        assert_int_equal(fi_cq_read(self->b.rx, entry, 1), 1);
     }
 
     /* Once only: the next read looks again. */
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), -FI_EAGAIN);
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), -FI_EAGAIN);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
 
     /* The same where the source is asked for. */
-    arrive(&p);
-    assert_int_equal(fi_cq_readfrom(p.b.rx, entry, 4, (fi_addr_t[4]){0}), -FI_EAGAIN);
-    assert_int_equal(fi_cq_readfrom(p.b.rx, entry, 4, (fi_addr_t[4]){0}), 1);
-    pair_close(&p);
+    arrive(self);
+    assert_int_equal(fi_cq_readfrom(self->b.rx, entry, 4, (fi_addr_t[4]){0}), -FI_EAGAIN);
+    assert_int_equal(fi_cq_readfrom(self->b.rx, entry, 4, (fi_addr_t[4]){0}), 1);
 }
 
 /* As long as there are entries, nothing is said of an empty queue. */
-TEST(ofi_cq__not_while_entries_are_left)
+TEST_F(pair, ofi_cq__not_while_entries_are_left)
 {
     struct fi_cq_tagged_entry entry[4];
-    struct pair p;
 
-    open_with_receives(&p, 4);
+    open_with_receives(self, 4);
     for (unsigned i = 0; i < 3; i++)
-        arrive(&p);
+        arrive(self);
     for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 1), -FI_EAGAIN);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 1), 1);
-    pair_close(&p);
+        assert_int_equal(fi_cq_read(self->b.rx, entry, 1), 1);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 1), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 1), 1);
 }
 
 /* Who has no room for entries, or waits for them, means progress. */
-TEST(ofi_cq__progress_that_is_meant)
+TEST_F(pair, ofi_cq__progress_that_is_meant)
 {
     struct fi_cq_tagged_entry entry[4];
     struct fid_poll *set;
     struct fid *fid;
     void *context;
-    struct pair p;
 
-    open_with_receives(&p, 8);
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
-    arrive(&p);
-    (void)fi_cq_read(p.b.rx, NULL, 0);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
-    arrive(&p);
-    assert_int_equal(fi_cq_sread(p.b.rx, entry, 4, NULL, 0), 1);
+    open_with_receives(self, 8);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
+    arrive(self);
+    (void)fi_cq_read(self->b.rx, NULL, 0);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
+    arrive(self);
+    assert_int_equal(fi_cq_sread(self->b.rx, entry, 4, NULL, 0), 1);
 
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), -FI_EAGAIN);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
-    arrive(&p);
-    fid = &p.b.rx->fid;
-    assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), -FI_EAGAIN);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
+    arrive(self);
+    fid = &self->b.rx->fid;
+    assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
 
-    assert_int_equal(fi_poll_open(p.b.domain, &(struct fi_poll_attr){0}, &set), 0);
-    assert_int_equal(fi_poll_add(set, &p.b.rx->fid, 0), 0);
-    arrive(&p);
+    assert_int_equal(fi_poll_open(self->b.domain, &(struct fi_poll_attr){0}, &set), 0);
+    assert_int_equal(fi_poll_add(set, &self->b.rx->fid, 0), 0);
+    arrive(self);
     assert_int_equal(fi_poll(set, &context, 1), 1);
-    assert_int_equal(fi_cq_read(p.b.rx, entry, 4), 1);
+    assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
     assert_int_equal(fi_close(&set->fid), 0);
-    pair_close(&p);
 }
 
 /* Of errors the same is not said: who reads one reads on. */
-TEST(ofi_cq__after_an_error)
+TEST_F(pair, ofi_cq__after_an_error)
 {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
-    struct pair p;
 
-    pair_open(&p, &waiting);
-    assert_int_equal(fi_recv(p.b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, NULL), 0);
-    assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
-    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), -FI_EAGAIN);
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), -FI_EAVAIL);
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), -FI_EAVAIL);
-    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+    pair_open(self, &waiting);
+    assert_int_equal(fi_recv(self->b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, NULL), 0);
+    assert_int_equal(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+    assert_int_equal(fi_cq_readerr(self->b.rx, &error, 0), -FI_EAGAIN);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), -FI_EAVAIL);
+    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), -FI_EAVAIL);
+    assert_int_equal(fi_cq_readerr(self->b.rx, &error, 0), 1);
     assert_int_equal(error.err, FI_ETRUNC);
     assert_int_equal(error.olen, 1);
-    arrive(&p);
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
-    pair_close(&p);
+    arrive(self);
+    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
 }

@@ -142,34 +142,32 @@ static unsigned lines_about(FILE *log, const struct peer *p)
 }
 
 /* Once for each peer, also if nothing is asked of libfabric's log. */
-TEST(ofi_dead__the_user_is_told)
+TEST_F(end, ofi_dead__the_user_is_told)
 {
     int kept = dup(STDERR_FILENO);
     FILE *log = tmpfile();
     struct peer victim[2];
-    struct end e;
 
     if (getenv("FI_LOG_LEVEL"))
         skip();
     for (unsigned i = 0; i < 2; i++)
         start(&victim[i], target);
-    end_open(&e, &options, NULL);
+    end_open(self, &options, NULL);
     for (unsigned i = 0; i < 2; i++)
-        meet_target(&e, &victim[i]);
+        meet_target(self, &victim[i]);
     for (unsigned i = 0; i < 2; i++)
         process_kill(&victim[i].process);
     must(log && kept >= 0 && dup2(fileno(log), STDERR_FILENO) == STDERR_FILENO);
     for (unsigned i = 0; i < EAGER; i++)
-        POST(fi_send(e.ep, "x", 1, NULL, victim[0].to, NULL));
-    POST(fi_inject(e.ep, "x", 1, victim[1].to));
+        POST(fi_send(self->ep, "x", 1, NULL, victim[0].to, NULL));
+    POST(fi_inject(self->ep, "x", 1, victim[1].to));
     for (unsigned i = 0; i < EAGER + 1; i++)
-        (void)end_next(e.tx);
+        (void)end_next(self->tx);
     must(dup2(kept, STDERR_FILENO) == STDERR_FILENO);
     close(kept);
     for (unsigned i = 0; i < 2; i++)
         assert_int_equal(lines_about(log, &victim[i]), 1);
     fclose(log);
-    end_close(&e);
 }
 
 /* Who always has a message to deal with hears of it, too. */
@@ -269,34 +267,32 @@ TEST(ofi_dead__memory)
     free(out);
 }
 
-TEST(ofi_dead__atomics)
+TEST_F(end, ofi_dead__atomics)
 {
     uint64_t operand[2] = {1, 2}, result[2] = {0};
     struct peer victim, other;
-    struct end e;
 
     start(&victim, target);
     start(&other, alive);
-    end_open(&e, &options, NULL);
-    meet_target(&e, &victim);
-    meet(&e, &other);
+    end_open(self, &options, NULL);
+    meet_target(self, &victim);
+    meet(self, &other);
     for (unsigned i = 1; i <= 2; i++) {
-        POST(fi_atomic(e.ep, operand, i, NULL, victim.to, 0, KEY, FI_UINT64, FI_SUM, operand));
-        end_ok(e.tx, operand);
+        POST(fi_atomic(self->ep, operand, i, NULL, victim.to, 0, KEY, FI_UINT64, FI_SUM, operand));
+        end_ok(self->tx, operand);
     }
     process_stop(&victim.process);
     for (unsigned i = 1; i <= 2; i++) {
-        POST(fi_atomic(e.ep, operand, i, NULL, victim.to, 0, KEY, FI_UINT64, FI_SUM, NULL));
-        POST(fi_fetch_atomic(e.ep, operand, i, NULL, result, NULL, victim.to, 0, KEY, FI_UINT64,
+        POST(fi_atomic(self->ep, operand, i, NULL, victim.to, 0, KEY, FI_UINT64, FI_SUM, NULL));
+        POST(fi_fetch_atomic(self->ep, operand, i, NULL, result, NULL, victim.to, 0, KEY, FI_UINT64,
                              FI_SUM, NULL));
     }
     process_kill(&victim.process);
-    POST(fi_compare_atomic(e.ep, operand, 1, NULL, operand, NULL, result, NULL, victim.to, 0, KEY,
-                           FI_UINT64, FI_CSWAP, NULL));
-    expect_errors(&e, &victim, 5, false);
+    POST(fi_compare_atomic(self->ep, operand, 1, NULL, operand, NULL, result, NULL, victim.to, 0,
+                           KEY, FI_UINT64, FI_CSWAP, NULL));
+    expect_errors(self, &victim, 5, false);
     assert_int_equal(result[0], 0);
-    expect_alive(&e, &other);
-    end_close(&e);
+    expect_alive(self, &other);
 }
 
 /* ------------------------------------------------------------------------------------- others, closing */

@@ -72,23 +72,21 @@ TEST(ofi_device__destination)
 }
 
 /* The source that getinfo tells is any of the device's; then the endpoint has one. */
-TEST(ofi_device__name)
+TEST_F(pair, ofi_device__name)
 {
     struct sockaddr_in6 name;
     size_t bytes = sizeof(name);
-    struct pair p;
     char in = 0;
 
-    pair_open(&p, &(struct end_options){0});
-    assert_address(p.a.info->src_addr, p.a.info->src_addrlen, "::");
-    assert_int_equal(fi_getname(&p.a.ep->fid, &name, &bytes), 0);
+    pair_open(self, &(struct end_options){0});
+    assert_address(self->a.info->src_addr, self->a.info->src_addrlen, "::");
+    assert_int_equal(fi_getname(&self->a.ep->fid, &name, &bytes), 0);
     assert_address(&name, bytes, "::ffff:192.0.2.1");
     assert_true(ntohl(name.sin6_flowinfo) > 0);
-    POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
-    POST(fi_inject(p.a.ep, "x", 1, p.a.to));
-    end_ok(p.b.rx, &in);
+    POST(fi_recv(self->b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
+    POST(fi_inject(self->a.ep, "x", 1, self->a.to));
+    end_ok(self->b.rx, &in);
     assert_int_equal(in, 'x');
-    pair_close(&p);
 }
 
 /* Who names an interface with it gets the device's GID of that address, which has none. */
@@ -124,26 +122,24 @@ TEST(ofi_device__link_local_with_a_scope)
 }
 
 /* What would be an answer too long to be sent without registering it says that there is none. */
-TEST(ofi_device__no_memory_for_an_answer)
+TEST_F(pair, ofi_device__no_memory_for_an_answer)
 {
     static uint64_t memory[WORDS], result[WORDS];
     struct fid_mr *mr;
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     assert_int_equal(
-        fi_mr_reg(p.b.domain, memory, sizeof(memory), FI_REMOTE_READ, 0, KEY, 0, &mr, NULL), 0);
+        fi_mr_reg(self->b.domain, memory, sizeof(memory), FI_REMOTE_READ, 0, KEY, 0, &mr, NULL), 0);
     for (unsigned i = 0; i < 2; i++) {
         device->memlock_bytes = i == 0; /* no more may be registered; any may */
-        POST(fi_fetch_atomic(p.a.ep, NULL, WORDS, NULL, result, NULL, p.a.to, 0, KEY, FI_UINT64,
-                             FI_ATOMIC_READ, &p));
+        POST(fi_fetch_atomic(self->a.ep, NULL, WORDS, NULL, result, NULL, self->a.to, 0, KEY,
+                             FI_UINT64, FI_ATOMIC_READ, self));
         if (device->memlock_bytes)
-            end_fails(p.a.tx, &p, FI_ENOMEM);
+            end_fails(self->a.tx, self, FI_ENOMEM);
         else
-            end_ok(p.a.tx, &p);
+            end_ok(self->a.tx, self);
     }
     assert_int_equal(fi_close(&mr->fid), 0);
-    pair_close(&p);
 }
 
 /* Two that send long messages to each other do not wait for each other's memory. */

@@ -22,7 +22,7 @@ static void *write_late(void *arg)
     return NULL;
 }
 
-TEST(ofi_eq__what_the_application_writes)
+TEST_F(end, ofi_eq__what_the_application_writes)
 {
     struct fi_eq_attr attr = {.wait_obj = FI_WAIT_FD, .flags = FI_WRITE};
     struct fi_eq_entry entry = {.data = 3};
@@ -30,11 +30,10 @@ TEST(ofi_eq__what_the_application_writes)
     pthread_t thread;
     struct fid_eq *eq;
     struct fid *fid;
-    struct end e;
     uint32_t type;
 
-    end_open(&e, &waiting, NULL);
-    assert_int_equal(fi_eq_open(e.fabric, &attr, &eq, NULL), 0);
+    end_open(self, &waiting, NULL);
+    assert_int_equal(fi_eq_open(self->fabric, &attr, &eq, NULL), 0);
     assert_int_equal(fi_eq_read(eq, &type, &entry, sizeof(entry), 0), -FI_EAGAIN);
     assert_int_equal(fi_eq_sread(eq, &type, &entry, sizeof(entry), 20, 0), -FI_EAGAIN);
     assert_int_equal(fi_eq_write(eq, FI_NOTIFY, &entry, sizeof(entry), 0), sizeof(entry));
@@ -53,17 +52,16 @@ TEST(ofi_eq__what_the_application_writes)
 
     fid = &eq->fid;
     assert_int_equal(fi_control(fid, FI_GETWAIT, &fd.fd), 0);
-    assert_int_equal(fi_trywait(e.fabric, &fid, 1), 0);
+    assert_int_equal(fi_trywait(self->fabric, &fid, 1), 0);
     assert_int_equal(pthread_create(&thread, NULL, write_late, eq), 0);
     assert_int_equal(poll(&fd, 1, LONG_MS), 1);
     assert_int_equal(fi_eq_read(eq, &type, &entry, sizeof(entry), 0), sizeof(entry));
     assert_int_equal(pthread_join(thread, NULL), 0);
     assert_int_equal(fi_close(&eq->fid), 0);
-    end_close(&e);
 }
 
 /* What is inserted is told: how many, and each one that is none. */
-TEST(ofi_eq__of_an_address_vector)
+TEST_F(end, ofi_eq__of_an_address_vector)
 {
     struct fi_eq_attr eq_attr = {.wait_obj = FI_WAIT_UNSPEC};
     struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .flags = FI_EVENT};
@@ -74,14 +72,13 @@ TEST(ofi_eq__of_an_address_vector)
     fi_addr_t addr[3];
     struct fid_eq *eq;
     struct fid_av *av;
-    struct end e;
     uint32_t type;
 
-    end_open(&e, &waiting, NULL);
-    assert_int_equal(fi_eq_open(e.fabric, &eq_attr, &eq, NULL), 0);
-    assert_int_equal(fi_av_open(e.domain, &av_attr, &av, NULL), 0);
+    end_open(self, &waiting, NULL);
+    assert_int_equal(fi_eq_open(self->fabric, &eq_attr, &eq, NULL), 0);
+    assert_int_equal(fi_av_open(self->domain, &av_attr, &av, NULL), 0);
     assert_int_equal(fi_av_bind(av, &eq->fid, 0), 0);
-    assert_int_equal(fi_getname(&e.ep->fid, &names[0], &bytes), 0);
+    assert_int_equal(fi_getname(&self->ep->fid, &names[0], &bytes), 0);
     names[1] = names[2] = names[0];
     names[1].sin_port = 0;
     assert_int_equal(fi_av_insert(av, names, 3, addr, 0, &addr), 0);
@@ -99,5 +96,4 @@ TEST(ofi_eq__of_an_address_vector)
     assert_int_equal(fi_close(&eq->fid), -FI_EBUSY);
     assert_int_equal(fi_close(&av->fid), 0);
     assert_int_equal(fi_close(&eq->fid), 0);
-    end_close(&e);
 }

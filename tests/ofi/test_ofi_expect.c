@@ -57,92 +57,86 @@ static void take_over(struct end *e, const struct told *place, struct peer *next
 }
 
 /* Those that name it end, if nothing else has to do with it, too. */
-TEST(ofi_expect__receives_from_it)
+TEST_F(end, ofi_expect__receives_from_it)
 {
     char in[64], any[8], all[8];
     struct iovec iov = {in + 32, 32};
     struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = in + 32};
     struct peer victim, other;
-    struct end e;
 
     start(&victim, alive);
     start(&other, alive);
-    end_open(&e, &options, NULL);
-    meet(&e, &victim);
-    meet(&e, &other);
-    hear_of(&e, &victim);
+    end_open(self, &options, NULL);
+    meet(self, &victim);
+    meet(self, &other);
+    hear_of(self, &victim);
     multi.addr = victim.to;
-    POST(fi_trecv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
-    POST(fi_recvmsg(e.ep, &multi, FI_MULTI_RECV));
-    POST(fi_recv(e.ep, in, 8, NULL, victim.to, in));
-    POST(fi_recv(e.ep, all, sizeof(all), NULL, other.to, all));
-    POST(fi_trecv(e.ep, in + 8, 8, NULL, victim.to, TAG, 0, in + 8));
-    POST(fi_trecv(e.ep, in + 16, 8, NULL, victim.to, TAG, 0, in + 16));
-    assert_int_equal(fi_cancel(&e.ep->fid, in + 16), 0);
-    end_fails(e.rx, in + 16, FI_ECANCELED);
-    end_silent(e.rx);
+    POST(fi_trecv(self->ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
+    POST(fi_recvmsg(self->ep, &multi, FI_MULTI_RECV));
+    POST(fi_recv(self->ep, in, 8, NULL, victim.to, in));
+    POST(fi_recv(self->ep, all, sizeof(all), NULL, other.to, all));
+    POST(fi_trecv(self->ep, in + 8, 8, NULL, victim.to, TAG, 0, in + 8));
+    POST(fi_trecv(self->ep, in + 16, 8, NULL, victim.to, TAG, 0, in + 16));
+    assert_int_equal(fi_cancel(&self->ep->fid, in + 16), 0);
+    end_fails(self->rx, in + 16, FI_ECANCELED);
+    end_silent(self->rx);
     process_stop(&victim.process);
-    POST(fi_inject(e.ep, "a", 1, victim.to));
+    POST(fi_inject(self->ep, "a", 1, victim.to));
     process_kill(&victim.process);
-    expect_error(e.rx, &victim, in + 32);
-    expect_error(e.rx, &victim, in);
-    expect_error(e.rx, &victim, in + 8);
-    UNTIL(fi_cntr_readerr(end_cntr(&e, FI_SEND)) == 1);
-    end_silent(e.tx); /* what the receives told */
+    expect_error(self->rx, &victim, in + 32);
+    expect_error(self->rx, &victim, in);
+    expect_error(self->rx, &victim, in + 8);
+    UNTIL(fi_cntr_readerr(end_cntr(self, FI_SEND)) == 1);
+    end_silent(self->tx); /* what the receives told */
 
     /* It was heard of once: who waits for it again hears of it again. */
-    POST(fi_trecv(e.ep, in, 8, NULL, victim.to, TAG, 0, in));
-    expect_error(e.rx, &victim, in);
-    end_silent(e.rx);
-    POST(fi_send(e.ep, "a", 1, NULL, other.to, NULL));
-    end_ok(e.rx, all);
+    POST(fi_trecv(self->ep, in, 8, NULL, victim.to, TAG, 0, in));
+    expect_error(self->rx, &victim, in);
+    end_silent(self->rx);
+    POST(fi_send(self->ep, "a", 1, NULL, other.to, NULL));
+    end_ok(self->rx, all);
     part(&other);
-    end_close(&e);
 }
 
 /* Without a receive reading the queue tells of what was injected: no entry has no context. */
-TEST(ofi_expect__injected_and_no_receive)
+TEST_F(end, ofi_expect__injected_and_no_receive)
 {
     struct peer victim;
-    struct end e;
     char in[8];
 
     start(&victim, alive);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
+    open_and_hear(self, &options, &victim);
+    POST(fi_trecv(self->ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
-    expect_error(e.rx, &victim, in);
+    expect_error(self->rx, &victim, in);
     for (unsigned i = 0; i < 2; i++) {
-        POST(fi_inject(e.ep, "a", 1, victim.to));
-        end_fails_bare(e.tx, FI_EHOSTUNREACH);
-        assert_int_equal(fi_cntr_readerr(end_cntr(&e, FI_SEND)), i + 1);
+        POST(fi_inject(self->ep, "a", 1, victim.to));
+        end_fails_bare(self->tx, FI_EHOSTUNREACH);
+        assert_int_equal(fi_cntr_readerr(end_cntr(self, FI_SEND)), i + 1);
     }
-    end_silent(e.tx);
-    end_close(&e);
+    end_silent(self->tx);
 }
 
 /* Where there is an event queue, that tells, and the queue of completions does not fail. */
-TEST(ofi_expect__injected_with_an_event_queue)
+TEST_F(end, ofi_expect__injected_with_an_event_queue)
 {
     struct end_options with = options;
     struct fi_eq_err_entry error = {0};
     struct fi_eq_entry entry;
     struct peer victim;
     uint32_t event;
-    struct end e;
 
     with.events = true;
     start(&victim, alive);
-    open_and_hear(&e, &with, &victim);
+    open_and_hear(self, &with, &victim);
     process_kill(&victim.process);
-    POST(fi_inject(e.ep, "a", 1, victim.to));
-    UNTIL(fi_eq_read(e.eq, &event, &entry, sizeof(entry), 0) == -FI_EAVAIL);
-    assert_int_equal(fi_eq_readerr(e.eq, &error, 0), sizeof(error));
-    assert_ptr_equal(error.fid, &e.ep->fid);
+    POST(fi_inject(self->ep, "a", 1, victim.to));
+    UNTIL(fi_eq_read(self->eq, &event, &entry, sizeof(entry), 0) == -FI_EAVAIL);
+    assert_int_equal(fi_eq_readerr(self->eq, &error, 0), sizeof(error));
+    assert_ptr_equal(error.fid, &self->ep->fid);
     assert_int_equal(error.err, FI_EHOSTUNREACH);
     assert_int_equal(error.data, victim.to);
-    end_silent(e.tx);
-    end_close(&e);
+    end_silent(self->tx);
 }
 
 /* Posts nothing but what is injected to somebody who never was there. */
@@ -154,96 +148,87 @@ static void inject_to_nobody(struct end *e, struct peer *nobody, unsigned num)
 }
 
 /* Receives for who was never heard of end by what was injected to it, and tell of all of that. */
-TEST(ofi_expect__injected_to_one_never_heard)
+TEST_F(end, ofi_expect__injected_to_one_never_heard)
 {
     char in[8], more[8], any[8];
     struct peer nobody = {0};
-    struct end e;
 
-    inject_to_nobody(&e, &nobody, 3);
-    POST(fi_trecv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
-    POST(fi_trecv(e.ep, in, sizeof(in), NULL, nobody.to, TAG, 0, in));
-    POST(fi_recv(e.ep, more, sizeof(more), NULL, nobody.to, more));
-    expect_error(e.rx, &nobody, more);
-    expect_error(e.rx, &nobody, in);
-    UNTIL(fi_cntr_readerr(end_cntr(&e, FI_SEND)) == 3);
-    end_silent(e.tx);
-    end_silent(e.rx);
-    end_close(&e);
+    inject_to_nobody(self, &nobody, 3);
+    POST(fi_trecv(self->ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
+    POST(fi_trecv(self->ep, in, sizeof(in), NULL, nobody.to, TAG, 0, in));
+    POST(fi_recv(self->ep, more, sizeof(more), NULL, nobody.to, more));
+    expect_error(self->rx, &nobody, more);
+    expect_error(self->rx, &nobody, in);
+    UNTIL(fi_cntr_readerr(end_cntr(self, FI_SEND)) == 3);
+    end_silent(self->tx);
+    end_silent(self->rx);
 }
 
 /* What is lost together is told of once. */
-TEST(ofi_expect__injected_to_one_never_heard_and_no_receive)
+TEST_F(end, ofi_expect__injected_to_one_never_heard_and_no_receive)
 {
     struct peer nobody = {0};
-    struct end e;
 
-    inject_to_nobody(&e, &nobody, 3);
-    while (fi_cntr_readerr(end_cntr(&e, FI_SEND)) < 3)
+    inject_to_nobody(self, &nobody, 3);
+    while (fi_cntr_readerr(end_cntr(self, FI_SEND)) < 3)
         ends_drive();
-    end_fails_bare(e.tx, FI_EHOSTUNREACH);
-    end_silent(e.tx);
-    end_close(&e);
+    end_fails_bare(self->tx, FI_EHOSTUNREACH);
+    end_silent(self->tx);
 }
 
 /* Who sleeps wakes up for it. */
-TEST(ofi_expect__injected_and_sleeping)
+TEST_F(end, ofi_expect__injected_and_sleeping)
 {
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
-    struct end e;
 
     sleeps.wait = FI_WAIT_UNSPEC;
     start(&victim, alive);
-    open_and_hear(&e, &sleeps, &victim);
+    open_and_hear(self, &sleeps, &victim);
     process_kill(&victim.process);
-    POST(fi_inject(e.ep, "a", 1, victim.to));
-    assert_int_equal(fi_cq_sread(e.tx, &entry, 1, NULL, END_PATIENCE_S * 1000), -FI_EHOSTUNREACH);
-    assert_int_equal(fi_cq_read(e.tx, &entry, 1), -FI_EAGAIN);
-    end_close(&e);
+    POST(fi_inject(self->ep, "a", 1, victim.to));
+    assert_int_equal(fi_cq_sread(self->tx, &entry, 1, NULL, END_PATIENCE_S * 1000),
+                     -FI_EHOSTUNREACH);
+    assert_int_equal(fi_cq_read(self->tx, &entry, 1), -FI_EAGAIN);
 }
 
 /* One that names an operation has its entry, with or without an entry for success. */
-TEST(ofi_expect__injected_with_a_context)
+TEST_F(end, ofi_expect__injected_with_a_context)
 {
     struct end_options selective = options;
     struct iovec iov = {(void *)(uintptr_t) "a", 1};
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .context = &iov};
     struct peer victim;
-    struct end e;
 
     selective.bind = FI_SELECTIVE_COMPLETION;
     start(&victim, alive);
-    end_open(&e, &selective, NULL);
-    meet(&e, &victim);
+    end_open(self, &selective, NULL);
+    meet(self, &victim);
     msg.addr = victim.to;
     process_kill(&victim.process);
-    POST(fi_sendmsg(e.ep, &msg, FI_INJECT));
-    expect_error(e.tx, &victim, &iov);
-    POST(fi_sendmsg(e.ep, &msg, FI_INJECT | FI_COMPLETION));
-    expect_error(e.tx, &victim, &iov);
-    end_silent(e.tx);
-    end_close(&e);
+    POST(fi_sendmsg(self->ep, &msg, FI_INJECT));
+    expect_error(self->tx, &victim, &iov);
+    POST(fi_sendmsg(self->ep, &msg, FI_INJECT | FI_COMPLETION));
+    expect_error(self->tx, &victim, &iov);
+    end_silent(self->tx);
 }
 
 /* One that sleeps until there is something has no other reason to wake up. */
-TEST(ofi_expect__receive_in_sleep)
+TEST_F(end, ofi_expect__receive_in_sleep)
 {
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
-    struct end e;
     char in[8];
 
     sleeps.wait = FI_WAIT_UNSPEC;
     start(&victim, alive);
-    open_and_hear(&e, &sleeps, &victim);
-    POST(fi_trecv(e.ep, in, 8, NULL, victim.to, TAG, 0, in));
+    open_and_hear(self, &sleeps, &victim);
+    POST(fi_trecv(self->ep, in, 8, NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
-    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, END_PATIENCE_S * 1000), -FI_EAVAIL);
-    expect_error(e.rx, &victim, in);
-    end_close(&e);
+    assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, END_PATIENCE_S * 1000), -FI_EAVAIL);
+    expect_error(self->rx, &victim, in);
 }
 
 /* Posts a receive while others sleep. */
@@ -263,193 +248,177 @@ static void *post_in_a_while(void *arg)
 }
 
 /* It is posted while another thread sleeps, which nothing else will wake. */
-TEST(ofi_expect__receive_posted_in_sleep)
+TEST_F(end, ofi_expect__receive_posted_in_sleep)
 {
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
     struct sleeper s;
     pthread_t thread;
-    struct end e;
 
     sleeps.wait = FI_WAIT_UNSPEC;
     sleeps.threading = FI_THREAD_SAFE;
     start(&victim, alive);
-    open_and_hear(&e, &sleeps, &victim);
+    open_and_hear(self, &sleeps, &victim);
     process_kill(&victim.process);
-    s = (struct sleeper){.e = &e, .from = victim.to};
+    s = (struct sleeper){.e = self, .from = victim.to};
     must(pthread_create(&thread, NULL, post_in_a_while, &s) == 0);
-    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, SLACK_S * 1000), -FI_EAVAIL);
-    expect_error(e.rx, &victim, s.in);
+    assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, SLACK_S * 1000), -FI_EAVAIL);
+    expect_error(self->rx, &victim, s.in);
     must(pthread_join(thread, NULL) == 0);
-    end_close(&e);
 }
 
 /* What came before its sender died is for the receive that was first, also if it is read later. */
-TEST(ofi_expect__message_before_the_news)
+TEST_F(end, ofi_expect__message_before_the_news)
 {
     struct peer victim;
     char in[8], word;
-    struct end e;
 
     start(&victim, twice);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_recv(e.ep, in, 1, NULL, victim.to, in));
+    open_and_hear(self, &options, &victim);
+    POST(fi_recv(self->ep, in, 1, NULL, victim.to, in));
     ends_drive_for(20);
     process_tell(victim.process.channel, "s", 1);
     must(process_hear(victim.process.channel, &word, 1, patience_ns()));
     process_kill(&victim.process);
     end_sleep_ms(3 * PEER_TIMEOUT_MS); /* without progress */
-    POST(fi_recv(e.ep, in + 1, 1, NULL, victim.to, in + 1));
-    end_ok(e.rx, in);
+    POST(fi_recv(self->ep, in + 1, 1, NULL, victim.to, in + 1));
+    end_ok(self->rx, in);
     assert_int_equal(in[0], 'c');
-    expect_error(e.rx, &victim, in + 1);
-    end_close(&e);
+    expect_error(self->rx, &victim, in + 1);
 }
 
 /* That nobody was there when something was sent is not the fate of receives for who came then. */
-TEST(ofi_expect__old_news_and_receive)
+TEST_F(end, ofi_expect__old_news_and_receive)
 {
-    struct end e;
     struct peer sender;
     struct entry entry;
     uint64_t since_ns;
     char in[16];
 
     start(&sender, reborn);
-    open_before(&e, &sender);
-    POST(fi_trecv(e.ep, in, 8, NULL, sender.to, TAG, 0, in));
-    POST(fi_recv(e.ep, in + 8, 8, NULL, FI_ADDR_UNSPEC, in + 8));
-    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
+    open_before(self, &sender);
+    POST(fi_trecv(self->ep, in, 8, NULL, sender.to, TAG, 0, in));
+    POST(fi_recv(self->ep, in + 8, 8, NULL, FI_ADDR_UNSPEC, in + 8));
+    POST(fi_send(self->ep, "a", 1, NULL, sender.to, NULL));
     end_sleep_ms(3 * PEER_TIMEOUT_MS);
     since_ns = end_now_ns();
-    while (!end_take(e.tx, &entry)) /* and no more progress is made */
+    while (!end_take(self->tx, &entry)) /* and no more progress is made */
         end_patience(since_ns);
     assert_int_equal(entry.err, FI_EHOSTUNREACH);
-    take_over(&e, &sender.told, &sender);
-    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
+    take_over(self, &sender.told, &sender);
+    POST(fi_send(self->ep, "a", 1, NULL, sender.to, NULL));
     end_sleep_ms(PEER_TIMEOUT_MS / 2);
     since_ns = end_now_ns();
-    while (!end_take(e.rx, &entry))
+    while (!end_take(self->rx, &entry))
         end_patience(since_ns);
     assert_ptr_equal(entry.ok.op_context, in + 8);
     assert_int_equal(entry.err, 0);
     ends_drive_for(20);
-    end_silent(e.rx);
+    end_silent(self->rx);
     part(&sender);
-    end_close(&e);
 }
 
 /* A receive told of the one that was there before, but not of what was injected to the next. */
-TEST(ofi_expect__injected_after_another_came)
+TEST_F(end, ofi_expect__injected_after_another_came)
 {
     struct peer victim, second, third;
-    struct end e;
     char in[8];
 
     needs_patience();
     start(&victim, alive);
     start(&second, reborn);
     start(&third, reborn);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
+    open_and_hear(self, &options, &victim);
+    POST(fi_trecv(self->ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
-    expect_error(e.rx, &victim, in);
-    take_over(&e, &victim.told, &second);
+    expect_error(self->rx, &victim, in);
+    take_over(self, &victim.told, &second);
     second.to = victim.to;
-    hear_of(&e, &second);
+    hear_of(self, &second);
     process_stop(&second.process); /* what is injected is for this one, whoever makes progress */
-    POST(fi_inject(e.ep, "a", 1, victim.to));
+    POST(fi_inject(self->ep, "a", 1, victim.to));
     process_kill(&second.process);
-    take_over(&e, &victim.told, &third);
-    end_fails_bare(e.tx, FI_EHOSTUNREACH);
+    take_over(self, &victim.told, &third);
+    end_fails_bare(self->tx, FI_EHOSTUNREACH);
     process_tell(third.process.channel, "q", 1);
     process_kill(&third.process);
-    end_close(&e);
 }
 
 /* Who was never heard of may have yet to start. */
-TEST(ofi_expect__receive_before_its_sender)
+TEST_F(end, ofi_expect__receive_before_its_sender)
 {
-    struct end e;
     struct peer sender;
     char in[8];
 
     start(&sender, reborn);
-    open_before(&e, &sender);
-    POST(fi_recv(e.ep, in, sizeof(in), NULL, sender.to, in));
-    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
-    expect_error(e.tx, &sender, NULL);
+    open_before(self, &sender);
+    POST(fi_recv(self->ep, in, sizeof(in), NULL, sender.to, in));
+    POST(fi_send(self->ep, "a", 1, NULL, sender.to, NULL));
+    expect_error(self->tx, &sender, NULL);
     ends_drive_for(3 * PEER_TIMEOUT_MS);
-    end_silent(e.rx);
-    take_over(&e, &sender.told, &sender);
-    POST(fi_send(e.ep, "a", 1, NULL, sender.to, NULL));
-    end_ok(e.rx, in);
+    end_silent(self->rx);
+    take_over(self, &sender.told, &sender);
+    POST(fi_send(self->ep, "a", 1, NULL, sender.to, NULL));
+    end_ok(self->rx, in);
     part(&sender);
-    end_close(&e);
 }
 
 /* It closes, as programs do, and nobody comes where it was. */
-TEST(ofi_expect__receive_from_one_that_closed)
+TEST_F(end, ofi_expect__receive_from_one_that_closed)
 {
     struct peer victim;
-    struct end e;
     char in[8];
 
     start(&victim, alive);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
+    open_and_hear(self, &options, &victim);
+    POST(fi_recv(self->ep, in, sizeof(in), NULL, victim.to, in));
     ends_drive_for(20);
     part(&victim);
-    expect_error(e.rx, &victim, in);
-    end_close(&e);
+    expect_error(self->rx, &victim, in);
 }
 
 /* The message of another one that soon comes where it was is for a receive that was posted before. */
-TEST(ofi_expect__receive_across_a_restart)
+TEST_F(end, ofi_expect__receive_across_a_restart)
 {
     struct peer victim, second;
-    struct end e;
     char in[8];
 
     needs_patience();
     start(&victim, alive);
     start(&second, reborn);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
+    open_and_hear(self, &options, &victim);
+    POST(fi_recv(self->ep, in, sizeof(in), NULL, victim.to, in));
     ends_drive_for(20);
     part(&victim);
-    take_over(&e, &victim.told, &second);
-    POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
-    end_ok(e.rx, in);
+    take_over(self, &victim.told, &second);
+    POST(fi_send(self->ep, "a", 1, NULL, victim.to, NULL));
+    end_ok(self->rx, in);
     part(&second);
-    end_close(&e);
 }
 
 /* It is the next one at its address whose death ends the receive: that one is watched, too. */
-TEST(ofi_expect__death_of_the_next_one)
+TEST_F(end, ofi_expect__death_of_the_next_one)
 {
     struct peer victim, second;
-    struct end e;
     char in[8], any[8];
 
     needs_patience();
     start(&victim, alive);
     start(&second, reborn);
-    open_and_hear(&e, &options, &victim);
-    POST(fi_trecv(e.ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
+    open_and_hear(self, &options, &victim);
+    POST(fi_trecv(self->ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     ends_drive_for(20);
     process_kill(&victim.process);
-    take_over(&e, &victim.told, &second);
-    POST(fi_recv(e.ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, any));
+    take_over(self, &victim.told, &second);
+    POST(fi_recv(self->ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, any));
     do { /* what was for the first is not for the second */
-        POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
-    } while (end_next(e.tx).err);
-    end_ok(e.rx, any);
+        POST(fi_send(self->ep, "a", 1, NULL, victim.to, NULL));
+    } while (end_next(self->tx).err);
+    end_ok(self->rx, any);
     ends_drive_for(20); /* and reads of the change */
     process_kill(&second.process);
-    expect_error(e.rx, &victim, in);
-    end_close(&e);
+    expect_error(self->rx, &victim, in);
 }
 
 /* The peer is killed and another one comes where it was; the news of that is there, and is not read. */
@@ -471,65 +440,58 @@ static void replace_unread(struct end *e, struct peer *victim, struct peer *seco
 }
 
 /* That one was gone is not the fate of a receive that is posted after another one came. */
-TEST(ofi_expect__receive_after_old_news)
+TEST_F(end, ofi_expect__receive_after_old_news)
 {
     struct peer victim, second;
-    struct end e;
     char in[8];
 
-    replace_unread(&e, &victim, &second);
-    POST(fi_recv(e.ep, in, sizeof(in), NULL, victim.to, in));
-    POST(fi_send(e.ep, "a", 1, NULL, victim.to, NULL));
-    end_ok(e.rx, in);
+    replace_unread(self, &victim, &second);
+    POST(fi_recv(self->ep, in, sizeof(in), NULL, victim.to, in));
+    POST(fi_send(self->ep, "a", 1, NULL, victim.to, NULL));
+    end_ok(self->rx, in);
     part(&second);
-    end_close(&e);
 }
 
 /* Nor of what is posted to that one then, and waits: for a key, */
-TEST(ofi_expect__write_after_old_news)
+TEST_F(end, ofi_expect__write_after_old_news)
 {
     struct peer victim, second;
-    struct end e;
     char out[8] = {0};
 
-    replace_unread(&e, &victim, &second);
-    POST(fi_write(e.ep, out, sizeof(out), NULL, victim.to, 0, KEY, out));
-    end_ok(e.tx, out);
-    hear_of(&e, &second);
+    replace_unread(self, &victim, &second);
+    POST(fi_write(self->ep, out, sizeof(out), NULL, victim.to, 0, KEY, out));
+    end_ok(self->tx, out);
+    hear_of(self, &second);
     part(&second);
-    end_close(&e);
 }
 
 /* for the receiver to have it, */
-TEST(ofi_expect__confirmed_message_after_old_news)
+TEST_F(end, ofi_expect__confirmed_message_after_old_news)
 {
     struct iovec iov = {"a", 1};
     struct peer victim, second;
-    struct end e;
     char in[8];
 
-    replace_unread(&e, &victim, &second);
-    POST(fi_recv(e.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    replace_unread(self, &victim, &second);
+    POST(fi_recv(self->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
     POST(fi_sendmsg(
-        e.ep, &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = victim.to, .context = &iov},
+        self->ep,
+        &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = victim.to, .context = &iov},
         FI_DELIVERY_COMPLETE));
-    end_ok(e.tx, &iov);
-    end_ok(e.rx, in);
+    end_ok(self->tx, &iov);
+    end_ok(self->rx, in);
     part(&second);
-    end_close(&e);
 }
 
 /* or for what its program does. */
-TEST(ofi_expect__atomic_after_old_news)
+TEST_F(end, ofi_expect__atomic_after_old_news)
 {
     struct peer victim, second;
-    struct end e;
     uint32_t out[2] = {0};
 
-    replace_unread(&e, &victim, &second);
-    POST(fi_atomic(e.ep, out, 2, NULL, victim.to, 0, KEY, FI_UINT32, FI_BXOR, out));
-    end_ok(e.tx, out);
-    hear_of(&e, &second);
+    replace_unread(self, &victim, &second);
+    POST(fi_atomic(self->ep, out, 2, NULL, victim.to, 0, KEY, FI_UINT32, FI_BXOR, out));
+    end_ok(self->tx, out);
+    hear_of(self, &second);
     part(&second);
-    end_close(&e);
 }

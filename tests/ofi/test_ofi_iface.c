@@ -161,17 +161,15 @@ static void expect_at(struct end *e, const struct sockaddr_in *any, const char *
     fi_freeinfo(info);
 }
 
-TEST(ofi_iface__endpoint_without_a_source)
+TEST_F(end, ofi_iface__endpoint_without_a_source)
 {
     struct sockaddr_in any = {.sin_family = AF_INET};
-    struct end e;
 
     lay(BRIDGE CABLE "true");
-    end_open(&e, &(struct end_options){.node = "172.17.0.1", .format = FI_SOCKADDR_IN}, NULL);
-    assert_string_equal(inet_ntoa(host_of(e.ep)), "172.17.0.1"); /* whoever names it, has it */
-    expect_at(&e, NULL, "10.81.0.1");
-    expect_at(&e, &any, "10.81.0.1");
-    end_close(&e);
+    end_open(self, &(struct end_options){.node = "172.17.0.1", .format = FI_SOCKADDR_IN}, NULL);
+    assert_string_equal(inet_ntoa(host_of(self->ep)), "172.17.0.1"); /* whoever names it, has it */
+    expect_at(self, NULL, "10.81.0.1");
+    expect_at(self, &any, "10.81.0.1");
 }
 
 /* ------------------------------------------------------------------------------------------- hints */

@@ -435,32 +435,30 @@ TEST(ofi_info__endpoint_at_its_source)
     fi_freeinfo(hints);
 }
 
-TEST(ofi_info__addresses_of_a_vector)
+TEST_F(end, ofi_info__addresses_of_a_vector)
 {
     struct sockaddr_in name, back;
     size_t bytes = sizeof(name);
     fi_addr_t addr[3];
     char text[64];
     size_t len = sizeof(text);
-    struct end e;
 
-    end_open(&e, &plain, NULL);
-    assert_int_equal(fi_getname(&e.ep->fid, &name, &bytes), 0);
-    assert_int_equal(fi_av_insert(e.av, &name, 1, &addr[0], 0, NULL), 1);
-    assert_int_equal(fi_av_lookup(e.av, addr[0], &back, &bytes), 0);
+    end_open(self, &plain, NULL);
+    assert_int_equal(fi_getname(&self->ep->fid, &name, &bytes), 0);
+    assert_int_equal(fi_av_insert(self->av, &name, 1, &addr[0], 0, NULL), 1);
+    assert_int_equal(fi_av_lookup(self->av, addr[0], &back, &bytes), 0);
     assert_int_equal(back.sin_port, name.sin_port);
     assert_int_equal(back.sin_addr.s_addr, name.sin_addr.s_addr);
-    assert_non_null(fi_av_straddr(e.av, &name, text, &len));
+    assert_non_null(fi_av_straddr(self->av, &name, text, &len));
     assert_non_null(strstr(text, "127.0.0.1"));
-    assert_int_equal(fi_av_insertsvc(e.av, "127.0.0.1", "1000", &addr[1], 0, NULL), 1);
-    assert_int_equal(fi_av_lookup(e.av, addr[1], &back, &bytes), 0);
+    assert_int_equal(fi_av_insertsvc(self->av, "127.0.0.1", "1000", &addr[1], 0, NULL), 1);
+    assert_int_equal(fi_av_lookup(self->av, addr[1], &back, &bytes), 0);
     assert_int_equal(ntohs(back.sin_port), 1000);
-    assert_int_equal(fi_av_remove(e.av, &addr[0], 1, 0), 0);
-    assert_int_equal(fi_av_lookup(e.av, addr[0], &back, &bytes), -FI_EINVAL);
-    assert_int_equal(fi_av_remove(e.av, &addr[0], 1, 0), -FI_EINVAL);
-    assert_int_equal(fi_av_lookup(e.av, addr[1], &back, &bytes), 0);
+    assert_int_equal(fi_av_remove(self->av, &addr[0], 1, 0), 0);
+    assert_int_equal(fi_av_lookup(self->av, addr[0], &back, &bytes), -FI_EINVAL);
+    assert_int_equal(fi_av_remove(self->av, &addr[0], 1, 0), -FI_EINVAL);
+    assert_int_equal(fi_av_lookup(self->av, addr[1], &back, &bytes), 0);
     memset(&name, 0, sizeof(name));
-    assert_int_equal(fi_av_insert(e.av, &name, 1, &addr[2], 0, NULL), 0);
+    assert_int_equal(fi_av_insert(self->av, &name, 1, &addr[2], 0, NULL), 0);
     assert_int_equal(addr[2], FI_ADDR_NOTAVAIL);
-    end_close(&e);
 }

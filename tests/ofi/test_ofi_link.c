@@ -108,50 +108,45 @@ TEST(ofi_link__network_of_the_loopback_interface)
     fi_freeinfo(hints);
 }
 
-TEST(ofi_link__addresses_and_their_text)
+TEST_F(end, ofi_link__addresses_and_their_text)
 {
     struct sockaddr_in6 name, back;
     size_t bytes = sizeof(back), len;
     fi_addr_t addr[3];
     char text[64], expected[64];
-    struct end e;
     ssize_t result;
 
-    end_open(&e, &left, NULL);
-    name = name_of(&e);
+    end_open(self, &left, NULL);
+    name = name_of(self);
     assert_int_equal(name.sin6_scope_id, if_nametoindex("left"));
     snprintf(expected, sizeof(expected), "[fe80::1%%left]:%u", ntohs(name.sin6_port));
     len = sizeof(text);
-    assert_string_equal(fi_av_straddr(e.av, &name, text, &len), expected);
-    assert_int_equal(fi_av_insertsvc(e.av, text, NULL, &addr[0], 0, NULL), 1);
-    assert_int_equal(fi_av_insertsvc(e.av, "fe80::1%right", "9", &addr[1], 0, NULL), 1);
-    assert_int_equal(fi_av_insertsvc(e.av, "fe80::1%nowhere", "9", &addr[2], 0, NULL), 0);
-    assert_int_equal(fi_av_lookup(e.av, addr[0], &back, &bytes), 0);
+    assert_string_equal(fi_av_straddr(self->av, &name, text, &len), expected);
+    assert_int_equal(fi_av_insertsvc(self->av, text, NULL, &addr[0], 0, NULL), 1);
+    assert_int_equal(fi_av_insertsvc(self->av, "fe80::1%right", "9", &addr[1], 0, NULL), 1);
+    assert_int_equal(fi_av_insertsvc(self->av, "fe80::1%nowhere", "9", &addr[2], 0, NULL), 0);
+    assert_int_equal(fi_av_lookup(self->av, addr[0], &back, &bytes), 0);
     assert_memory_equal(&back, &name, sizeof(name));
-    assert_int_equal(fi_av_lookup(e.av, addr[1], &back, &bytes), 0);
+    assert_int_equal(fi_av_lookup(self->av, addr[1], &back, &bytes), 0);
     assert_int_equal(back.sin6_scope_id, if_nametoindex("right"));
 
     /* Without its interface it is nobody's. */
     name.sin6_scope_id = 0;
-    assert_int_equal(fi_av_insert(e.av, &name, 1, &addr[2], 0, NULL), 1);
+    assert_int_equal(fi_av_insert(self->av, &name, 1, &addr[2], 0, NULL), 1);
     log_keep();
-    result = fi_send(e.ep, "x", 1, NULL, addr[2], NULL);
+    result = fi_send(self->ep, "x", 1, NULL, addr[2], NULL);
     log_says("is link-local and needs its interface");
     assert_int_equal(result, -FI_EINVAL);
-    end_close(&e);
 }
 
 /* Each knows the other by its own end of the cable. */
-TEST(ofi_link__over_the_cable)
+TEST_F(pair, ofi_link__over_the_cable)
 {
-    struct pair p;
-
-    end_open(&p.a, &left, NULL);
-    end_open(&p.b, &right, NULL);
-    p.a.to = meet(&p.a, &p.b, "left");
-    p.b.to = meet(&p.b, &p.a, "right");
-    pair_exercise(&p);
-    pair_close(&p);
+    end_open(&self->a, &left, NULL);
+    end_open(&self->b, &right, NULL);
+    self->a.to = meet(&self->a, &self->b, "left");
+    self->b.to = meet(&self->b, &self->a, "right");
+    pair_exercise(self);
 }
 
 /* Of one interface, and with themselves. */

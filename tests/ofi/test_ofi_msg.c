@@ -38,44 +38,36 @@ static void send_one(struct end *from, fi_addr_t to, struct end *at, size_t len,
     free(out);
 }
 
-TEST(ofi_msg__all_sizes_arrive_both_ways)
+TEST_F(pair, ofi_msg__all_sizes_arrive_both_ways)
 {
-    struct pair p;
-
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     for (unsigned i = 0; i < NUM_SIZES; i++) {
-        send_one(&p.a, p.a.to, &p.b, sizes[i], true, 4 * i);
-        send_one(&p.a, p.a.to, &p.b, sizes[i], false, 4 * i + 1);
-        send_one(&p.b, p.b.to, &p.a, sizes[i], true, 4 * i + 2);
-        send_one(&p.b, p.b.to, &p.a, sizes[i], false, 4 * i + 3);
+        send_one(&self->a, self->a.to, &self->b, sizes[i], true, 4 * i);
+        send_one(&self->a, self->a.to, &self->b, sizes[i], false, 4 * i + 1);
+        send_one(&self->b, self->b.to, &self->a, sizes[i], true, 4 * i + 2);
+        send_one(&self->b, self->b.to, &self->a, sizes[i], false, 4 * i + 3);
     }
-    pair_close(&p);
 }
 
-TEST(ofi_msg__ends_of_one_domain)
+TEST_F(pair, ofi_msg__ends_of_one_domain)
 {
-    struct pair p;
-
-    pair_open_shared(&p, &(struct end_options){.order = FI_ORDER_SAS});
+    pair_open_shared(self, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < NUM_SIZES; i++) {
-        send_one(&p.a, p.a.to, &p.b, sizes[i], i % 2, i);
-        send_one(&p.b, p.b.to, &p.a, sizes[i], i % 2, i);
+        send_one(&self->a, self->a.to, &self->b, sizes[i], i % 2, i);
+        send_one(&self->b, self->b.to, &self->a, sizes[i], i % 2, i);
     }
-    pair_close(&p);
 }
 
-TEST(ofi_msg__to_oneself)
+TEST_F(end, ofi_msg__to_oneself)
 {
-    fi_addr_t self;
-    struct end e;
+    fi_addr_t own;
 
-    end_open(&e, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
-    self = end_meet(&e, &e);
+    end_open(self, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
+    own = end_meet(self, self);
     for (unsigned i = 0; i < NUM_SIZES; i++) {
-        send_one(&e, self, &e, sizes[i], true, i);
-        send_one(&e, self, &e, sizes[i], false, i);
+        send_one(self, own, self, sizes[i], true, i);
+        send_one(self, own, self, sizes[i], false, i);
     }
-    end_close(&e);
 }
 
 /* ------------------------------------------------------------------------------- lists of buffers */
@@ -112,59 +104,53 @@ static void send_list(struct pair *p, size_t len, size_t out_step, size_t in_ste
     free(out);
 }
 
-TEST(ofi_msg__lists_of_eight_buffers)
+TEST_F(pair, ofi_msg__lists_of_eight_buffers)
 {
     static const size_t around[] = {7,           INJECT_BYTES,    INJECT_BYTES + 1,
                                     EAGER_BYTES, EAGER_BYTES + 1, 300000};
     struct iovec nine[IOVS + 1] = {{0}};
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(around) / sizeof(around[0]); i++) {
-        send_list(&p, around[i], around[i] / IOVS, around[i] / IOVS);
-        send_list(&p, around[i], 1, around[i] / (IOVS + 3));
-        send_list(&p, around[i], around[i] / (IOVS + 2), 1);
+        send_list(self, around[i], around[i] / IOVS, around[i] / IOVS);
+        send_list(self, around[i], 1, around[i] / (IOVS + 3));
+        send_list(self, around[i], around[i] / (IOVS + 2), 1);
     }
-    assert_int_equal(fi_sendv(p.a.ep, nine, NULL, IOVS + 1, p.a.to, NULL), -FI_EINVAL);
-    assert_int_equal(fi_recvv(p.a.ep, nine, NULL, IOVS + 1, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
-    pair_close(&p);
+    assert_int_equal(fi_sendv(self->a.ep, nine, NULL, IOVS + 1, self->a.to, NULL), -FI_EINVAL);
+    assert_int_equal(fi_recvv(self->a.ep, nine, NULL, IOVS + 1, FI_ADDR_UNSPEC, NULL), -FI_EINVAL);
 }
 
 /* --------------------------------------------------------------------------------- inject and data */
 
 /* What is injected is the caller's at once, and is not told. */
-TEST(ofi_msg__injected)
+TEST_F(pair, ofi_msg__injected)
 {
     static const size_t lens[] = {0, 1, 100, INJECT_BYTES};
-    struct pair p;
     int rx;
 
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         uint8_t *out = filled(lens[i], i), *in = blank(INJECT_BYTES);
 
-        POST(fi_recv(p.b.ep, in, INJECT_BYTES, NULL, FI_ADDR_UNSPEC, &rx));
-        POST(fi_inject(p.a.ep, out, lens[i], p.a.to));
+        POST(fi_recv(self->b.ep, in, INJECT_BYTES, NULL, FI_ADDR_UNSPEC, &rx));
+        POST(fi_inject(self->a.ep, out, lens[i], self->a.to));
         memset(out, 0, lens[i]);
-        assert_int_equal(end_ok(p.b.rx, &rx).ok.len, lens[i]);
+        assert_int_equal(end_ok(self->b.rx, &rx).ok.len, lens[i]);
         assert_filled(in, lens[i], i);
         free(in);
         free(out);
     }
-    end_silent(p.a.tx);
-    assert_int_equal(p.a.info->tx_attr->inject_size, INJECT_BYTES);
-    pair_close(&p);
+    end_silent(self->a.tx);
+    assert_int_equal(self->a.info->tx_attr->inject_size, INJECT_BYTES);
 }
 
-TEST(ofi_msg__injected_too_long)
+TEST_F(pair, ofi_msg__injected_too_long)
 {
     uint8_t out[INJECT_BYTES + 1] = {0};
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){0});
-    assert_int_equal(fi_inject(p.a.ep, out, sizeof(out), p.a.to), -FI_EMSGSIZE);
-    end_silent(p.b.rx);
-    pair_close(&p);
+    pair_open(self, &(struct end_options){0});
+    assert_int_equal(fi_inject(self->a.ep, out, sizeof(out), self->a.to), -FI_EMSGSIZE);
+    end_silent(self->b.rx);
 }
 
 /* A flag of a call that has a context is no fi_inject(): it owes an entry. */
@@ -190,39 +176,37 @@ TEST(ofi_msg__injected_by_flag_is_told)
 }
 
 /* Also where there is no room for it at once. */
-TEST(ofi_msg__injected_until_there_is_no_room)
+TEST_F(pair, ofi_msg__injected_until_there_is_no_room)
 {
     enum { MOST = 100000 };
     uint32_t in = 0, out, sent = 0, told = 0;
     struct iovec iov = {&out, sizeof(out)};
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1};
     struct entry entry;
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    msg.addr = p.a.to;
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
+    msg.addr = self->a.to;
     for (unsigned full = 0; full < 20 && sent < MOST; full++) {
-        for (out = sent; sent < MOST && fi_inject(p.a.ep, &out, sizeof(out), p.a.to) == 0;
+        for (out = sent; sent < MOST && fi_inject(self->a.ep, &out, sizeof(out), self->a.to) == 0;
              out = ++sent)
             continue;
-        if (fi_sendmsg(p.a.ep, &msg, FI_INJECT | FI_COMPLETION) == 0) {
+        if (fi_sendmsg(self->a.ep, &msg, FI_INJECT | FI_COMPLETION) == 0) {
             sent++;
             told++;
         }
         out = UINT32_MAX;
     }
     for (uint32_t i = 0; i < sent; i++) {
-        POST(fi_recv(p.b.ep, &in, sizeof(in), NULL, FI_ADDR_UNSPEC, &in));
-        end_ok(p.b.rx, &in);
+        POST(fi_recv(self->b.ep, &in, sizeof(in), NULL, FI_ADDR_UNSPEC, &in));
+        end_ok(self->b.rx, &in);
         assert_int_equal(in, i);
     }
     for (; told; told--) {
-        entry = end_next(p.a.tx);
+        entry = end_next(self->a.tx);
         assert_int_equal(entry.err, 0);
     }
-    end_silent(p.a.tx);
-    end_silent(p.b.rx);
-    pair_close(&p);
+    end_silent(self->a.tx);
+    end_silent(self->b.rx);
 }
 
 static void expect_data(struct pair *p, int *rx, uint64_t data, size_t len)
@@ -268,114 +252,107 @@ TEST(ofi_msg__data_of_eight_bytes)
 
 /* ------------------------------------------------------------------------------------------ flags */
 
-TEST(ofi_msg__source_is_told_of_those_who_are_known)
+TEST_F(pair, ofi_msg__source_is_told_of_those_who_are_known)
 {
     uint64_t in[2];
     struct end stranger;
     fi_addr_t to, back;
     struct entry entry;
-    struct pair p;
     int rx;
 
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     end_open(&stranger, &(struct end_options){0}, NULL);
-    to = end_meet(&stranger, &p.b);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
-    POST(fi_inject(p.a.ep, "a", 1, p.a.to));
-    assert_int_equal(end_ok(p.b.rx, &rx).src, p.b.to);
+    to = end_meet(&stranger, &self->b);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    POST(fi_inject(self->a.ep, "a", 1, self->a.to));
+    assert_int_equal(end_ok(self->b.rx, &rx).src, self->b.to);
 
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(stranger.ep, "s", 1, to));
-    assert_int_equal(end_ok(p.b.rx, &rx).src, FI_ADDR_NOTAVAIL);
+    assert_int_equal(end_ok(self->b.rx, &rx).src, FI_ADDR_NOTAVAIL);
 
-    back = end_meet(&p.b, &stranger);
-    assert_true(back != p.b.to);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    back = end_meet(&self->b, &stranger);
+    assert_true(back != self->b.to);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(stranger.ep, "s", 1, to));
-    assert_int_equal(end_ok(p.b.rx, &rx).src, back);
+    assert_int_equal(end_ok(self->b.rx, &rx).src, back);
 
-    assert_int_equal(fi_av_remove(p.b.av, &back, 1, 0), 0);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    assert_int_equal(fi_av_remove(self->b.av, &back, 1, 0), 0);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(stranger.ep, "s", 1, to));
-    entry = end_ok(p.b.rx, &rx);
+    entry = end_ok(self->b.rx, &rx);
     assert_int_equal(entry.src, FI_ADDR_NOTAVAIL);
-    assert_int_equal(fi_inject(p.b.ep, "b", 1, back), -FI_EINVAL);
+    assert_int_equal(fi_inject(self->b.ep, "b", 1, back), -FI_EINVAL);
     end_close(&stranger);
-    pair_close(&p);
 }
 
-TEST(ofi_msg__selective_completion)
+TEST_F(pair, ofi_msg__selective_completion)
 {
     struct iovec iov = {(void *)(uintptr_t) "x", 1};
     struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1};
     uint8_t in[8];
     struct iovec into = {in, sizeof(in)};
     struct fi_msg recv = {.msg_iov = &into, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
-    struct pair p;
     int tx, rx, quiet;
 
-    pair_open(&p, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION,
-                                        .order = FI_ORDER_SAS,
-                                        .counts = FI_SEND | FI_RECV});
-    msg.addr = p.a.to;
+    pair_open(self, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION,
+                                          .order = FI_ORDER_SAS,
+                                          .counts = FI_SEND | FI_RECV});
+    msg.addr = self->a.to;
     recv.context = &rx;
     msg.context = &tx;
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &quiet));
-    POST(fi_recvmsg(p.b.ep, &recv, FI_COMPLETION));
-    POST(fi_send(p.a.ep, "y", 1, NULL, p.a.to, &quiet));
-    POST(fi_sendmsg(p.a.ep, &msg, FI_COMPLETION));
-    end_ok(p.a.tx, &tx);
-    end_ok(p.b.rx, &rx);
-    UNTIL(fi_cntr_read(end_cntr(&p.a, FI_SEND)) == 2);
-    UNTIL(fi_cntr_read(end_cntr(&p.b, FI_RECV)) == 2);
-    end_silent(p.a.tx);
-    end_silent(p.b.rx);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &quiet));
+    POST(fi_recvmsg(self->b.ep, &recv, FI_COMPLETION));
+    POST(fi_send(self->a.ep, "y", 1, NULL, self->a.to, &quiet));
+    POST(fi_sendmsg(self->a.ep, &msg, FI_COMPLETION));
+    end_ok(self->a.tx, &tx);
+    end_ok(self->b.rx, &rx);
+    UNTIL(fi_cntr_read(end_cntr(&self->a, FI_SEND)) == 2);
+    UNTIL(fi_cntr_read(end_cntr(&self->b, FI_RECV)) == 2);
+    end_silent(self->a.tx);
+    end_silent(self->b.rx);
 
     /* Errors are told always. */
-    POST(fi_recv(p.b.ep, in, 1, NULL, FI_ADDR_UNSPEC, &quiet));
-    POST(fi_send(p.a.ep, "yy", 2, NULL, p.a.to, &quiet));
-    end_fails(p.b.rx, &quiet, FI_ETRUNC);
-    assert_int_equal(fi_cntr_readerr(end_cntr(&p.b, FI_RECV)), 1);
-    pair_close(&p);
+    POST(fi_recv(self->b.ep, in, 1, NULL, FI_ADDR_UNSPEC, &quiet));
+    POST(fi_send(self->a.ep, "yy", 2, NULL, self->a.to, &quiet));
+    end_fails(self->b.rx, &quiet, FI_ETRUNC);
+    assert_int_equal(fi_cntr_readerr(end_cntr(&self->b, FI_RECV)), 1);
 }
 
 /* It is complete when a receive has it; without the flag, when the other end has. */
-TEST(ofi_msg__delivery_complete_waits_for_the_receive)
+TEST_F(pair, ofi_msg__delivery_complete_waits_for_the_receive)
 {
     uint8_t in[8];
     struct iovec iov = {(void *)(uintptr_t) "x", 1};
-    struct pair p;
     int tx, rx;
 
-    pair_open(&p, &(struct end_options){0});
-    POST(fi_send(p.a.ep, "x", 1, NULL, p.a.to, &tx));
-    end_ok(p.a.tx, &tx);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
-    end_ok(p.b.rx, &rx);
+    pair_open(self, &(struct end_options){0});
+    POST(fi_send(self->a.ep, "x", 1, NULL, self->a.to, &tx));
+    end_ok(self->a.tx, &tx);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    end_ok(self->b.rx, &rx);
 
     POST(fi_sendmsg(
-        p.a.ep, &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = p.a.to, .context = &tx},
+        self->a.ep,
+        &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = self->a.to, .context = &tx},
         FI_DELIVERY_COMPLETE));
-    end_silent(p.a.tx);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
-    end_ok(p.a.tx, &tx);
-    end_ok(p.b.rx, &rx);
-    pair_close(&p);
+    end_silent(self->a.tx);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    end_ok(self->a.tx, &tx);
+    end_ok(self->b.rx, &rx);
 }
 
-TEST(ofi_msg__delivery_complete_by_default)
+TEST_F(pair, ofi_msg__delivery_complete_by_default)
 {
     uint8_t in[8];
-    struct pair p;
     int tx, rx;
 
-    pair_open(&p, &(struct end_options){.tx_flags = FI_DELIVERY_COMPLETE | FI_COMPLETION});
-    POST(fi_send(p.a.ep, "x", 1, NULL, p.a.to, &tx));
-    end_silent(p.a.tx);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
-    end_ok(p.a.tx, &tx);
-    end_ok(p.b.rx, &rx);
-    pair_close(&p);
+    pair_open(self, &(struct end_options){.tx_flags = FI_DELIVERY_COMPLETE | FI_COMPLETION});
+    POST(fi_send(self->a.ep, "x", 1, NULL, self->a.to, &tx));
+    end_silent(self->a.tx);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    end_ok(self->a.tx, &tx);
+    end_ok(self->b.rx, &rx);
 }
 
 /* --------------------------------------------------------------------------------------- too long */
@@ -403,38 +380,34 @@ static void truncate_one(struct pair *p, size_t len, size_t room, bool expected)
     free(out);
 }
 
-TEST(ofi_msg__too_long_for_the_receive)
+TEST_F(pair, ofi_msg__too_long_for_the_receive)
 {
-    struct pair p;
-
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     for (unsigned expected = 0; expected < 2; expected++) {
-        truncate_one(&p, 100, 60, expected);
-        truncate_one(&p, 1, 0, expected);
-        truncate_one(&p, EAGER_BYTES, 1000, expected);
-        truncate_one(&p, EAGER_BYTES + 1, EAGER_BYTES, expected);
-        truncate_one(&p, 1 << 20, 300001, expected);
-        truncate_one(&p, 1 << 20, 0, expected);
+        truncate_one(self, 100, 60, expected);
+        truncate_one(self, 1, 0, expected);
+        truncate_one(self, EAGER_BYTES, 1000, expected);
+        truncate_one(self, EAGER_BYTES + 1, EAGER_BYTES, expected);
+        truncate_one(self, 1 << 20, 300001, expected);
+        truncate_one(self, 1 << 20, 0, expected);
     }
-    send_one(&p.a, p.a.to, &p.b, 1000, true, 1); /* what follows is in order */
-    pair_close(&p);
+    send_one(&self->a, self->a.to, &self->b, 1000, true, 1); /* what follows is in order */
 }
 
 /* As Open MPI does: the text of the first is no buffer for that of the second. */
-TEST(ofi_msg__errors_read_into_one_entry)
+TEST_F(pair, ofi_msg__errors_read_into_one_entry)
 {
     struct fi_cq_tagged_entry entry;
     struct fi_cq_err_entry error = {0};
     char in, own[8], first[END_TEXT] = "";
     const void *texts[2];
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){0});
+    pair_open(self, &(struct end_options){0});
     for (unsigned i = 0; i < 2; i++) {
-        POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
-        POST(fi_send(p.a.ep, "yy", 2, NULL, p.a.to, NULL));
-        UNTIL(fi_cq_read(p.b.rx, &entry, 1) == -FI_EAVAIL);
-        assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+        POST(fi_recv(self->b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
+        POST(fi_send(self->a.ep, "yy", 2, NULL, self->a.to, NULL));
+        UNTIL(fi_cq_read(self->b.rx, &entry, 1) == -FI_EAVAIL);
+        assert_int_equal(fi_cq_readerr(self->b.rx, &error, 0), 1);
         assert_int_equal(error.err, FI_ETRUNC);
         assert_int_equal(error.err_data_size, 0);
         texts[i] = error.err_data;
@@ -448,23 +421,22 @@ TEST(ofi_msg__errors_read_into_one_entry)
     /* Who brings a buffer gets what fits. */
     error.err_data = own;
     error.err_data_size = sizeof(own);
-    POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
-    POST(fi_send(p.a.ep, "yy", 2, NULL, p.a.to, NULL));
-    UNTIL(fi_cq_read(p.b.rx, &entry, 1) == -FI_EAVAIL);
-    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+    POST(fi_recv(self->b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, NULL));
+    POST(fi_send(self->a.ep, "yy", 2, NULL, self->a.to, NULL));
+    UNTIL(fi_cq_read(self->b.rx, &entry, 1) == -FI_EAVAIL);
+    assert_int_equal(fi_cq_readerr(self->b.rx, &error, 0), 1);
     assert_ptr_equal(error.err_data, own);
     assert_int_equal(error.err_data_size, sizeof(own));
     first[sizeof(own) - 1] = '\0';
     assert_string_equal(own, first);
 
     /* Nothing is written where there is nothing to say: some programs bring an entry that never was filled. */
-    POST(fi_recv(p.b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
-    assert_int_equal(fi_cancel(&p.b.ep->fid, &in), 0);
+    POST(fi_recv(self->b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
+    assert_int_equal(fi_cancel(&self->b.ep->fid, &in), 0);
     error.err_data = NULL;
     error.err_data_size = 12345;
-    assert_int_equal(fi_cq_readerr(p.b.rx, &error, 0), 1);
+    assert_int_equal(fi_cq_readerr(self->b.rx, &error, 0), 1);
     assert_int_equal(error.err, FI_ECANCELED);
     assert_null(error.err_data);
     assert_int_equal(error.err_data_size, 0);
-    pair_close(&p);
 }

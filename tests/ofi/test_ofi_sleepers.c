@@ -42,24 +42,23 @@ static void *read_all(void *arg)
 }
 
 /* Some lose patience all the time, others never do: no message is lost, and nobody sleeps on. */
-TEST(ofi_sleepers__times_of_their_own)
+TEST_F(pair, ofi_sleepers__times_of_their_own)
 {
     static const int timeouts_ms[THREADS] = {0, 1, 2, 7, 50, 200};
     struct reader readers[THREADS];
     atomic_uint got = 0;
-    struct pair p;
     char in[8];
 
-    pair_open(&p, &waiting);
+    pair_open(self, &waiting);
     for (unsigned i = 0; i < THREADS * EACH; i++)
-        assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+        assert_int_equal(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         readers[i] = (struct reader){
-            .cq = p.b.rx, .timeout_ms = timeouts_ms[i], .got = &got, .all = THREADS * EACH};
+            .cq = self->b.rx, .timeout_ms = timeouts_ms[i], .got = &got, .all = THREADS * EACH};
         assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS * EACH; i++) {
-        while (fi_inject(p.a.ep, "x", 1, p.a.to) == -FI_EAGAIN)
+        while (fi_inject(self->a.ep, "x", 1, self->a.to) == -FI_EAGAIN)
             sched_yield();
         if (i % 64 == 0)
             end_sleep_ms(3);
@@ -69,7 +68,6 @@ TEST(ofi_sleepers__times_of_their_own)
         assert_int_equal(readers[i].bad, 0);
     }
     assert_int_equal(got, THREADS * EACH);
-    pair_close(&p);
 }
 
 /* ----------------------------------------------------------------------- threads at one counter */
@@ -174,31 +172,29 @@ TEST(ofi_sleepers__edges)
 }
 
 /* Of what the application takes meanwhile, nothing is told later: the descriptor becomes quiet. */
-TEST(ofi_sleepers__quiet_again)
+TEST_F(pair, ofi_sleepers__quiet_again)
 {
     struct epoll_event event = {.events = EPOLLIN};
     int set = epoll_create1(EPOLL_CLOEXEC), fd;
     struct fi_cq_tagged_entry entry;
     struct fid *fid;
-    struct pair p;
     char in[8];
 
-    pair_open(&p, &waiting);
-    fid = &p.b.rx->fid;
+    pair_open(self, &waiting);
+    fid = &self->b.rx->fid;
     assert_int_equal(fi_control(fid, FI_GETWAIT, &fd), 0);
     assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
     for (unsigned i = 0; i < 20; i++) {
-        assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
-        assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), 0);
-        assert_int_equal(fi_inject(p.a.ep, "x", 1, p.a.to), 0);
+        assert_int_equal(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+        assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), 0);
+        assert_int_equal(fi_inject(self->a.ep, "x", 1, self->a.to), 0);
         assert_int_equal(epoll_wait(set, &event, 1, LONG_MS), 1);
-        UNTIL(fi_cq_read(p.b.rx, &entry, 1) == 1);
+        UNTIL(fi_cq_read(self->b.rx, &entry, 1) == 1);
         ends_drive_for(2);
-        assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), 0);
+        assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), 0);
         assert_int_equal(epoll_wait(set, &event, 1, 5), 0);
     }
     close(set);
-    pair_close(&p);
 }
 
 /* What cannot be waited on is said to be. */
@@ -228,7 +224,7 @@ TEST(ofi_sleepers__nothing_to_wait_on)
 
 /* ------------------------------------------------------------------------------------ poll sets */
 
-TEST(ofi_sleepers__poll_sets)
+TEST_F(pair, ofi_sleepers__poll_sets)
 {
     enum { SETS = 3, MORE = 20 };
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
@@ -236,42 +232,41 @@ TEST(ofi_sleepers__poll_sets)
     struct fid_poll *set[SETS];
     struct fi_cq_tagged_entry entry;
     void *context[MORE + 2];
-    struct pair p;
     char in[8];
 
-    pair_open(&p, &waiting);
-    p.b.rx->fid.context = &p.b;
+    pair_open(self, &waiting);
+    self->b.rx->fid.context = &self->b;
     for (unsigned i = 0; i < SETS; i++) {
-        assert_int_equal(fi_poll_open(p.b.domain, &(struct fi_poll_attr){0}, &set[i]), 0);
+        assert_int_equal(fi_poll_open(self->b.domain, &(struct fi_poll_attr){0}, &set[i]), 0);
         assert_int_equal(fi_poll(set[i], context, 1), 0); /* it is empty */
-        assert_int_equal(fi_poll_add(set[i], &p.b.rx->fid, 0), 0);
-        assert_int_equal(fi_poll_add(set[i], &p.b.rx->fid, 0), 0); /* once more is once */
-        assert_int_equal(fi_poll_add(set[i], &p.b.rx->fid, FI_SEND), -FI_EBADFLAGS);
-        assert_int_equal(fi_poll_add(set[i], &p.a.rx->fid, 0), -FI_EINVAL); /* another domain's */
-        assert_int_equal(fi_poll_add(set[i], &p.b.av->fid, 0), -FI_EINVAL);
-        assert_int_equal(fi_poll_del(set[i], &p.b.tx->fid, 0), -FI_EINVAL);
+        assert_int_equal(fi_poll_add(set[i], &self->b.rx->fid, 0), 0);
+        assert_int_equal(fi_poll_add(set[i], &self->b.rx->fid, 0), 0); /* once more is once */
+        assert_int_equal(fi_poll_add(set[i], &self->b.rx->fid, FI_SEND), -FI_EBADFLAGS);
+        assert_int_equal(fi_poll_add(set[i], &self->a.rx->fid, 0),
+                         -FI_EINVAL); /* another domain's */
+        assert_int_equal(fi_poll_add(set[i], &self->b.av->fid, 0), -FI_EINVAL);
+        assert_int_equal(fi_poll_del(set[i], &self->b.tx->fid, 0), -FI_EINVAL);
     }
     for (unsigned i = 0; i < MORE; i++) {
-        assert_int_equal(fi_cntr_open(p.b.domain, &attr, &more[i], &more[i]), 0);
+        assert_int_equal(fi_cntr_open(self->b.domain, &attr, &more[i], &more[i]), 0);
         assert_int_equal(fi_poll_add(set[0], &more[i]->fid, 0), 0);
         assert_int_equal(fi_cntr_add(more[i], 1), 0);
     }
     assert_int_equal(fi_poll(set[0], context, 5), 5);
     assert_int_equal(fi_poll(set[0], context, MORE + 2), MORE - 5); /* the others, each once */
     assert_int_equal(fi_poll(set[0], context, MORE + 2), 0);
-    assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
-    assert_int_equal(fi_inject(p.a.ep, "x", 1, p.a.to), 0);
+    assert_int_equal(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+    assert_int_equal(fi_inject(self->a.ep, "x", 1, self->a.to), 0);
     for (unsigned i = 0; i < SETS; i++) {
         UNTIL(fi_poll(set[i], context, MORE) == 1);
-        assert_ptr_equal(context[0], &p.b);
+        assert_ptr_equal(context[0], &self->b);
     }
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
+    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
     for (unsigned i = 0; i < SETS; i++) {
         assert_int_equal(fi_poll(set[i], context, MORE), 0);
-        assert_int_equal(fi_close(&p.b.rx->fid), -FI_EBUSY);
+        assert_int_equal(fi_close(&self->b.rx->fid), -FI_EBUSY);
         assert_int_equal(fi_close(&set[i]->fid), 0);
     }
     for (unsigned i = 0; i < MORE; i++)
         assert_int_equal(fi_close(&more[i]->fid), 0);
-    pair_close(&p);
 }

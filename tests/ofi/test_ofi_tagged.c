@@ -52,79 +52,73 @@ static uint64_t bit(unsigned i)
 }
 
 /* Each bit of a tag counts, of messages that receives wait for and of others. */
-TEST(ofi_tagged__all_bits_count)
+TEST_F(pair, ofi_tagged__all_bits_count)
 {
     uint8_t in[BITS][8];
     struct entry entry;
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    assert_int_equal(p.a.info->ep_attr->mem_tag_format >> (BITS - 1), 1);
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
+    assert_int_equal(self->a.info->ep_attr->mem_tag_format >> (BITS - 1), 1);
     for (unsigned i = 0; i < BITS; i++)
-        receive_tagged(&p, in[i], 8, bit(i), 0, in[i]);
-    receive_tagged(&p, in[0], 8, 0, 0, &p);
+        receive_tagged(self, in[i], 8, bit(i), 0, in[i]);
+    receive_tagged(self, in[0], 8, 0, 0, self);
     for (unsigned i = 0; i < BITS; i++) {
-        POST(fi_tinject(p.a.ep, "b", 1, p.a.to, bit(i * 37 % BITS)));
-        entry = end_ok(p.b.rx, in[i * 37 % BITS]);
+        POST(fi_tinject(self->a.ep, "b", 1, self->a.to, bit(i * 37 % BITS)));
+        entry = end_ok(self->b.rx, in[i * 37 % BITS]);
         assert_int_equal(entry.ok.tag, bit(i * 37 % BITS));
         assert_int_equal(entry.ok.flags, FI_RECV | FI_TAGGED);
     }
-    POST(fi_tinject(p.a.ep, "b", 1, p.a.to, 0));
-    end_ok(p.b.rx, &p);
+    POST(fi_tinject(self->a.ep, "b", 1, self->a.to, 0));
+    end_ok(self->b.rx, self);
 
     for (unsigned i = 0; i < BITS; i++)
-        POST(fi_tinject(p.a.ep, "b", 1, p.a.to, ~bit(i)));
+        POST(fi_tinject(self->a.ep, "b", 1, self->a.to, ~bit(i)));
     ends_drive_for(5);
     for (unsigned i = 0; i < BITS; i++) {
-        receive_tagged(&p, in[0], 8, ~bit(i * 37 % BITS), 0, &p);
-        assert_int_equal(end_ok(p.b.rx, &p).ok.tag, ~bit(i * 37 % BITS));
+        receive_tagged(self, in[0], 8, ~bit(i * 37 % BITS), 0, self);
+        assert_int_equal(end_ok(self->b.rx, self).ok.tag, ~bit(i * 37 % BITS));
     }
-    pair_close(&p);
 }
 
-TEST(ofi_tagged__ignored_bits_do_not)
+TEST_F(pair, ofi_tagged__ignored_bits_do_not)
 {
     const uint64_t tag = 0x123456789abcdef0u, ignore = 0xff00000000000f0fu;
     uint8_t in[8];
-    struct pair p;
     int rx;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < BITS; i++) {
         bool fits = ignore & bit(i);
 
-        receive_tagged(&p, in, sizeof(in), tag, ignore, &rx);
-        POST(fi_tinject(p.a.ep, "b", 1, p.a.to, tag ^ bit(i)));
+        receive_tagged(self, in, sizeof(in), tag, ignore, &rx);
+        POST(fi_tinject(self->a.ep, "b", 1, self->a.to, tag ^ bit(i)));
         if (!fits) {
             /* Another one does. */
-            POST(fi_tinject(p.a.ep, "bb", 2, p.a.to, tag ^ ignore));
-            assert_int_equal(end_ok(p.b.rx, &rx).ok.tag, tag ^ ignore);
-            receive_tagged(&p, in, sizeof(in), ~tag, ~0ull, &rx);
+            POST(fi_tinject(self->a.ep, "bb", 2, self->a.to, tag ^ ignore));
+            assert_int_equal(end_ok(self->b.rx, &rx).ok.tag, tag ^ ignore);
+            receive_tagged(self, in, sizeof(in), ~tag, ~0ull, &rx);
         }
-        assert_int_equal(end_ok(p.b.rx, &rx).ok.tag, tag ^ bit(i));
+        assert_int_equal(end_ok(self->b.rx, &rx).ok.tag, tag ^ bit(i));
     }
     /* The tag's own bits are ignored, too, where the mask says so. */
-    receive_tagged(&p, in, sizeof(in), tag | ignore, ignore, &rx);
-    POST(fi_tinject(p.a.ep, "b", 1, p.a.to, tag & ~ignore));
-    end_ok(p.b.rx, &rx);
-    pair_close(&p);
+    receive_tagged(self, in, sizeof(in), tag | ignore, ignore, &rx);
+    POST(fi_tinject(self->a.ep, "b", 1, self->a.to, tag & ~ignore));
+    end_ok(self->b.rx, &rx);
 }
 
-TEST(ofi_tagged__untagged_ones_are_apart)
+TEST_F(pair, ofi_tagged__untagged_ones_are_apart)
 {
     uint8_t in[2][8];
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    receive_tagged(&p, in[0], 8, 0, ~0ull, in[0]);
-    POST(fi_recv(p.b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
-    POST(fi_inject(p.a.ep, "b", 1, p.a.to));
-    end_ok(p.b.rx, in[1]);
-    POST(fi_recv(p.b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
-    POST(fi_tinject(p.a.ep, "b", 1, p.a.to, 5));
-    end_ok(p.b.rx, in[0]);
-    end_silent(p.b.rx);
-    pair_close(&p);
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
+    receive_tagged(self, in[0], 8, 0, ~0ull, in[0]);
+    POST(fi_recv(self->b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
+    POST(fi_inject(self->a.ep, "b", 1, self->a.to));
+    end_ok(self->b.rx, in[1]);
+    POST(fi_recv(self->b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
+    POST(fi_tinject(self->a.ep, "b", 1, self->a.to, 5));
+    end_ok(self->b.rx, in[0]);
+    end_silent(self->b.rx);
 }
 
 TEST(ofi_tagged__data_lists_and_lengths)
@@ -170,25 +164,23 @@ TEST(ofi_tagged__data_lists_and_lengths)
 
 /* ------------------------------------------------------------------------------------- who is first */
 
-TEST(ofi_tagged__first_of_the_receives_that_fit)
+TEST_F(pair, ofi_tagged__first_of_the_receives_that_fit)
 {
     uint8_t in[4][8];
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    receive_tagged(&p, in[0], 8, 1, 0, in[0]);
-    receive_tagged(&p, in[1], 8, 0, ~0ull, in[1]);
-    receive_tagged(&p, in[2], 8, 2, 0, in[2]);
-    receive_tagged(&p, in[3], 8, 2, 0, in[3]);
-    POST(fi_tinject(p.a.ep, "2", 1, p.a.to, 2));
-    end_ok(p.b.rx, in[1]);
-    POST(fi_tinject(p.a.ep, "2", 1, p.a.to, 2));
-    end_ok(p.b.rx, in[2]);
-    POST(fi_tinject(p.a.ep, "1", 1, p.a.to, 1));
-    end_ok(p.b.rx, in[0]);
-    POST(fi_tinject(p.a.ep, "2", 1, p.a.to, 2));
-    end_ok(p.b.rx, in[3]);
-    pair_close(&p);
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
+    receive_tagged(self, in[0], 8, 1, 0, in[0]);
+    receive_tagged(self, in[1], 8, 0, ~0ull, in[1]);
+    receive_tagged(self, in[2], 8, 2, 0, in[2]);
+    receive_tagged(self, in[3], 8, 2, 0, in[3]);
+    POST(fi_tinject(self->a.ep, "2", 1, self->a.to, 2));
+    end_ok(self->b.rx, in[1]);
+    POST(fi_tinject(self->a.ep, "2", 1, self->a.to, 2));
+    end_ok(self->b.rx, in[2]);
+    POST(fi_tinject(self->a.ep, "1", 1, self->a.to, 1));
+    end_ok(self->b.rx, in[0]);
+    POST(fi_tinject(self->a.ep, "2", 1, self->a.to, 2));
+    end_ok(self->b.rx, in[3]);
 }
 
 /* Short and long ones came in turn: they are taken in that order, past those that do not fit. */
@@ -223,41 +215,39 @@ TEST(ofi_tagged__first_of_the_messages_that_fit)
     free(in);
 }
 
-TEST(ofi_tagged__receives_from_one_sender)
+TEST_F(pair, ofi_tagged__receives_from_one_sender)
 {
     uint8_t in[3][8];
     fi_addr_t to, other;
     struct end third;
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
     end_open(&third, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
-    to = end_meet(&third, &p.b);
-    other = end_meet(&p.b, &third);
-    POST(fi_trecv(p.b.ep, in[0], 8, NULL, other, 1, 0, in[0]));
-    POST(fi_trecv(p.b.ep, in[1], 8, NULL, p.b.to, 1, 0, in[1]));
-    POST(fi_tinject(p.a.ep, "a", 1, p.a.to, 1));
-    assert_int_equal(end_ok(p.b.rx, in[1]).src, p.b.to);
+    to = end_meet(&third, &self->b);
+    other = end_meet(&self->b, &third);
+    POST(fi_trecv(self->b.ep, in[0], 8, NULL, other, 1, 0, in[0]));
+    POST(fi_trecv(self->b.ep, in[1], 8, NULL, self->b.to, 1, 0, in[1]));
+    POST(fi_tinject(self->a.ep, "a", 1, self->a.to, 1));
+    assert_int_equal(end_ok(self->b.rx, in[1]).src, self->b.to);
     POST(fi_tinject(third.ep, "c", 1, to, 1));
-    assert_int_equal(end_ok(p.b.rx, in[0]).src, other);
+    assert_int_equal(end_ok(self->b.rx, in[0]).src, other);
 
     /* Of those that came before, too; and of untagged ones. */
-    POST(fi_tinject(p.a.ep, "a", 1, p.a.to, 1));
-    POST(fi_inject(p.a.ep, "a", 1, p.a.to));
+    POST(fi_tinject(self->a.ep, "a", 1, self->a.to, 1));
+    POST(fi_inject(self->a.ep, "a", 1, self->a.to));
     ends_drive_for(10);
-    POST(fi_trecv(p.b.ep, in[0], 8, NULL, other, 1, 0, in[0]));
-    POST(fi_recv(p.b.ep, in[2], 8, NULL, other, in[2]));
-    end_silent(p.b.rx);
+    POST(fi_trecv(self->b.ep, in[0], 8, NULL, other, 1, 0, in[0]));
+    POST(fi_recv(self->b.ep, in[2], 8, NULL, other, in[2]));
+    end_silent(self->b.rx);
     POST(fi_tinject(third.ep, "c", 1, to, 1));
-    assert_int_equal(end_ok(p.b.rx, in[0]).src, other);
+    assert_int_equal(end_ok(self->b.rx, in[0]).src, other);
     POST(fi_inject(third.ep, "c", 1, to));
-    assert_int_equal(end_ok(p.b.rx, in[2]).src, other);
-    POST(fi_trecv(p.b.ep, in[0], 8, NULL, FI_ADDR_UNSPEC, 1, 0, in[0]));
-    assert_int_equal(end_ok(p.b.rx, in[0]).src, p.b.to);
-    POST(fi_recv(p.b.ep, in[2], 8, NULL, FI_ADDR_UNSPEC, in[2]));
-    assert_int_equal(end_ok(p.b.rx, in[2]).src, p.b.to);
+    assert_int_equal(end_ok(self->b.rx, in[2]).src, other);
+    POST(fi_trecv(self->b.ep, in[0], 8, NULL, FI_ADDR_UNSPEC, 1, 0, in[0]));
+    assert_int_equal(end_ok(self->b.rx, in[0]).src, self->b.to);
+    POST(fi_recv(self->b.ep, in[2], 8, NULL, FI_ADDR_UNSPEC, in[2]));
+    assert_int_equal(end_ok(self->b.rx, in[2]).src, self->b.to);
     end_close(&third);
-    pair_close(&p);
 }
 
 /* ------------------------------------------------------------------------------------------ search */
@@ -330,16 +320,14 @@ static void claim(struct pair *p, size_t len)
     free(out);
 }
 
-TEST(ofi_tagged__claim)
+TEST_F(pair, ofi_tagged__claim)
 {
     struct fi_context context;
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    claim(&p, 100);
-    claim(&p, LONG);
-    assert_true(search(&p, 1, 0, FI_CLAIM, &context) < 0); /* nothing is claimed by it */
-    pair_close(&p);
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
+    claim(self, 100);
+    claim(self, LONG);
+    assert_true(search(self, 1, 0, FI_CLAIM, &context) < 0); /* nothing is claimed by it */
 }
 
 /* The sender of a long one hears that it is done with, whatever became of it. */
@@ -362,79 +350,70 @@ static void discard(struct pair *p, size_t len, bool claimed)
     free(out);
 }
 
-TEST(ofi_tagged__discard)
+TEST_F(pair, ofi_tagged__discard)
 {
-    struct pair p;
-
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned claimed = 0; claimed < 2; claimed++) {
-        discard(&p, 100, claimed);
-        discard(&p, LONG, claimed);
+        discard(self, 100, claimed);
+        discard(self, LONG, claimed);
     }
-    pair_close(&p);
 }
 
 /* -------------------------------------------------------------------------------------- cancelling */
 
-TEST(ofi_tagged__cancelled_receives)
+TEST_F(pair, ofi_tagged__cancelled_receives)
 {
     uint8_t in[4][8];
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS, .counts = FI_RECV});
-    receive_tagged(&p, in[0], 8, 1, 0, in[0]);
-    receive_tagged(&p, in[1], 8, 1, 0, in[1]);
-    POST(fi_recv(p.b.ep, in[2], 8, NULL, FI_ADDR_UNSPEC, in[2]));
-    POST(fi_recv(p.b.ep, in[3], 8, NULL, FI_ADDR_UNSPEC, in[3]));
-    assert_int_equal(fi_cancel(&p.b.ep->fid, in[0]), 0);
-    assert_true(end_fails(p.b.rx, in[0], FI_ECANCELED).ok.flags & FI_TAGGED);
-    assert_int_equal(fi_cancel(&p.b.ep->fid, in[2]), 0);
-    assert_true(end_fails(p.b.rx, in[2], FI_ECANCELED).ok.flags & FI_MSG);
-    assert_int_equal(fi_cntr_readerr(end_cntr(&p.b, FI_RECV)), 2);
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS, .counts = FI_RECV});
+    receive_tagged(self, in[0], 8, 1, 0, in[0]);
+    receive_tagged(self, in[1], 8, 1, 0, in[1]);
+    POST(fi_recv(self->b.ep, in[2], 8, NULL, FI_ADDR_UNSPEC, in[2]));
+    POST(fi_recv(self->b.ep, in[3], 8, NULL, FI_ADDR_UNSPEC, in[3]));
+    assert_int_equal(fi_cancel(&self->b.ep->fid, in[0]), 0);
+    assert_true(end_fails(self->b.rx, in[0], FI_ECANCELED).ok.flags & FI_TAGGED);
+    assert_int_equal(fi_cancel(&self->b.ep->fid, in[2]), 0);
+    assert_true(end_fails(self->b.rx, in[2], FI_ECANCELED).ok.flags & FI_MSG);
+    assert_int_equal(fi_cntr_readerr(end_cntr(&self->b, FI_RECV)), 2);
 
     /* They get nothing any more; the others do. */
-    POST(fi_tinject(p.a.ep, "t", 1, p.a.to, 1));
-    end_ok(p.b.rx, in[1]);
-    POST(fi_inject(p.a.ep, "m", 1, p.a.to));
-    end_ok(p.b.rx, in[3]);
-    end_silent(p.b.rx);
-    pair_close(&p);
+    POST(fi_tinject(self->a.ep, "t", 1, self->a.to, 1));
+    end_ok(self->b.rx, in[1]);
+    POST(fi_inject(self->a.ep, "m", 1, self->a.to));
+    end_ok(self->b.rx, in[3]);
+    end_silent(self->b.rx);
 }
 
-TEST(ofi_tagged__cancelled_too_late)
+TEST_F(pair, ofi_tagged__cancelled_too_late)
 {
     uint8_t in[8];
-    struct pair p;
     int rx, unknown;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    assert_int_equal(fi_cancel(&p.b.ep->fid, &unknown), -FI_ENOENT);
-    receive_tagged(&p, in, sizeof(in), 1, 0, &rx);
-    POST(fi_tinject(p.a.ep, "t", 1, p.a.to, 1));
-    end_ok(p.b.rx, &rx);
-    assert_int_equal(fi_cancel(&p.b.ep->fid, &rx), -FI_ENOENT);
-    end_silent(p.b.rx);
-    pair_close(&p);
+    pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
+    assert_int_equal(fi_cancel(&self->b.ep->fid, &unknown), -FI_ENOENT);
+    receive_tagged(self, in, sizeof(in), 1, 0, &rx);
+    POST(fi_tinject(self->a.ep, "t", 1, self->a.to, 1));
+    end_ok(self->b.rx, &rx);
+    assert_int_equal(fi_cancel(&self->b.ep->fid, &rx), -FI_ENOENT);
+    end_silent(self->b.rx);
 }
 
 /* Only tagged messages are searched for, and where there is a queue to tell what was found. */
-TEST(ofi_tagged__searches_that_cannot_be)
+TEST_F(end, ofi_tagged__searches_that_cannot_be)
 {
     struct fi_msg_tagged peek = {.addr = FI_ADDR_UNSPEC, .tag = 1};
     struct fi_msg untagged = {.addr = FI_ADDR_UNSPEC};
-    struct end e;
     struct fid_ep *ep;
 
-    end_open(&e, &(struct end_options){.counts = FI_RECV}, NULL);
-    assert_int_equal(fi_recvmsg(e.ep, &untagged, FI_PEEK), -FI_EBADFLAGS);
-    assert_int_equal(fi_recvmsg(e.ep, &untagged, FI_CLAIM), -FI_EBADFLAGS);
-    assert_int_equal(fi_endpoint(e.domain, e.info, &ep, NULL), 0);
-    assert_int_equal(fi_ep_bind(ep, &e.av->fid, 0), 0);
-    assert_int_equal(fi_ep_bind(ep, &e.tx->fid, FI_TRANSMIT), 0);
-    assert_int_equal(fi_ep_bind(ep, &end_cntr(&e, FI_RECV)->fid, FI_RECV), 0);
+    end_open(self, &(struct end_options){.counts = FI_RECV}, NULL);
+    assert_int_equal(fi_recvmsg(self->ep, &untagged, FI_PEEK), -FI_EBADFLAGS);
+    assert_int_equal(fi_recvmsg(self->ep, &untagged, FI_CLAIM), -FI_EBADFLAGS);
+    assert_int_equal(fi_endpoint(self->domain, self->info, &ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(ep, &self->av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(ep, &self->tx->fid, FI_TRANSMIT), 0);
+    assert_int_equal(fi_ep_bind(ep, &end_cntr(self, FI_RECV)->fid, FI_RECV), 0);
     assert_int_equal(fi_enable(ep), 0);
     assert_int_equal(fi_trecvmsg(ep, &peek, FI_PEEK), -FI_ENOCQ);
     assert_int_equal(fi_trecvmsg(ep, &peek, FI_PEEK | FI_DISCARD), -FI_ENOCQ);
     assert_int_equal(fi_close(&ep->fid), 0);
-    end_close(&e);
 }

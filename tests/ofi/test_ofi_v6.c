@@ -215,7 +215,7 @@ TEST(ofi_v6__name_of_an_endpoint)
 }
 
 /* It has one of this machine, also where that has others of IPv4. */
-TEST(ofi_v6__any_name_of_an_endpoint)
+TEST_F(end, ofi_v6__any_name_of_an_endpoint)
 {
     struct sockaddr_in6 any = address("::", 0), name;
     struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
@@ -223,12 +223,12 @@ TEST(ofi_v6__any_name_of_an_endpoint)
     struct fid_ep *ep;
     struct fid_av *av;
     struct fid_cq *cq;
-    struct end e;
 
-    end_open(&e, &v6_format, NULL);
-    assert_int_equal(fi_endpoint(e.domain, e.info, &ep, NULL), 0);
-    assert_int_equal(fi_cq_open(e.domain, &cq_attr, &cq, NULL), 0);
-    assert_int_equal(fi_av_open(e.domain, &(struct fi_av_attr){.type = FI_AV_MAP}, &av, NULL), 0);
+    end_open(self, &v6_format, NULL);
+    assert_int_equal(fi_endpoint(self->domain, self->info, &ep, NULL), 0);
+    assert_int_equal(fi_cq_open(self->domain, &cq_attr, &cq, NULL), 0);
+    assert_int_equal(fi_av_open(self->domain, &(struct fi_av_attr){.type = FI_AV_MAP}, &av, NULL),
+                     0);
     assert_int_equal(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
     assert_int_equal(fi_ep_bind(ep, &av->fid, 0), 0);
     assert_int_equal(fi_setname(&ep->fid, &any, sizeof(any)), 0);
@@ -242,45 +242,42 @@ TEST(ofi_v6__any_name_of_an_endpoint)
     assert_int_equal(fi_close(&ep->fid), 0);
     assert_int_equal(fi_close(&av->fid), 0);
     assert_int_equal(fi_close(&cq->fid), 0);
-    end_close(&e);
 }
 
-TEST(ofi_v6__addresses_of_a_vector)
+TEST_F(end, ofi_v6__addresses_of_a_vector)
 {
     struct sockaddr_in6 back, in[3];
     size_t bytes = sizeof(back), len;
     fi_addr_t addr[6];
     char text[64];
-    struct end e;
 
-    end_open(&e, &v6_format, NULL);
+    end_open(self, &v6_format, NULL);
     for (unsigned i = 0; i < 3; i++)
         in[i] = address("2001:db8::7", (uint16_t)(1000 + i));
     in[2].sin6_scope_id = 1; /* which means nothing there */
-    assert_int_equal(fi_av_insert(e.av, in, 3, addr, 0, NULL), 3);
+    assert_int_equal(fi_av_insert(self->av, in, 3, addr, 0, NULL), 3);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(fi_av_lookup(e.av, addr[i], &back, &bytes), 0);
+        assert_int_equal(fi_av_lookup(self->av, addr[i], &back, &bytes), 0);
         assert_is(&back, bytes, "2001:db8::7", (uint16_t)(1000 + i));
     }
 
     /* As text, and back. */
     len = sizeof(text);
-    assert_string_equal(fi_av_straddr(e.av, &in[2], text, &len), "[2001:db8::7]:1002");
+    assert_string_equal(fi_av_straddr(self->av, &in[2], text, &len), "[2001:db8::7]:1002");
     assert_int_equal(len, sizeof("[2001:db8::7]:1002"));
-    assert_int_equal(fi_av_insertsvc(e.av, text, NULL, addr, 0, NULL), 1);
-    assert_int_equal(fi_av_lookup(e.av, addr[0], &back, &bytes), 0);
+    assert_int_equal(fi_av_insertsvc(self->av, text, NULL, addr, 0, NULL), 1);
+    assert_int_equal(fi_av_lookup(self->av, addr[0], &back, &bytes), 0);
     assert_is(&back, bytes, "2001:db8::7", 1002);
     in[0] = address("::1", 0); /* of no endpoint, but of a host */
     len = sizeof(text);
-    assert_string_equal(fi_av_straddr(e.av, &in[0], text, &len), "[::1]:0");
+    assert_string_equal(fi_av_straddr(self->av, &in[0], text, &len), "[::1]:0");
 
-    assert_int_equal(fi_av_insertsvc(e.av, "::1", "1234", addr, 0, NULL), 1);
-    assert_int_equal(fi_av_lookup(e.av, addr[0], &back, &bytes), 0);
+    assert_int_equal(fi_av_insertsvc(self->av, "::1", "1234", addr, 0, NULL), 1);
+    assert_int_equal(fi_av_lookup(self->av, addr[0], &back, &bytes), 0);
     assert_is(&back, bytes, "::1", 1234);
-    assert_int_equal(fi_av_insertsym(e.av, "2001:db8::ffff", 2, "9", 3, addr, 0, NULL), 6);
-    assert_int_equal(fi_av_lookup(e.av, addr[5], &back, &bytes), 0);
+    assert_int_equal(fi_av_insertsym(self->av, "2001:db8::ffff", 2, "9", 3, addr, 0, NULL), 6);
+    assert_int_equal(fi_av_lookup(self->av, addr[5], &back, &bytes), 0);
     assert_is(&back, bytes, "2001:db8::1:0", 11);
-    end_close(&e);
 }
 
 /* Room for addresses is that of the domain's format: others are not taken in. */
@@ -325,23 +322,21 @@ TEST(ofi_v6__vector_of_one_format)
 }
 
 /* An endpoint of IPv6 sends nothing to IPv4, and says so. */
-TEST(ofi_v6__to_v4)
+TEST_F(end, ofi_v6__to_v4)
 {
     struct sockaddr_in6 mapped = address("::ffff:127.0.0.1", PORT);
     fi_addr_t addr;
-    struct end e;
     ssize_t result;
 
-    end_open(&e, &v6_format, NULL);
-    assert_int_equal(fi_av_insert(e.av, &mapped, 1, &addr, 0, NULL), 1);
+    end_open(self, &v6_format, NULL);
+    assert_int_equal(fi_av_insert(self->av, &mapped, 1, &addr, 0, NULL), 1);
     log_keep();
-    result = fi_send(e.ep, "x", 1, NULL, addr, NULL);
+    result = fi_send(self->ep, "x", 1, NULL, addr, NULL);
     log_says("127.0.0.1:47990 cannot be sent to: \"127.0.0.1:47990\" is an IPv4 address, and this "
              "context is bound to an IPv6 one");
     assert_int_equal(result, -FI_EINVAL);
-    assert_int_equal(fi_write(e.ep, "x", 1, NULL, addr, 0, 0, NULL), -FI_EINVAL);
-    end_silent(e.tx);
-    end_close(&e);
+    assert_int_equal(fi_write(self->ep, "x", 1, NULL, addr, 0, 0, NULL), -FI_EINVAL);
+    end_silent(self->tx);
 }
 
 /* Its peers expect addresses of the format: it cannot have one of the other family. */

@@ -64,51 +64,45 @@ static void sender_join(struct sender *s)
 /* --------------------------------------------------------------------------------- completion queues */
 
 /* It sleeps, and does not turn. */
-TEST(ofi_wait__sread_wakes_by_a_message)
+TEST_F(pair, ofi_wait__sread_wakes_by_a_message)
 {
     struct fi_cq_tagged_entry entry;
     uint64_t used_ns;
     struct sender s;
-    struct pair p;
     fi_addr_t src;
     char in[8];
 
-    pair_open(&p, &waiting);
+    pair_open(self, &waiting);
     for (unsigned i = 0; i < 3; i++) {
-        POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &s));
+        POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &s));
         used_ns = cpu_ns();
-        sender_start(&s, &p.a, 1, true);
-        assert_int_equal(fi_cq_sreadfrom(p.b.rx, &entry, 1, &src, NULL, i ? LONG_MS : -1), 1);
+        sender_start(&s, &self->a, 1, true);
+        assert_int_equal(fi_cq_sreadfrom(self->b.rx, &entry, 1, &src, NULL, i ? LONG_MS : -1), 1);
         used_ns = cpu_ns() - used_ns;
         assert_ptr_equal(entry.op_context, &s);
-        assert_int_equal(src, p.b.to);
+        assert_int_equal(src, self->b.to);
         assert_true(used_ns < LATE_MS * 1000000ull * 3 / 4);
         sender_join(&s);
     }
-    pair_close(&p);
 }
 
-TEST(ofi_wait__sread_for_a_time)
+TEST_F(end, ofi_wait__sread_for_a_time)
 {
     struct fi_cq_tagged_entry entry;
     uint64_t start_ns = end_now_ns();
-    struct end e;
 
-    end_open(&e, &waiting, NULL);
-    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, LATE_MS), -FI_EAGAIN);
+    end_open(self, &waiting, NULL);
+    assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, LATE_MS), -FI_EAGAIN);
     assert_true(end_now_ns() - start_ns >= (LATE_MS - 1) * 1000000ull);
-    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, 0), -FI_EAGAIN);
-    end_close(&e);
+    assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, 0), -FI_EAGAIN);
 }
 
-TEST(ofi_wait__sread_of_a_queue_without)
+TEST_F(end, ofi_wait__sread_of_a_queue_without)
 {
     struct fi_cq_tagged_entry entry;
-    struct end e;
 
-    end_open(&e, &(struct end_options){0}, NULL);
-    assert_int_equal(fi_cq_sread(e.rx, &entry, 1, NULL, 0), -FI_ENOSYS);
-    end_close(&e);
+    end_open(self, &(struct end_options){0}, NULL);
+    assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, 0), -FI_ENOSYS);
 }
 
 struct sleeper {
@@ -127,41 +121,37 @@ static void *sread(void *arg)
 }
 
 /* Each of several threads gets one. */
-TEST(ofi_wait__several_sleep_on_one_queue)
+TEST_F(pair, ofi_wait__several_sleep_on_one_queue)
 {
     struct sleeper sleeper[SLEEPERS];
     struct sender s;
-    struct pair p;
     char in[8];
 
-    pair_open(&p, &waiting);
+    pair_open(self, &waiting);
     for (unsigned i = 0; i < SLEEPERS; i++) {
-        POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
-        sleeper[i] = (struct sleeper){.cq = p.b.rx};
+        POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+        sleeper[i] = (struct sleeper){.cq = self->b.rx};
         assert_int_equal(pthread_create(&sleeper[i].thread, NULL, sread, &sleeper[i]), 0);
     }
-    sender_start(&s, &p.a, SLEEPERS, true);
+    sender_start(&s, &self->a, SLEEPERS, true);
     for (unsigned i = 0; i < SLEEPERS; i++) {
         assert_int_equal(pthread_join(sleeper[i].thread, NULL), 0);
         assert_int_equal(sleeper[i].result, 1);
     }
     sender_join(&s);
-    pair_close(&p);
 }
 
-TEST(ofi_wait__signal_wakes_a_reader)
+TEST_F(end, ofi_wait__signal_wakes_a_reader)
 {
     struct sleeper sleeper;
-    struct end e;
 
-    end_open(&e, &waiting, NULL);
-    sleeper = (struct sleeper){.cq = e.rx};
+    end_open(self, &waiting, NULL);
+    sleeper = (struct sleeper){.cq = self->rx};
     assert_int_equal(pthread_create(&sleeper.thread, NULL, sread, &sleeper), 0);
     end_sleep_ms(LATE_MS / 2);
-    assert_int_equal(fi_cq_signal(e.rx), 0);
+    assert_int_equal(fi_cq_signal(self->rx), 0);
     assert_int_equal(pthread_join(sleeper.thread, NULL), 0);
     assert_int_equal(sleeper.result, -FI_EAGAIN);
-    end_close(&e);
 }
 
 /* The reader waits for several entries at once. */
@@ -220,84 +210,78 @@ static unsigned poll_until(struct end *e, struct fid *fid, struct fid_cq *cq,
     return slept;
 }
 
-TEST(ofi_wait__descriptor_of_a_queue)
+TEST_F(pair, ofi_wait__descriptor_of_a_queue)
 {
     struct fi_cq_tagged_entry entry;
     uint64_t used_ns;
     struct sender s;
-    struct pair p;
     char in[8];
     int rx;
 
-    pair_open(&p, &waiting);
+    pair_open(self, &waiting);
     for (unsigned i = 0; i < 20; i++) {
-        POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+        POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
         used_ns = cpu_ns();
-        sender_start(&s, &p.a, 1, i < 2);
-        if (poll_until(&p.b, &p.b.rx->fid, p.b.rx, &entry) == 0)
+        sender_start(&s, &self->a, 1, i < 2);
+        if (poll_until(&self->b, &self->b.rx->fid, self->b.rx, &entry) == 0)
             assert_true(i >= 2);
         assert_ptr_equal(entry.op_context, &rx);
         if (i < 2)
             assert_true(cpu_ns() - used_ns < LATE_MS * 1000000ull * 3 / 4);
         sender_join(&s);
     }
-    pair_close(&p);
 }
 
 /* What is in the queue already is not slept for. */
-TEST(ofi_wait__trywait_of_a_queue_with_an_entry)
+TEST_F(pair, ofi_wait__trywait_of_a_queue_with_an_entry)
 {
     struct fi_cq_tagged_entry entry;
     struct fid *fid;
-    struct pair p;
     char in[8];
     int rx;
 
-    pair_open(&p, &waiting);
-    fid = &p.b.rx->fid;
-    assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), 0);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
-    POST(fi_inject(p.a.ep, "x", 1, p.a.to));
+    pair_open(self, &waiting);
+    fid = &self->b.rx->fid;
+    assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), 0);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
+    POST(fi_inject(self->a.ep, "x", 1, self->a.to));
     ends_drive_for(LATE_MS);
-    assert_int_equal(fi_trywait(p.b.fabric, &fid, 1), -FI_EAGAIN);
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
-    pair_close(&p);
+    assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), -FI_EAGAIN);
+    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
 }
 
 /* ----------------------------------------------------------------------------------------- counters */
 
-TEST(ofi_wait__counter_until_its_threshold)
+TEST_F(pair, ofi_wait__counter_until_its_threshold)
 {
     enum { NUM = 5 };
     struct end_options o = waiting;
     struct fid_cntr *cntr;
     uint64_t used_ns;
     struct sender s;
-    struct pair p;
     char in[8];
 
     o.counts = FI_SEND | FI_RECV;
-    pair_open(&p, &o);
-    cntr = end_cntr(&p.b, FI_RECV);
+    pair_open(self, &o);
+    cntr = end_cntr(&self->b, FI_RECV);
     for (unsigned i = 0; i < NUM; i++)
-        POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+        POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
     assert_int_equal(fi_cntr_wait(cntr, 1, LATE_MS / 4), -FI_ETIMEDOUT);
     used_ns = cpu_ns();
-    sender_start(&s, &p.a, NUM, true);
+    sender_start(&s, &self->a, NUM, true);
     assert_int_equal(fi_cntr_wait(cntr, NUM, LONG_MS), 0);
     assert_true(cpu_ns() - used_ns < LATE_MS * 1000000ull * 3 / 4);
     assert_int_equal(fi_cntr_read(cntr), NUM);
     sender_join(&s);
     assert_int_equal(fi_cntr_wait(cntr, NUM, -1), 0);
-    assert_int_equal(fi_cntr_read(end_cntr(&p.a, FI_SEND)), NUM);
+    assert_int_equal(fi_cntr_read(end_cntr(&self->a, FI_SEND)), NUM);
 
     /* An error ends the wait, too. */
-    POST(fi_recv(p.b.ep, in, 0, NULL, FI_ADDR_UNSPEC, NULL));
-    sender_start(&s, &p.a, 1, true);
+    POST(fi_recv(self->b.ep, in, 0, NULL, FI_ADDR_UNSPEC, NULL));
+    sender_start(&s, &self->a, 1, true);
     assert_int_equal(fi_cntr_wait(cntr, NUM + 1, LONG_MS), -FI_EAVAIL);
     assert_int_equal(fi_cntr_readerr(cntr), 1);
     sender_join(&s);
-    pair_close(&p);
 }
 
 static void *add_late(void *arg)
@@ -314,15 +298,14 @@ static void *set_late(void *arg)
     return NULL;
 }
 
-TEST(ofi_wait__counter_that_the_application_sets)
+TEST_F(end, ofi_wait__counter_that_the_application_sets)
 {
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP, .wait_obj = FI_WAIT_UNSPEC};
     struct fid_cntr *cntr;
     pthread_t thread;
-    struct end e;
 
-    end_open(&e, &waiting, NULL);
-    assert_int_equal(fi_cntr_open(e.domain, &attr, &cntr, NULL), 0);
+    end_open(self, &waiting, NULL);
+    assert_int_equal(fi_cntr_open(self->domain, &attr, &cntr, NULL), 0);
     assert_int_equal(pthread_create(&thread, NULL, add_late, cntr), 0);
     assert_int_equal(fi_cntr_wait(cntr, 3, LONG_MS), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
@@ -334,44 +317,41 @@ TEST(ofi_wait__counter_that_the_application_sets)
     assert_int_equal(fi_cntr_adderr(cntr, 1), 0);
     assert_int_equal(fi_cntr_readerr(cntr), 5);
     assert_int_equal(fi_close(&cntr->fid), 0);
-    end_close(&e);
 }
 
 /* ---------------------------------------------------------------------------------------- poll sets */
 
-TEST(ofi_wait__poll_set)
+TEST_F(pair, ofi_wait__poll_set)
 {
     struct fi_poll_attr attr = {.flags = 0};
     struct fi_cq_tagged_entry entry;
     struct fid_poll *set;
     void *context[4];
-    struct pair p;
     char in[8];
 
-    pair_open(&p, &(struct end_options){.counts = FI_RECV});
-    p.b.rx->fid.context = &p.b.rx;
-    end_cntr(&p.b, FI_RECV)->fid.context = &p.b.cntr;
-    assert_int_equal(fi_poll_open(p.b.domain, &attr, &set), 0);
-    assert_int_equal(fi_poll_add(set, &p.b.rx->fid, 0), 0);
-    assert_int_equal(fi_poll_add(set, &end_cntr(&p.b, FI_RECV)->fid, 0), 0);
+    pair_open(self, &(struct end_options){.counts = FI_RECV});
+    self->b.rx->fid.context = &self->b.rx;
+    end_cntr(&self->b, FI_RECV)->fid.context = &self->b.cntr;
+    assert_int_equal(fi_poll_open(self->b.domain, &attr, &set), 0);
+    assert_int_equal(fi_poll_add(set, &self->b.rx->fid, 0), 0);
+    assert_int_equal(fi_poll_add(set, &end_cntr(&self->b, FI_RECV)->fid, 0), 0);
     assert_int_equal(fi_poll(set, context, 4), 0);
-    assert_int_equal(fi_close(&p.b.rx->fid), -FI_EBUSY);
+    assert_int_equal(fi_close(&self->b.rx->fid), -FI_EBUSY);
 
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
-    POST(fi_inject(p.a.ep, "x", 1, p.a.to));
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+    POST(fi_inject(self->a.ep, "x", 1, self->a.to));
     UNTIL(fi_poll(set, context, 4) == 2);
-    assert_ptr_equal(context[0], &p.b.rx);
-    assert_ptr_equal(context[1], &p.b.cntr);
+    assert_ptr_equal(context[0], &self->b.rx);
+    assert_ptr_equal(context[1], &self->b.cntr);
     assert_int_equal(fi_poll(set, context, 4), 1); /* of a counter, a change is told once */
-    assert_ptr_equal(context[0], &p.b.rx);
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
+    assert_ptr_equal(context[0], &self->b.rx);
+    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
     assert_int_equal(fi_poll(set, context, 4), 0);
 
-    assert_int_equal(fi_poll_del(set, &p.b.rx->fid, 0), 0);
-    POST(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
-    POST(fi_inject(p.a.ep, "x", 1, p.a.to));
+    assert_int_equal(fi_poll_del(set, &self->b.rx->fid, 0), 0);
+    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
+    POST(fi_inject(self->a.ep, "x", 1, self->a.to));
     UNTIL(fi_poll(set, context, 4) == 1);
-    assert_ptr_equal(context[0], &p.b.cntr);
+    assert_ptr_equal(context[0], &self->b.cntr);
     assert_int_equal(fi_close(&set->fid), 0);
-    pair_close(&p);
 }
