@@ -78,7 +78,6 @@ TEST(mrd_ibv__messages_come_before_deadlines_but_not_for_ever)
     }
     assert_true(whole >= half);
     assert_true(fixture_run(f, 30, 0));
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__all_opcodes_and_sizes)
@@ -88,7 +87,6 @@ TEST(mrd_ibv__all_opcodes_and_sizes)
     transfer_all(f);
     assert_int_equal(fake_ibv_num_received(), fake_ibv_num_packets());
     assert_int_equal(fixture_counter(f->a.context, "retx_spurious"), 0);
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__every_kind_of_device)
@@ -141,7 +139,6 @@ TEST(mrd_ibv__answer_from_wc)
     assert_int_equal(fixture_post(&f->b, &f->a, MRD_WR_SEND, 0, 0, 100, 0), 0);
     assert_true(fixture_run(f, 2, 2));
     assert_true(fixture_holds(&f->a, 1000, 100, 5));
-    fixture_end(f);
 }
 
 /* Two contexts on one device. */
@@ -155,7 +152,6 @@ TEST(mrd_ibv__two_contexts_on_one_device)
     fixture_open(&f->b, f->device[0]->name, NULL);
     f->a.ah = fixture_ah(&f->a, &f->b);
     fixture_transfer(f, MRD_WR_SEND, 20000, 30);
-    fixture_end(f);
 }
 
 /* The GRH of IPv6 is another header, at another place. */
@@ -176,7 +172,6 @@ TEST(mrd_ibv__ipv6)
     fake_ibv_set(&(struct fake_ibv_knobs){.ce_ppm = 1000000});
     fixture_transfer(f, MRD_WR_SEND, 20000, 30);
     assert_true(fixture_counter(f->b.context, "rx_ce") > 0);
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__no_srq)
@@ -262,7 +257,6 @@ TEST(mrd_ibv__receive_queue_too_short)
     }
     f->a.ah = fixture_ah(&f->a, &f->b);
     fixture_transfer(f, MRD_WR_SEND, 100000, 40);
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__ce_reaches_the_engine)
@@ -274,7 +268,6 @@ TEST(mrd_ibv__ce_reaches_the_engine)
     fake_ibv_set(&(struct fake_ibv_knobs){.ce_ppm = 1000000});
     fixture_transfer(f, MRD_WR_SEND, 20000, 10);
     assert_true(fixture_counter(f->b.context, "rx_ce") >= 50);
-    fixture_end(f);
 }
 
 /* ---------------------------------------------------------------------------------- completions */
@@ -296,7 +289,6 @@ TEST(mrd_ibv__acked_before_its_completion)
     assert_int_equal(f->a.num_wc, 0);
     fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
     assert_true(fixture_run(f, 1, 1));
-    fixture_end(f);
 }
 
 struct darkness {
@@ -328,7 +320,7 @@ TEST(mrd_ibv__completion_before_its_ack)
     assert_int_equal(f->a.num_wc, 0);
     darkness.is_on = false;
     assert_true(fixture_run(f, 1, 1));
-    fixture_end(f);
+    fixture_end(f); /* while `darkness` is there */
 }
 
 /* ---------------------------------------------------------------------------- how they are sent */
@@ -356,7 +348,6 @@ TEST(mrd_ibv__zero_copy)
     }
     assert_true(pieces >= 100000 / 4000);
     assert_true(bytes >= 99000); /* a tail may be staged */
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__acks_are_inline)
@@ -375,7 +366,6 @@ TEST(mrd_ibv__acks_are_inline)
         acks += p->is_inline;
     }
     assert_true(acks > 0);
-    fixture_end(f);
 }
 
 /* A handle of another DSCP has address handles of its own at the device. */
@@ -405,7 +395,6 @@ TEST(mrd_ibv__dscp)
     assert_true(seen[10] >= 12 && seen[46] >= 12);
     assert_int_equal(mrd_destroy_ah(f->a.ah), 0);
     f->a.ah = kept;
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__ect_and_hop_limit)
@@ -417,7 +406,6 @@ TEST(mrd_ibv__ect_and_hop_limit)
         assert_int_equal(fake_ibv_packet(i)->traffic_class, 2 /* ECT(0) */);
         assert_int_equal(fake_ibv_packet(i)->hop_limit, 64);
     }
-    fixture_end(f);
 }
 
 /* A device with one entry a list gets the whole datagram copied. */
@@ -436,5 +424,4 @@ TEST(mrd_ibv__one_sge)
     transfer_all(f);
     for (unsigned i = 0; i < fake_ibv_num_packets(); i++)
         assert_false(fake_ibv_packet(i)->is_inline);
-    fixture_end(f);
 }

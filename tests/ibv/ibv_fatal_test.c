@@ -65,7 +65,6 @@ TEST(mrd_get_async_event__device_fatal)
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(f->a.wc[i].status, MRD_WC_WR_FLUSH_ERR);
     assert_false(next_event(f, &event));
-    fixture_end(f);
 }
 
 /* Nobody takes events: the ring is full when the device goes. Work must end all the same. */
@@ -86,7 +85,6 @@ TEST(fatal__with_full_ring)
     assert_int_equal(f->a.wc[0].status, MRD_WC_WR_FLUSH_ERR);
     while (!mrd_get_async_event(f->a.context, &event))
         mrd_ack_async_event(&event);
-    fixture_end(f);
 }
 
 /* A queue pair made after the device is gone. */
@@ -117,7 +115,6 @@ TEST(fatal__queue_pair_made_after_device_fatal)
         mrd_ack_async_event(&event);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     f->a.qp = kept;
-    fixture_end(f);
 }
 
 /* Sends, writes, reads, more than max_rd_atomic; each completes once, at once. */

@@ -63,7 +63,6 @@ TEST(mrd_ibv_qp_revive__fails)
     assert_true(fixture_run(f, 4, 0));
     for (unsigned i = 0; i < 4; i++)
         assert_int_equal(f->a.wc[i].status, MRD_WC_RETRY_EXC_ERR);
-    fixture_end(f);
 }
 
 /* --------------------------------------------------------------------------------------- events */
@@ -90,7 +89,6 @@ TEST(mrd_get_async_event__port)
     assert_true(next_event(f, &event));
     assert_int_equal(event.event_type, MRD_EVENT_PORT_ACTIVE);
     finish_writes(f, 4, 50000);
-    fixture_end(f);
 }
 
 /* Events that mean nothing to the application are not shown to it; nor those of another port. */
@@ -105,7 +103,6 @@ TEST(mrd_get_async_event__others)
     fake_ibv_raise(f->device[0], IBV_EVENT_SRQ_LIMIT_REACHED, 0);
     assert_false(next_event(f, &event));
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
-    fixture_end(f);
 }
 
 /* ------------------------------------------------------------------------------ calls that fail */
@@ -148,7 +145,6 @@ TEST(mrd_ibv_tx_burst__last_of_a_list_fails)
         fake_ibv_set(&(struct fake_ibv_knobs){.post_takes = takes, .post_error = EINVAL});
         finish_writes(f, 1, payload * 32);
     }
-    fixture_end(f);
 }
 
 TEST(mrd_ibv_tx_burst__no_handle)
@@ -160,7 +156,6 @@ TEST(mrd_ibv_tx_burst__no_handle)
         fixture_transfer(f, MRD_WR_RDMA_WRITE, 50000, 4);
     }
     (void)fake_ibv_fail_none();
-    fixture_end(f);
 }
 
 TEST(mrd_ibv__polls_and_receives_fail)
@@ -173,7 +168,6 @@ TEST(mrd_ibv__polls_and_receives_fail)
         fixture_transfer(f, MRD_WR_SEND, 50000, 4);
         (void)fake_ibv_fail_none();
     }
-    fixture_end(f);
 }
 
 /* --------------------------------------------------------------------------------------- memory */
@@ -212,7 +206,6 @@ TEST(mrd_dereg_mr__waits_for_the_device)
     f->a.mr = NULL;
     assert_int_equal(fake_ibv_calls("ibv_dereg_mr"), 1);
     assert_true(fixture_run(f, 1, 0));
-    fixture_end(f);
 }
 
 /* Only so long: then it is busy, and can be tried again. */
@@ -228,7 +221,6 @@ TEST(mrd_dereg_mr__device_never_lets_go)
     assert_non_null(strstr(mrd_last_error(), "still reads"));
     fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_LAZY});
     finish_writes(f, 1, 50000);
-    fixture_end(f);
 }
 
 /*
@@ -251,7 +243,6 @@ TEST(mrd_dereg_mr__after_a_partial_post)
     assert_int_equal(mrd_dereg_mr(f->a.mr), 0);
     f->a.mr = NULL;
     assert_true(fixture_run(f, 2, 0));
-    fixture_end(f);
 }
 
 /* --------------------------------------------------------------------------------- close, sleep */
@@ -304,5 +295,4 @@ TEST(mrd_context_fd__tells_of_packets)
         }
         assert_true(slept < 100);
     }
-    fixture_end(f);
 }

@@ -81,6 +81,11 @@ void fixture_close(struct fixture_end *end)
     memset(end, 0, sizeof(*end));
 }
 
+static void destroy_fixture(void *object)
+{
+    fixture_end(object);
+}
+
 struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr)
 {
     struct fixture *f = calloc(1, sizeof(*f));
@@ -92,11 +97,13 @@ struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_
     fixture_open(&f->b, f->device[1]->name, attr);
     f->a.ah = fixture_ah(&f->a, &f->b);
     f->b.ah = fixture_ah(&f->b, &f->a);
+    kit_own(f, destroy_fixture);
     return f;
 }
 
 void fixture_end(struct fixture *f)
 {
+    kit_disown(f);
     fixture_close(&f->a);
     fixture_close(&f->b);
     free(f);

@@ -93,7 +93,6 @@ TEST(mrd_ibv_entropy__ah)
     for (unsigned i = 0; i < seen.ports.count; i++)
         set_add(&ports, seen.ports.value[i]);
     assert_int_equal(ports.count, 64); /* what is shown is what is sent */
-    fixture_end(f);
 }
 
 /* The most paths there can be, over any label that the seed makes them start at. */
@@ -127,7 +126,6 @@ TEST(mrd_ibv_entropy__too_few_handles)
     }
     f->a.ah = fixture_ah(&f->a, &f->b);
     fixture_transfer(f, MRD_WR_SEND, 20000, 20);
-    fixture_end(f);
 }
 
 /* ---------------------------------------------------------------------------------- queue pairs */
@@ -144,7 +142,6 @@ TEST(mrd_ibv_entropy__qp)
     assert_int_equal(seen.dst_qpns.count, 1); /* the one in the address */
     assert_int_equal(seen.ports.count, 16);
     assert_int_equal(ports_of_paths(f).count, 16);
-    fixture_end(f);
 }
 
 /* Few queue pairs at each end make many paths. */
@@ -167,7 +164,6 @@ TEST(mrd_ibv_entropy__qpair)
     assert_int_equal(seen.dst_qpns.count, 8);
     assert_in_range(seen.pairs.count, 60, 64);
     assert_in_range(seen.ports.count, 50, 64);
-    fixture_end(f);
 }
 
 /*
@@ -217,7 +213,6 @@ TEST(mrd_ibv_entropy__qpns_are_learnt)
     assert_int_equal(seen.dst_qpns.count, 8);
     look(&seen, f->device[1], before);
     assert_true(seen.dst_qpns.count > 1);
-    fixture_end(f);
 }
 
 /* -------------------------------------------------------------------------------- which of them */
@@ -339,5 +334,4 @@ TEST(mrd_ibv_new_path__none_of_pairs)
     make_blackhole(f, &hole, has_dead_path);
     some_traffic(f);
     assert_int_equal(fixture_counter(f->a.context, "paths_replaced"), 0);
-    fixture_end(f);
 }

@@ -41,7 +41,6 @@ TEST(mrd_ibv_thread__passive_target)
         assert_int_equal(f->a.wc[i].status, MRD_WC_SUCCESS);
         assert_true(fixture_holds(&f->b, 0, 20000, i));
     }
-    fixture_end(f);
 }
 
 /* Nobody is called: posting is all the application does. */
@@ -57,7 +56,6 @@ TEST(mrd_ibv_thread__both_asleep)
             fixture_turn_one(&f->a);
         assert_int_equal(f->a.wc[i].status, MRD_WC_SUCCESS);
     }
-    fixture_end(f);
 }
 
 TEST(mrd_ibv_thread__transfers)
@@ -108,7 +106,6 @@ TEST(mrd_ibv_thread__events)
     }
     assert_int_equal(event.event_type, MRD_EVENT_DEVICE_FATAL);
     usleep(ASLEEP_US); /* a thread whose device is gone sleeps, too */
-    fixture_end(f);
 }
 
 /* ---------------------------------------------------------------------------- completion channels */
@@ -170,7 +167,6 @@ TEST(mrd_ibv_channel__packet_after_packet)
         fixture_pass(f, 1000000);
     }
     assert_int_equal(mrd_destroy_comp_channel(channel), 0);
-    fixture_end(f);
 }
 
 /* Who sleeps when the device is gone goes on sleeping. */
@@ -229,5 +225,4 @@ TEST(mrd_ibv_thread__registers_meanwhile)
         fixture_transfer(f, MRD_WR_SEND, 30000, 50);
     atomic_store(&r.stop, true);
     pthread_join(thread, NULL);
-    fixture_end(f);
 }

@@ -10,12 +10,19 @@ enum { AFTER_MAX = 8 };
 
 static struct kit_test *first;
 
+struct owned {
+    void *object;
+    void (*destroy)(void *object);
+    struct owned *next;
+};
+
 /* Of the test that runs. */
 static struct {
     void *self;
     bool is_set_up;
     void (*after[AFTER_MAX])(void);
     unsigned num_after;
+    struct owned *owned; /* the last one first */
 } current;
 
 __attribute__((weak)) int kit_before_all(void)
@@ -54,8 +61,42 @@ void kit_after_test(void (*function)(void))
     current.after[current.num_after++] = function;
 }
 
+void kit_own(void *object, void (*destroy)(void *object))
+{
+    struct owned *o = malloc(sizeof(*o));
+
+    assert_non_null(o);
+    *o = (struct owned){object, destroy, current.owned};
+    current.owned = o;
+}
+
+void kit_disown(const void *object)
+{
+    for (struct owned **at = &current.owned; *at; at = &(*at)->next) {
+        if ((*at)->object == object) {
+            struct owned *o = *at;
+
+            *at = o->next;
+            free(o);
+            return;
+        }
+    }
+}
+
+static void destroy_owned(void)
+{
+    while (current.owned) {
+        struct owned o = *current.owned;
+
+        kit_disown(o.object);
+        o.destroy(o.object);
+    }
+}
+
 static void finish(void)
 {
+    while (current.owned)
+        kit_disown(current.owned->object);
     while (current.num_after > 0)
         current.after[--current.num_after]();
     free(current.self);
@@ -78,6 +119,7 @@ static void run(void **state)
         current.is_set_up = true;
     }
     test->run(current.self);
+    destroy_owned();
 }
 
 static int teardown(void **state)

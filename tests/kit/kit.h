@@ -79,6 +79,13 @@ int kit_after_all(void);
 /* To run once after this test and its teardown, also if it fails; asked twice, it runs once. */
 void kit_after_test(void (*function)(void));
 
+/*
+ * The test owns the object: after it, what it owns is destroyed, the last first. What a failed test
+ * owns is left alone. A destroy() that is called before is told by kit_disown().
+ */
+void kit_own(void *object, void (*destroy)(void *object));
+void kit_disown(const void *object);
+
 #define KIT_REGISTER(name_, ...)                                                                   \
     static void kit_run_##name_(void *self);                                                       \
     __attribute__((constructor)) static void kit_add_##name_(void)                                 \

@@ -28,19 +28,19 @@ says()
 {
     local got
 
-    got=$(grep -E '^(setup|teardown|after|before|not)' <<<"$out" || true)
+    got=$(grep -E '^(setup|teardown|after|before|not|destroy)' <<<"$out" || true)
     [[ $got == "$(printf '%s\n' "$@")" ]] || fail "not what was to come: $*"
 }
 
-names='plain__passes plain__fails box__passes box__fails box__with box__setup_fails
-box__teardown_fails plain__skips plain__last'
+names='plain__passes plain__fails owner__passes owner__fails box__passes box__fails box__with
+box__setup_fails box__teardown_fails plain__skips plain__last'
 runs 0 --list
 [[ $out == "$(tr ' ' '\n' <<<"$names")" ]] || fail 'names, in the order of their lines'
 runs 0 --list 'plain__[ps]*'
 [[ $out == $'plain__passes\nplain__skips' ]] || fail 'names that match'
 
-runs 4
-[[ $out == *'4 FAILED TEST(S)'* || $out == *'FAILED  ] 3 test(s)'* ]] || fail 'four fail'
+runs 5
+[[ $out == *'5 FAILED TEST(S)'* || $out == *'FAILED  ] 4 test(s)'* ]] || fail 'five fail'
 [[ $(sed -n 's/^\[ RUN      \] //p' <<<"$out") == "$(tr ' ' '\n' <<<"$names")" ]] ||
     fail 'all run, in the order of their lines'
 
@@ -60,6 +60,12 @@ runs 1 'box__[pf]*'
 says 'before all' before 'setup 0' 'teardown 1' before 'setup 0' 'teardown 9' 'after all'
 runs 0 box__with
 says 'before all' before 'setup 20' 'teardown 21' 'after all'
+
+# What a test owns is destroyed after it, the last first; what a failed one owns is left.
+runs 0 owner__passes
+says 'before all' before 'destroy third' 'destroy first' 'after all'
+runs 1 owner__fails plain__last
+says 'before all' before before 'after all'
 
 # What was not set up is not torn down; what runs after the test does, whatever fails.
 runs 1 box__setup_fails plain__last

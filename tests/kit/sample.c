@@ -41,6 +41,29 @@ TEST(plain__fails)
     assert_true(false);
 }
 
+static void destroy(void *object)
+{
+    printf("destroy %s\n", (char *)object);
+}
+
+TEST(owner__passes)
+{
+    static char first[] = "first", second[] = "second", third[] = "third";
+
+    kit_own(first, destroy);
+    kit_own(second, destroy);
+    kit_own(third, destroy);
+    kit_disown(second);
+}
+
+TEST(owner__fails)
+{
+    static char left[] = "left";
+
+    kit_own(left, destroy);
+    assert_true(false);
+}
+
 TEST_F(box, box__passes)
 {
     assert_int_equal(self->number, 1);

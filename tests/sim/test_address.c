@@ -40,7 +40,6 @@ TEST(sim_address__a_peer_id_that_comes_again)
     sim_run_until_complete(w, 10 * MSEC_NS);
     assert_true(w->messages[message].equal);
     assert_true(only_peer(w, HOST_0)->addr.port == 2); /* host 1's */
-    sim_world_destroy(w);
 }
 
 /* A handle of another context is no address here. */
@@ -59,5 +58,4 @@ TEST(sim_address__handle_of_another_context)
     w->node[HOST_0].ah[HOST_2] = own;
     sim_write(w, HOST_0, HOST_2, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    sim_world_destroy(w);
 }

@@ -19,11 +19,10 @@ enum { BYTES = 100 };
  * Random bytes of any length, half of them with a believable first byte: each is dropped and
  * counted once.
  */
-TEST(bad_packet__garbage)
+TEST_F(forge_tape, bad_packet__garbage)
 {
     enum { ROUNDS = 2000 };
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
+    struct sim_world *w = forge_acquainted(self);
     struct forge_state before;
     struct mrd_rng rng;
     uint8_t buf[512];
@@ -61,15 +60,13 @@ TEST(bad_packet__garbage)
                                        {"rx_drop_checksum", counts[4]},
                                        {NULL, 0}});
     forge_exchange(w, HOST_0, HOST_1);
-    forge_end(&tape);
 }
 
 /* Every prefix of a valid packet with a new PSN. */
-TEST(bad_packet__truncated)
+TEST_F(forge_tape, bad_packet__truncated)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
-    struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+    struct sim_world *w = forge_acquainted(self);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES];
     uint32_t len, head_len;
@@ -88,16 +85,14 @@ TEST(bad_packet__truncated)
                      {"rx_drop_truncated", head_len}, {"rx_drop_checksum", BYTES}, {NULL, 0}});
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* Parts that claim more bytes, or fewer, than came with them, under checks that hold. */
-TEST(bad_packet__payload_of_another_length)
+TEST_F(forge_tape, bad_packet__payload_of_another_length)
 {
     static const int32_t add[] = {-1, 1, -BYTES, 1000};
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
-    struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+    struct sim_world *w = forge_acquainted(self);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX] = {0}, payload[BYTES] = {1};
     struct forge_state before;
@@ -116,15 +111,13 @@ TEST(bad_packet__payload_of_another_length)
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_malformed", 4}, {NULL, 0}});
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* Every single bit of a packet flipped: header, parts and payload. */
-TEST(bad_packet__each_bit_flipped)
+TEST_F(forge_tape, bad_packet__each_bit_flipped)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
-    struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+    struct sim_world *w = forge_acquainted(self);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     uint64_t before = forge_drops(w, HOST_1);
@@ -142,14 +135,12 @@ TEST(bad_packet__each_bit_flipped)
     assert_false(w->receives[w->num_receives - 1].done);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* Replay of all that was exchanged, within the peer entry's life. */
-TEST(bad_packet__replayed)
+TEST_F(forge_tape, bad_packet__replayed)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
+    struct sim_world *w = forge_acquainted(self);
     uint32_t data[2], acks[2], num;
     struct forge_state before[2];
 
@@ -159,13 +150,13 @@ TEST(bad_packet__replayed)
     sim_run(w, 1 * MSEC_NS);
     forge_look(w, HOST_0, &before[0]);
     forge_look(w, HOST_1, &before[1]);
-    num = tape.num;
+    num = self->num;
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
-        data[host] = forge_count(&tape, host ^ 1, host, MRD_WIRE_DATA);
-        acks[host] = forge_count(&tape, host ^ 1, host, MRD_WIRE_ACK);
+        data[host] = forge_count(self, host ^ 1, host, MRD_WIRE_DATA);
+        acks[host] = forge_count(self, host ^ 1, host, MRD_WIRE_ACK);
     }
     for (uint32_t i = 0; i < num; i++)
-        forge_replay(w, &tape.packets[i]);
+        forge_replay(w, &self->packets[i]);
     sim_run(w, 5 * MSEC_NS);
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
@@ -175,7 +166,7 @@ TEST(bad_packet__replayed)
         /* Acks of acks do not exist: the duplicates' acks are new, all others are old. */
         forge_look(w, host, &now);
         stale = sim_counter(w, host, "rx_drop_stale_ack");
-        total = forge_count(&tape, host ^ 1, host, MRD_WIRE_ACK) + acks[host];
+        total = forge_count(self, host ^ 1, host, MRD_WIRE_ACK) + acks[host];
         assert_int_equal(rx, total);
         assert_true(stale >= acks[host]);
         assert_int_equal(now.memory, before[host].memory);
@@ -185,20 +176,18 @@ TEST(bad_packet__replayed)
     }
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
-    forge_end(&tape);
 }
 
 /* Our own first contact comes back to us: it was not sent to ourselves, so it is not executed. */
-TEST(bad_packet__reflected)
+TEST_F(forge_tape, bad_packet__reflected)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
+    struct sim_world *w = forge_acquainted(self);
     const struct forge_packet *own;
     struct forge_state before;
 
     sim_post_recvs(w, HOST_0, 0, 1, 1 << 20);
     forge_look(w, HOST_0, &before);
-    own = forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0);
+    own = forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0);
     assert_int_equal(forge_head(own).dst_inc, 0);
     forge_inject(w, HOST_1, HOST_0, own->data, own->len);
     sim_run(w, 1 * MSEC_NS);
@@ -207,7 +196,6 @@ TEST(bad_packet__reflected)
     forge_exchange(w, HOST_0, HOST_0); /* what is sent to ourselves is taken */
     forge_exchange(w, HOST_0, HOST_0);
     assert_true(sim_payload_equal(w, HOST_0));
-    forge_end(&tape);
 }
 
 /* A forged packet of host 0 to host 1, differing in one thing, and what it counts as. */
@@ -271,7 +259,7 @@ static uint32_t num_answers(const struct forge_tape *tape)
            forge_count(tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE);
 }
 
-TEST(bad_packet__wrong_identity)
+TEST_F(forge_tape, bad_packet__wrong_identity)
 {
     static const struct forgery forgeries[] = {
         {other_target_life, {{"rx_drop_space", 1}, {"tx_resets", 1}}},
@@ -283,16 +271,15 @@ TEST(bad_packet__wrong_identity)
         {beyond_the_limit, {{"rx_drop_window", 1}}},
         {no_such_op, {{"rx_drop_malformed", 1}}},
     };
-    struct forge_tape tape;
-    struct sim_world *w = forge_acquainted(&tape);
+    struct sim_world *w = forge_acquainted(self);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     for (unsigned i = 0; i < sizeof(forgeries) / sizeof(forgeries[0]); i++) {
-        struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+        struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
         struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
         struct forge_state before[2];
 
-        uint32_t answers = num_answers(&tape);
+        uint32_t answers = num_answers(self);
 
         forgeries[i].change(&head, &part);
         forge_look(w, HOST_0, &before[0]);
@@ -303,11 +290,10 @@ TEST(bad_packet__wrong_identity)
         /* The answer, if there was one, fits nothing of host 0's. */
         forge_expect(
             w, HOST_0, &before[0],
-            (struct forge_rise[]){{"rx_drop_reset", num_answers(&tape) - answers}, {NULL, 0}});
+            (struct forge_rise[]){{"rx_drop_reset", num_answers(self) - answers}, {NULL, 0}});
     }
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /*

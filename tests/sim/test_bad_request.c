@@ -232,7 +232,6 @@ TEST(bad_request__rnr_retry_for_ever)
     sim_post_recvs(w, HOST_1, 0, 1, 30000);
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(w->messages[index].equal);
-    sim_world_destroy(w);
 }
 
 /*
@@ -317,5 +316,4 @@ TEST(dead_peer__posted_again)
         assert_in_range(took_ns, 200 * MSEC_NS, 500 * MSEC_NS);
         assert_int_equal(w->node[HOST_0].unreachable, i + 1);
     }
-    sim_world_destroy(w);
 }

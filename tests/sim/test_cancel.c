@@ -66,8 +66,6 @@ TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
         i++;
     assert_int_equal(tap->packets[i].num_parts, 2);
     assert_int_equal(tap->packets[i].num_void, 1);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* All that lost packets carried is cancelled: empty packets fill their PSNs, and others go on. */
@@ -93,8 +91,6 @@ TEST(sim_cancel__leaves_no_hole_in_the_psns)
     assert_true(w->messages[after].equal);
     assert_true(wiretap_count(tap, HOST_0, WIRE_EMPTY) >= MESSAGE_BYTES / 4096 + 1);
     assert_int_equal(sim_counter(w, HOST_1, "rx_bytes"), 64 + MESSAGE_BYTES);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /*
@@ -172,8 +168,6 @@ TEST(sim_flush__of_small_messages_waits_for_their_packets)
     assert_true(w->messages[i].received && w->messages[i].equal);
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* Nobody answers: flushed work ends when the peer is given up, not before. */
@@ -195,8 +189,6 @@ TEST(sim_flush__ends_with_an_unreachable_peer)
     sim_run_until_complete(w, 50 * MSEC_NS);
     assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
     assert_int_equal(w->node[HOST_0].unreachable, 1);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* None of the message arrived when its ABORT does: late packets find the slot filled. */
@@ -226,8 +218,6 @@ TEST(sim_abort__overtakes_all_of_its_message)
     assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
     assert_false(w->receives[w->num_receives - 1].done);
     assert_true(payload_is_blank(w->receives[w->num_receives - 1].buf, MESSAGE_BYTES, 0));
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* The half-received message's receive ends in error, once, and others are not disturbed. */
@@ -247,7 +237,6 @@ TEST(sim_abort__ends_the_receive)
     assert_true(w->receives[receive].done);
     assert_int_equal(w->receives[receive].status, MRD_WC_REM_ABORT_ERR);
     assert_true(w->messages[other].equal);
-    sim_world_destroy(w);
 }
 
 /*
@@ -317,7 +306,6 @@ TEST(sim_cancel__deregistered_memory)
     assert_int_equal(w->messages[failed].status, MRD_WC_LOC_PROT_ERR);
     assert_int_equal(w->messages[small].status, MRD_WC_SUCCESS); /* it had been sent */
     assert_true(w->messages[kept].equal);
-    sim_world_destroy(w);
 }
 
 /* The target's queue pair fails half-way: refused, receives flushed, other queue pairs go on. */
@@ -336,5 +324,4 @@ TEST(sim_cancel__target_queue_pair_fails)
     assert_int_equal(w->messages[i].status, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(w->receives[0].status, MRD_WC_WR_FLUSH_ERR);
     assert_true(w->messages[other].equal);
-    sim_world_destroy(w);
 }

@@ -64,7 +64,6 @@ TEST(sim_close__half_messages_end)
     assert_true(w->receives[2].done);
     assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
     sim_open(w, HOST_0);
-    sim_world_destroy(w);
 }
 
 /* The acks leave on different paths. */
@@ -92,5 +91,4 @@ TEST(sim_close__acks_take_different_paths)
     assert_int_equal(num, MRD_FAREWELL_ACKS);
     wiretap_close(tap);
     sim_open(w, HOST_1);
-    sim_world_destroy(w);
 }

@@ -147,7 +147,6 @@ TEST(data_order__under_loss_and_reordering)
     }
     assert_true(watch.seen > ROUNDS);
     mrd_sim_set_turn_hook(w->sim, NULL, NULL);
-    sim_world_destroy(w);
 }
 
 /* The memory is deregistered while an end waits: nothing is stored there any more. */
@@ -173,6 +172,4 @@ TEST(data_order__memory_goes_meanwhile)
     sim_run_until_complete(w, 20 * MSEC_NS);
     assert_true(w->messages[index].sent);
     assert_memory_equal(w->messages[index].target, target, sizeof(target));
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }

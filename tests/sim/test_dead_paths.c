@@ -30,7 +30,6 @@ TEST(sim_dead_paths__fastest_of_all)
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, 5 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    sim_world_destroy(w);
 }
 
 static void kill_links(struct sim_world *w, uint32_t links)
@@ -106,5 +105,4 @@ TEST(sim_acks__before_data)
         test_check(w->options.seed, sim_counter(w, host, "retx_tail") == 0,
                    "host %u probed for its tail", host);
     }
-    sim_world_destroy(w);
 }

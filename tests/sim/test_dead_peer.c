@@ -224,8 +224,6 @@ TEST(sim_restart__news_of_it_fails_what_was_sent)
     assert_true(w->messages[sent].sent);
     assert_int_equal(w->messages[sent].status, MRD_WC_RETRY_EXC_ERR);
     tap->drop[HOST_0][WIRE_MESSAGE] = 0;
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* -------------------------------------------------------------------------------- one direction */

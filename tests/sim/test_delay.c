@@ -269,8 +269,6 @@ TEST(sim_delay__late_acks_leave_bursts_short)
     test_check(test_seed(), before > 1 && after <= 4,
                "bursts of %.2f packets, with late acks of %.2f", before, after);
     pump_stop(&pump);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* ------------------------------------------------------------------------------------- no marks */

@@ -159,5 +159,4 @@ TEST(sim_delivered__a_refused_message_leaves_its_place)
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
     assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);
     assert_true(w->messages[good].received);
-    sim_world_destroy(w);
 }

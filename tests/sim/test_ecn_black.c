@@ -79,7 +79,6 @@ TEST(sim_ecn_black__from_the_first_packet)
     assert_int_equal(sim_counter(w, HOST_0, "peers_unreachable"), 0);
     /* Two packets, perhaps twice each, and one that tests whether it was that. */
     assert_in_range(stats_of(w).blackholed, 2, 8);
-    sim_world_destroy(w);
 }
 
 /* Tests get rare: each costs a packet. */
@@ -100,7 +99,6 @@ TEST(sim_ecn_black__few_tests)
     assert_int_equal(sim_counter(w, HOST_0, "retx_timeout"), timeouts);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_true(peer_of(w)->ect.off);
-    sim_world_destroy(w);
 }
 
 /* A peer that rested meanwhile is the one that it was. */
@@ -120,7 +118,6 @@ TEST(sim_ecn_black__is_remembered)
     send_one(w, MESSAGE, 20 * MSEC_NS);
     assert_int_equal(stats_of(w).blackholed, lost);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
-    sim_world_destroy(w);
 }
 
 /* The route changes in the middle of a transfer; later it changes back. */
@@ -153,7 +150,6 @@ TEST(sim_ecn_black__later)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
     sim_run_until_complete(w, SEC_NS);
     assert_true(stats_of(w).ce > marks);
-    sim_world_destroy(w);
 }
 
 /* Silence that has another cause: as soon as the peer answers, marks are there again. */
@@ -173,7 +169,6 @@ TEST(sim_ecn_black__false_alarm)
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 1);
     assert_true(peer_of(w)->tx->cc.ce_seen);
-    sim_world_destroy(w);
 }
 
 /* Both ends send: each finds out by itself. */
@@ -190,5 +185,4 @@ TEST(sim_ecn_black__both_ways)
         assert_true(sim_payload_equal(w, host));
         assert_int_equal(sim_counter(w, host, "ecn_off"), 1);
     }
-    sim_world_destroy(w);
 }

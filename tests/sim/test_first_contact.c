@@ -23,17 +23,15 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
 /* ------------------------------------------------------------------------------------- the flag */
 
 /* The first packet carries data and is executed at once, one way. */
-TEST(sim_first_contact__costs_no_round_trip)
+TEST_F(forge_tape, sim_first_contact__costs_no_round_trip)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t message;
 
     message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 7 * USEC_NS); /* a way is 5 us */
     assert_true(w->messages[message].received);
     assert_int_equal(sim_counter(w, HOST_1, "tx_challenges"), 0);
-    forge_end(&tape);
 }
 
 /* What is in flight before the first ack fills 400 Gb/s over 10 us: the sender never pauses. */
@@ -47,7 +45,6 @@ TEST(sim_first_contact__fills_a_round_trip)
     sim_run(w, 33 * USEC_NS); /* 21.3 us of packets, and a way of 5 us there and back */
     assert_true(w->messages[message].sent);
     assert_true(sim_payload_equal(w, HOST_1));
-    sim_world_destroy(w);
 }
 
 /*
@@ -82,57 +79,54 @@ TEST(sim_first_contact__early_timeouts_cost_no_window)
  * Host 1 knows host 0's incarnation from what it received, but host 0 holds no space of it yet: the
  * flag must be there until the first ack, and not after it.
  */
-TEST(sim_flag__stays_until_the_first_ack)
+TEST_F(forge_tape, sim_flag__stays_until_the_first_ack)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_head head;
 
     forge_exchange(w, HOST_0, HOST_1);
-    tape.cut[HOST_1][HOST_0] = true;
+    self->cut[HOST_1][HOST_0] = true;
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
-    tape.cut[HOST_1][HOST_0] = false;
+    self->cut[HOST_1][HOST_0] = false;
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run_until_complete(w, 100 * MSEC_NS);
 
-    head = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
+    head = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
     assert_int_equal(head.dst_inc,
-                     forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).src_inc);
+                     forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).src_inc);
     assert_true(head.flags & MRD_WIRE_FIRST_CONTACT);
     assert_int_equal(sim_counter(w, HOST_0, "tx_resets"), 0);
     forge_exchange(w, HOST_1, HOST_0);
-    head = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
+    head = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
     assert_int_equal(head.flags & MRD_WIRE_FIRST_CONTACT, 0);
     assert_true(sim_payload_equal(w, HOST_0));
-    forge_end(&tape);
 }
 
 /*
  * A message was executed, its ack lost; the target, whose timeout is short, forgets a silent sender
  * whose own timeout is long. The sender's flag went with F, so what it repeats makes no new space.
  */
-TEST(sim_flag__goes_after_its_life)
+TEST_F(forge_tape, sim_flag__goes_after_its_life)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t message, untouched;
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
     w->options.peer_timeout_ns = 1 * SEC_NS;
     sim_restart(w, HOST_1);
-    tape.cut[HOST_1][HOST_0] = true;
+    self->cut[HOST_1][HOST_0] = true;
     message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
     assert_true(w->messages[message].received);
-    tape.cut[HOST_0][HOST_1] = true;
+    self->cut[HOST_0][HOST_1] = true;
     untouched = forge_bait(w, HOST_1);
     sim_run(w, 14 * SEC_NS);
     assert_false(w->messages[message].sent);
-    assert_false(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1)).flags &
+    assert_false(forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1)).flags &
                  MRD_WIRE_FIRST_CONTACT);
-    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_1, false);
     sim_run(w, 2 * SEC_NS);
 
     /* The target keeps the space for as long as its sender said that it would wait. */
@@ -140,7 +134,6 @@ TEST(sim_flag__goes_after_its_life)
     assert_true(w->messages[message].sent);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
     assert_int_equal(w->node[HOST_0].restarted, 0);
-    forge_end(&tape);
 }
 
 /* -------------------------------------------------------------------------------------- binding */
@@ -159,44 +152,41 @@ static void inject_ack(struct forge_tape *tape, uint32_t of, uint32_t asker, uin
 }
 
 /* A sender speaks to the first incarnation that answered; acks of others are not for it. */
-TEST(sim_bind__to_the_first_that_answers)
+TEST_F(forge_tape, sim_bind__to_the_first_that_answers)
 {
     enum { IMPOSTOR = 0x1badcafe };
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t bound, unbound;
 
     forge_exchange(w, HOST_0, HOST_1);
-    forge_cut(&tape, HOST_0, HOST_1, true);
+    forge_cut(self, HOST_0, HOST_1, true);
     bound = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
-    inject_ack(&tape, HOST_1, HOST_0, IMPOSTOR, 2);
+    inject_ack(self, HOST_1, HOST_0, IMPOSTOR, 2);
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_ack"), 1);
     assert_false(w->messages[bound].sent);
 
-    tape.cut[HOST_0][HOST_2] = true;
+    self->cut[HOST_0][HOST_2] = true;
     unbound = sim_send(w, HOST_0, HOST_2, BYTES);
     sim_run(w, 10 * USEC_NS);
-    inject_ack(&tape, HOST_2, HOST_0, IMPOSTOR, 0);
+    inject_ack(self, HOST_2, HOST_0, IMPOSTOR, 0);
     sim_run(w, 10 * MSEC_NS);
-    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_2, MRD_WIRE_DATA, -1)).dst_inc,
+    assert_int_equal(forge_head(forge_find(self, HOST_0, HOST_2, MRD_WIRE_DATA, -1)).dst_inc,
                      IMPOSTOR);
-    forge_cut(&tape, HOST_0, HOST_1, false);
-    tape.cut[HOST_0][HOST_2] = false;
+    forge_cut(self, HOST_0, HOST_1, false);
+    self->cut[HOST_0][HOST_2] = false;
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[bound].status, MRD_WC_SUCCESS);
     forge_expect_failed(w, unbound); /* host 2 is another life: it said so by a reset */
     forge_exchange(w, HOST_0, HOST_2);
-    forge_end(&tape);
 }
 
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* A first contact is executed only with the cookie, which costs one round trip, however old the target. */
-TEST(sim_challenge__costs_a_round_trip)
+TEST_F(forge_tape, sim_challenge__costs_a_round_trip)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct sim_world *w = create(self, 4 * SEC_NS);
     uint32_t message;
 
     for (unsigned old = 0; old < 2; old++) {
@@ -208,24 +198,22 @@ TEST(sim_challenge__costs_a_round_trip)
         sim_run(w, 6 * USEC_NS);
         assert_true(w->messages[message].received);
         sim_run_until_complete(w, 1 * MSEC_NS);
-        assert_false(forge_head(forge_find(&tape, from, HOST_1, MRD_WIRE_DATA, 0)).flags &
+        assert_false(forge_head(forge_find(self, from, HOST_1, MRD_WIRE_DATA, 0)).flags &
                      MRD_WIRE_COOKIE);
-        assert_true(forge_head(forge_find(&tape, from, HOST_1, MRD_WIRE_DATA, 1)).flags &
+        assert_true(forge_head(forge_find(self, from, HOST_1, MRD_WIRE_DATA, 1)).flags &
                     MRD_WIRE_COOKIE);
-        assert_int_equal(forge_count(&tape, HOST_1, from, MRD_WIRE_CHALLENGE), 1);
+        assert_int_equal(forge_count(self, HOST_1, from, MRD_WIRE_CHALLENGE), 1);
         assert_int_equal(sim_counter(w, from, "rx_challenges"), 1);
         sim_run(w, 10 * SEC_NS);
     }
-    forge_end(&tape);
 }
 
 /*
  * A copy meant for an earlier life at this address comes within its life: challenged, not executed.
  */
-TEST(sim_challenge__late_copy_for_an_earlier_life)
+TEST_F(forge_tape, sim_challenge__late_copy_for_an_earlier_life)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct sim_world *w = create(self, 4 * SEC_NS);
     struct forge_state before;
 
     sim_run(w, 5 * SEC_NS);
@@ -235,62 +223,57 @@ TEST(sim_challenge__late_copy_for_an_earlier_life)
     forge_bait(w, HOST_1);
     sim_run(w, 1900 * MSEC_NS);
     forge_look(w, HOST_1, &before);
-    forge_replay(w, forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    forge_replay(w, forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
     sim_run(w, 1 * MSEC_NS);
 
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 1);
-    forge_end(&tape);
 }
 
 /*
  * The target executed a message, its ack was lost, it started anew: the sender must not repeat the
  * message there.
  */
-TEST(sim_challenge__executed_by_an_earlier_life)
+TEST_F(forge_tape, sim_challenge__executed_by_an_earlier_life)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct sim_world *w = create(self, 4 * SEC_NS);
     uint32_t message, untouched;
 
     forge_exchange(w, HOST_0, HOST_1);
-    tape.cut[HOST_1][HOST_0] = true;
+    self->cut[HOST_1][HOST_0] = true;
     message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 50 * USEC_NS);
     assert_true(w->messages[message].received);
     sim_restart(w, HOST_1);
     untouched = forge_bait(w, HOST_1);
-    tape.cut[HOST_1][HOST_0] = false;
+    self->cut[HOST_1][HOST_0] = false;
     sim_run(w, 100 * MSEC_NS);
 
     forge_expect_failed(w, message);
     assert_false(w->receives[untouched].done);
     assert_int_equal(w->node[HOST_0].restarted, 1);
-    forge_end(&tape);
 }
 
 /* Work posted before the peer's context opened goes there once it is there. */
-TEST(sim_first_contact__posted_before_the_peer_opened)
+TEST_F(forge_tape, sim_first_contact__posted_before_the_peer_opened)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct sim_world *w = create(self, 4 * SEC_NS);
     uint32_t early;
 
     sim_run(w, 5 * SEC_NS);
-    tape.cut[HOST_0][HOST_1] = true;
+    self->cut[HOST_0][HOST_1] = true;
     early = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 3000 * MSEC_NS);
     sim_restart(w, HOST_1);
     forge_bait(w, HOST_1);
-    tape.cut[HOST_0][HOST_1] = false;
+    self->cut[HOST_0][HOST_1] = false;
     sim_run(w, 2 * SEC_NS);
     assert_int_equal(w->messages[early].status, MRD_WC_SUCCESS);
     assert_true(w->messages[early].sent);
     assert_int_equal(w->node[HOST_0].restarted, 0);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(w->messages[w->num_messages - 1].received);
-    forge_end(&tape);
 }
 
 /*
@@ -331,17 +314,16 @@ TEST(sim_first_contact__of_two_that_open_together)
 }
 
 /* So does work that was unanswered for F while the peer held no space. */
-TEST(sim_first_contact__unanswered_for_its_life)
+TEST_F(forge_tape, sim_first_contact__unanswered_for_its_life)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t early;
 
-    tape.cut[HOST_0][HOST_1] = true;
+    self->cut[HOST_0][HOST_1] = true;
     early = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 2500 * MSEC_NS);
     assert_false(w->messages[early].sent);
-    tape.cut[HOST_0][HOST_1] = false;
+    self->cut[HOST_0][HOST_1] = false;
     sim_run(w, 500 * MSEC_NS);
 
     forge_expect_failed(w, early);
@@ -349,17 +331,15 @@ TEST(sim_first_contact__unanswered_for_its_life)
     assert_int_equal(w->node[HOST_0].restarted, 1);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(w->messages[w->num_messages - 1].received);
-    forge_end(&tape);
 }
 
 /*
  * Whoever claims an address that another incarnation holds is challenged, and the holder keeps
  * it meanwhile.
  */
-TEST(sim_challenge__address_held_by_another_incarnation)
+TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_part part;
     struct mrd_wire_head head;
     struct forge_state before;
@@ -370,7 +350,7 @@ TEST(sim_challenge__address_held_by_another_incarnation)
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     claimed = forge_bait(w, HOST_0);
-    head = forge_as(&tape, HOST_1, HOST_0);
+    head = forge_as(self, HOST_1, HOST_0);
     head.src_inc ^= 1;
     head.dst_inc = head.psn = 0;
     head.flags = MRD_WIRE_FIRST_CONTACT;
@@ -386,36 +366,34 @@ TEST(sim_challenge__address_held_by_another_incarnation)
     forge_exchange(w, HOST_1, HOST_0);
     assert_int_equal(sim_counter(w, HOST_0, "tx_resets"), 0);
     sim_run(w, 1 * MSEC_NS);
-    tape.cut[HOST_1][HOST_0] = true; /* killed: it says nothing */
+    self->cut[HOST_1][HOST_0] = true; /* killed: it says nothing */
     sim_restart(w, HOST_1);
-    tape.cut[HOST_1][HOST_0] = false;
-    tape.cut[HOST_0][HOST_1] = true;
+    self->cut[HOST_1][HOST_0] = false;
+    self->cut[HOST_0][HOST_1] = true;
     work = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 10 * MSEC_NS);
     assert_false(w->messages[work].sent);
     assert_int_equal(w->node[HOST_0].restarted, 0);
-    tape.cut[HOST_0][HOST_1] = false;
+    self->cut[HOST_0][HOST_1] = false;
     sim_run(w, 100 * MSEC_NS);
     forge_expect_failed(w, work);
     assert_int_equal(w->node[HOST_0].restarted, 1);
     assert_true(w->messages[w->num_messages - 1].received);
-    forge_end(&tape);
 }
 
 /*
  * A sender answered a challenge, started anew and answered again. The first answer comes back: it
  * named another incarnation to be replaced, so the old life does not return.
  */
-TEST(sim_challenge__cookie_covers_whom_it_replaces)
+TEST_F(forge_tape, sim_challenge__cookie_covers_whom_it_replaces)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct sim_world *w = create(self, 4 * SEC_NS);
     struct forge_packet answer;
     struct forge_state before;
 
     forge_exchange(w, HOST_0, HOST_1);
-    answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
+    answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
     sim_restart(w, HOST_0);
@@ -430,14 +408,12 @@ TEST(sim_challenge__cookie_covers_whom_it_replaces)
                  (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
     forge_exchange(w, HOST_0, HOST_1);
     assert_int_equal(w->node[HOST_0].restarted, 0);
-    forge_end(&tape);
 }
 
 /* A cookie is worth nothing at another address, and a wrong one nothing at all. */
-TEST(sim_challenge__cookie_of_another_address)
+TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 4 * SEC_NS);
+    struct sim_world *w = create(self, 4 * SEC_NS);
     struct forge_packet answer;
     struct forge_state before;
     struct mrd_wire_head head;
@@ -445,7 +421,7 @@ TEST(sim_challenge__cookie_of_another_address)
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
-    answer = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
+    answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
@@ -455,7 +431,7 @@ TEST(sim_challenge__cookie_of_another_address)
         head = forge_head(&answer);
         head.reply = HOST_2 + 1;
         head.dst_inc =
-            i ? forge_head(forge_find(&tape, HOST_1, HOST_2, MRD_WIRE_CHALLENGE, 0)).src_inc : 0;
+            i ? forge_head(forge_find(self, HOST_1, HOST_2, MRD_WIRE_CHALLENGE, 0)).src_inc : 0;
         head.cookie ^= i == 2;
         forge_inject(w, HOST_2, HOST_1, buf, forge_data(buf, &head, &part, payload));
         sim_run(w, 1 * MSEC_NS);
@@ -463,7 +439,6 @@ TEST(sim_challenge__cookie_of_another_address)
 
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_challenged", 3}, {"tx_challenges", 3}, {NULL, 0}});
-    forge_end(&tape);
 }
 
 /*
@@ -474,15 +449,14 @@ TEST(sim_challenge__cookie_of_another_address)
  * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in
  * stays in.
  */
-TEST(sim_challenge__table_under_pressure)
+TEST_F(forge_tape, sim_challenge__table_under_pressure)
 {
     enum { PEERS = 8, STRANGERS = 100 };
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .hosts = 4,
-                                                                   .max_peers = PEERS,
-                                                                   .no_challenge = true});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .hosts = 4,
+                                                                  .max_peers = PEERS,
+                                                                  .no_challenge = true});
     struct mrd_wire_head head = {
         .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
     uint8_t buf[FORGE_BYTES_MAX];
@@ -502,5 +476,4 @@ TEST(sim_challenge__table_under_pressure)
     forge_exchange(w, HOST_1, HOST_0);
     assert_int_equal(sim_counter(w, HOST_1, "tx_messages_failed"), 0);
     assert_true(sim_payload_equal(w, HOST_0));
-    forge_end(&tape);
 }

@@ -40,5 +40,4 @@ TEST(sim_flood__newcomers_get_in)
         assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
     }
     stranger_destroy(st);
-    sim_world_destroy(w);
 }

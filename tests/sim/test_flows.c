@@ -104,7 +104,6 @@ TEST(sim_flow__room_is_made_for_the_next)
         }
         sim_run_until_complete(w, 10 * MSEC_NS);
     }
-    sim_world_destroy(w);
 }
 
 /*
@@ -135,7 +134,6 @@ TEST(sim_flow__posted_while_it_is_closed)
     sim_run(w, 3 * SEC_NS);
     assert_int_equal(engine(w, HOST_0)->flows_tx.pool.used, 0);
     assert_int_equal(engine(w, HOST_1)->flows_rx.pool.used, 0);
-    sim_world_destroy(w);
 }
 
 /*
@@ -178,8 +176,6 @@ TEST(sim_flow__close_does_not_forget_what_waits)
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
     assert_int_equal(w->node[HOST_1].deliveries, 3);
     (void)at;
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* ----------------------------------------------------------------------------------- shares */
@@ -248,7 +244,6 @@ TEST(sim_share__of_refusals)
     }
     wiretap_close(tap);
     sim_run(w, 5 * SEC_NS);
-    sim_world_destroy(w);
 }
 
 /* With no refusal to be had, what needs none is taken, and only what needs one is dropped. */
@@ -279,5 +274,4 @@ TEST(sim_share__only_what_needs_a_refusal_is_dropped)
     e->refusals.num = num;
     sim_run_until_complete(w, SEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
-    sim_world_destroy(w);
 }

@@ -33,10 +33,9 @@ static struct sim_world *fill_table(struct forge_tape *tape)
 }
 
 /* Whoever finds no room is told so, and so is the host that has none. It did not restart. */
-TEST(sim_identity__no_room_is_told)
+TEST_F(forge_tape, sim_identity__no_room_is_told)
 {
-    struct forge_tape tape;
-    struct sim_world *w = fill_table(&tape);
+    struct sim_world *w = fill_table(self);
     uint32_t first = sim_send(w, HOST_3, HOST_0, BYTES), second;
 
     sim_run(w, 1 * SEC_NS);
@@ -57,14 +56,12 @@ TEST(sim_identity__no_room_is_told)
     sim_run(w, 16 * SEC_NS);
     forge_exchange(w, HOST_3, HOST_0);
     assert_int_equal(w->node[HOST_3].busy, 2);
-    forge_end(&tape);
 }
 
 /* There is room before first contact ends. */
-TEST(sim_identity__room_in_time)
+TEST_F(forge_tape, sim_identity__room_in_time)
 {
-    struct forge_tape tape;
-    struct sim_world *w = fill_table(&tape);
+    struct sim_world *w = fill_table(self);
     uint32_t late;
 
     sim_run(w, 19 * SEC_NS); /* S + U + 2 L, 20 s, since the strangers came */
@@ -76,17 +73,15 @@ TEST(sim_identity__room_in_time)
     sim_run(w, 2500 * MSEC_NS);
     assert_true(w->messages[late].received);
     assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 1);
-    forge_end(&tape);
 }
 
 /*
  * Turned away, then admitted and executed, but the acks die; then the target restarts. That is no
  * want of room: of this the manual says that nothing was executed, and no event tells the restart.
  */
-TEST(sim_identity__restart_after_a_busy_is_told)
+TEST_F(forge_tape, sim_identity__restart_after_a_busy_is_told)
 {
-    struct forge_tape tape;
-    struct sim_world *w = fill_table(&tape);
+    struct sim_world *w = fill_table(self);
     uint32_t late;
 
     sim_run(w, 19 * SEC_NS);
@@ -94,32 +89,30 @@ TEST(sim_identity__restart_after_a_busy_is_told)
     late = sim_send(w, HOST_3, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->node[HOST_3].busy, 1);
-    tape.cut[HOST_0][HOST_3] = true;
+    self->cut[HOST_0][HOST_3] = true;
     sim_run(w, 2500 * MSEC_NS);
     assert_true(w->messages[late].received); /* there was room, and it was executed */
     assert_false(w->messages[late].sent);
     sim_restart(w, HOST_0);
-    tape.cut[HOST_0][HOST_3] = false;
+    self->cut[HOST_0][HOST_3] = false;
     sim_run(w, 3 * SEC_NS);
     assert_true(w->messages[late].sent);
     assert_int_equal(w->messages[late].status, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(w->node[HOST_3].restarted, 1);
-    forge_end(&tape);
 }
 
 /*
  * A full table evicts nobody whose packets may still come: a copy of an executed message is a
  * duplicate for as long. Then the silent make room.
  */
-TEST(sim_receive_half__stays_under_pressure)
+TEST_F(forge_tape, sim_receive_half__stays_under_pressure)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .no_challenge = true,
-                                                                   .hosts = 4,
-                                                                   .max_peers = 8,
-                                                                   .peer_timeout_ns = 2 * SEC_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .no_challenge = true,
+                                                                  .hosts = 4,
+                                                                  .max_peers = 8,
+                                                                  .peer_timeout_ns = 2 * SEC_NS});
     struct forge_state before;
     uint32_t late;
 
@@ -138,12 +131,11 @@ TEST(sim_receive_half__stays_under_pressure)
     assert_true(sim_counter(w, HOST_0, "rx_drop_table_full") > 0);
     assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 0);
     forge_look(w, HOST_0, &before);
-    forge_replay(w, forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
+    forge_replay(w, forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
     stranger(w, HOST_0, 0);
     forge_expect(w, HOST_0, &before, (struct forge_rise[]){{"rx_duplicates", 2}, {NULL, 0}});
 
     sim_run(w, 3 * SEC_NS);
     forge_exchange(w, HOST_3, HOST_0);
     assert_int_equal(sim_counter(w, HOST_0, "peers_evicted"), 1);
-    forge_end(&tape);
 }

@@ -26,7 +26,6 @@ TEST(sim_abort__of_an_unknown_id_shuts_an_empty_slot)
     assert_true(puppet_acked(p, 1) && puppet_acked(p, 2));
     both_segments(p, 3, NEXT);
     assert_int_equal(puppet_poll(p), 1);
-    puppet_destroy(p);
 }
 
 /* The same where a message was before. */
@@ -43,7 +42,6 @@ TEST(sim_abort__of_an_unknown_id_shuts_a_used_slot)
     assert_int_equal(puppet_poll(p), 1);
     both_segments(p, 5, NEXT + MRD_MSG_SLOTS);
     assert_int_equal(puppet_poll(p), 2);
-    puppet_destroy(p);
 }
 
 /* A small ordered SEND; the oldest message that its sender still owes is `behind` before it. */
@@ -85,7 +83,6 @@ TEST(sim_order__goes_on_over_what_is_not_owed)
     assert_true(p->done[0] && p->done[3] && p->done[1]);
     assert_int_equal(p->buf[3][0], 3);
     assert_int_equal(p->buf[1][0], 4);
-    puppet_destroy(p);
 }
 
 /* As long as they are owed, it waits. */
@@ -102,5 +99,4 @@ TEST(sim_order__waits_for_what_is_owed)
     assert_int_equal(puppet_poll(p), 3);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(p->buf[i][0], i);
-    puppet_destroy(p);
 }

@@ -84,7 +84,6 @@ TEST(sim_grants__rotate_below_one_packet_each)
     /* Turns change at different times for different senders: some overlap, but not all at once. */
     assert_in_range(watch.most, 1, 2 * ROOM_PACKETS);
     assert_int_equal(mrd_sim_get_host_stats(w->sim, HOST_0).overflows, lost);
-    sim_world_destroy(w);
 }
 
 /*
@@ -106,7 +105,6 @@ TEST(sim_grants__do_not_rotate_while_there_is_room)
     /* A message takes two delays of 5 us, and its ack a little. */
     assert_true(mrd_sim_now(w->sim) - begun_ns <= ROUNDS * SENDERS * 20 * USEC_NS);
     assert_int_equal(count_probes(w), probes);
-    sim_world_destroy(w);
 }
 
 /* Each sender in turn posts a short message, one every 50 us, without waiting for the last. */
@@ -140,5 +138,4 @@ TEST(sim_grants__rotation_ends_after_a_hiccup)
     assert_int_equal(count_probes(w), probes);
     for (uint32_t i = w->num_messages - 1000; i < w->num_messages; i++)
         assert_true(w->messages[i].sent);
-    sim_world_destroy(w);
 }

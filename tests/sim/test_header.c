@@ -273,18 +273,17 @@ static enum mrd_sim_verdict watch_sizes(void *arg, struct mrd_sim_datagram *d)
 /*
  * What was cut for the old MTU keeps PSN and size and is resent, in pieces; only new PSNs shrink.
  */
-TEST(sim_mtu_shrink__psn_keeps_its_size)
+TEST_F(forge_tape, sim_mtu_shrink__psn_keeps_its_size)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .rate_bps = 10000000000});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .rate_bps = 10000000000});
     struct sizes *sizes = calloc(1, sizeof(*sizes));
 
     assert_non_null(sizes);
     forge_exchange(w, HOST_0, HOST_1);
-    tape.edit = watch_sizes;
-    tape.arg = sizes;
+    self->edit = watch_sizes;
+    self->arg = sizes;
     sim_write(w, HOST_0, HOST_1, 2 << 20);
     sim_run(w, 50 * USEC_NS);
     mrd_sim_set_datagram_max(w->sim, 1500);
@@ -297,5 +296,4 @@ TEST(sim_mtu_shrink__psn_keeps_its_size)
     assert_true(sizes->new_small > 100);
     assert_true(mrd_sim_get_host_stats(w->sim, HOST_0).too_big > 0);
     free(sizes);
-    forge_end(&tape);
 }

@@ -33,35 +33,32 @@ static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
 /*
  * The sender forgets an idle peer and begins again at PSN 0; the target must not take it for old.
  */
-TEST(sim_epoch__idle_peer_forgotten)
+TEST_F(forge_tape, sim_epoch__idle_peer_forgotten)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_head first, second;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
     forge_exchange(w, HOST_0, HOST_1);
 
-    first = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
-    second = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    first = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    second = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
     assert_int_equal(second.psn, 0);
     assert_true(second.epoch > first.epoch);
     assert_int_equal(second.src_inc, first.src_inc);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), 0);
-    forge_end(&tape);
 }
 
 /*
  * The counter of epochs comes round: with 16,384 peers that are spoken to once a second, each time
  * by a new send half, after three days. One number is no epoch.
  */
-TEST(sim_epoch__counter_comes_round)
+TEST_F(forge_tape, sim_epoch__counter_comes_round)
 {
     const struct mrd_addr to = mrd_sim_addr(HOST_1);
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
     uint32_t first = MRD_WIRE_EPOCH_NONE - 2, last = 3;
 
@@ -71,46 +68,42 @@ TEST(sim_epoch__counter_comes_round)
         forge_exchange(w, HOST_1, HOST_0);
         sim_run(w, 9 * SEC_NS);
     }
-    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).epoch, first);
-    assert_int_equal(forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1)).epoch, last);
-    for (uint32_t i = 0; i < forge_count(&tape, HOST_0, HOST_1, MRD_WIRE_DATA); i++)
+    assert_int_equal(forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).epoch, first);
+    assert_int_equal(forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1)).epoch, last);
+    for (uint32_t i = 0; i < forge_count(self, HOST_0, HOST_1, MRD_WIRE_DATA); i++)
         assert_int_not_equal(
-            forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, (int)i)).epoch,
+            forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, (int)i)).epoch,
             MRD_WIRE_EPOCH_NONE);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_epoch"), 0);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* An ack names the space it speaks of: one of the old epoch says nothing of the new one's PSN 0. */
-TEST(sim_epoch__ack_of_an_older_one)
+TEST_F(forge_tape, sim_epoch__ack_of_an_older_one)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t second;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_run(w, 9 * SEC_NS);
-    tape.cut[HOST_0][HOST_1] = true;
+    self->cut[HOST_0][HOST_1] = true;
     second = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
-    forge_replay(w, forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_ACK, -1));
+    forge_replay(w, forge_find(self, HOST_1, HOST_0, MRD_WIRE_ACK, -1));
     sim_run(w, 10 * USEC_NS);
 
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_ack"), 1);
     assert_false(w->messages[second].sent);
-    tape.cut[HOST_0][HOST_1] = false;
+    self->cut[HOST_0][HOST_1] = false;
     sim_run_until_complete(w, 100 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* A packet of an epoch that is over is dropped and not executed, flag or not. */
-TEST(sim_epoch__lower_is_dropped)
+TEST_F(forge_tape, sim_epoch__lower_is_dropped)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct forge_state before;
 
     forge_exchange(w, HOST_0, HOST_1);
@@ -119,13 +112,12 @@ TEST(sim_epoch__lower_is_dropped)
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
     forge_look(w, HOST_1, &before);
-    forge_replay(w, forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    forge_replay(w, forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
     sim_run(w, 100 * USEC_NS);
 
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_epoch", 1}, {NULL, 0}});
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* A reset of host `of`'s space to `asker`, as `of` would send it; live_epoch is the caller's. */
@@ -146,23 +138,22 @@ static void inject_reset(struct forge_tape *tape, uint32_t of, uint32_t asker, u
 }
 
 /* A higher epoch ends what was half received in the lower one, and never our own sends. */
-TEST(sim_epoch__higher_ends_the_half_received)
+TEST_F(forge_tape, sim_epoch__higher_ends_the_half_received)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t half, own, next;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
     half = sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_run(w, 100 * USEC_NS);
-    forge_cut(&tape, HOST_0, HOST_1, true);
+    forge_cut(self, HOST_0, HOST_1, true);
     own = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
-    inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch);
+    inject_reset(self, HOST_1, HOST_0, 0, forge_as(self, HOST_1, HOST_0).epoch);
     forge_expect_failed(w, half);
     assert_false(w->receives[2].done);
-    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_1, false);
     next = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
 
@@ -171,7 +162,6 @@ TEST(sim_epoch__higher_ends_the_half_received)
     assert_true(w->messages[next].received);
     assert_true(w->messages[own].sent);
     assert_int_equal(w->messages[own].status, MRD_WC_SUCCESS);
-    forge_end(&tape);
 }
 
 /*
@@ -179,10 +169,9 @@ TEST(sim_epoch__higher_ends_the_half_received)
  */
 
 /* Without the flag no space is made, also where there is an entry: a reset, which fits no work. */
-TEST(sim_space__unknown_and_flagless_is_reset)
+TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_part part;
     struct mrd_wire_head head;
     struct forge_state before[2];
@@ -197,7 +186,7 @@ TEST(sim_space__unknown_and_flagless_is_reset)
     for (uint32_t from = HOST_0; from <= HOST_3; from += 3) {
         forge_look(w, HOST_1, &before[0]);
         forge_look(w, from, &before[1]);
-        head = forge_as(&tape, from, HOST_1);
+        head = forge_as(self, from, HOST_1);
         head.epoch++;
         head.psn = 0;
         forge_inject(w, from, HOST_1, buf, forge_data(buf, &head, &part, payload));
@@ -209,14 +198,12 @@ TEST(sim_space__unknown_and_flagless_is_reset)
     }
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* The flag alone makes no space: the packet was meant for another life. */
-TEST(sim_space__flag_for_another_life_is_reset)
+TEST_F(forge_tape, sim_space__flag_for_another_life_is_reset)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_part part;
     struct mrd_wire_head head;
     struct forge_state before;
@@ -226,7 +213,7 @@ TEST(sim_space__flag_for_another_life_is_reset)
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
     part = forge_send_part(w, HOST_1, BYTES);
-    head = forge_as(&tape, HOST_0, HOST_1);
+    head = forge_as(self, HOST_0, HOST_1);
     head.reply = HOST_2 + 1;
     head.dst_inc ^= 1;
     head.flags = MRD_WIRE_FIRST_CONTACT;
@@ -237,36 +224,33 @@ TEST(sim_space__flag_for_another_life_is_reset)
 
     forge_expect(w, HOST_1, &before,
                  (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
-    forge_end(&tape);
 }
 
 /*
  * All acks are lost for longer than a first contact lives. Its flag goes, the destination is still
  * unknown: the target, which holds the space, takes what comes, and each message once.
  */
-TEST(sim_space__flagless_to_nobody_is_taken_if_held)
+TEST_F(forge_tape, sim_space__flagless_to_nobody_is_taken_if_held)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_head last;
     uint32_t second;
 
-    tape.cut[HOST_1][HOST_0] = true;
+    self->cut[HOST_1][HOST_0] = true;
     sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 2500 * MSEC_NS);
     second = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 500 * MSEC_NS);
 
-    last = forge_head(forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    last = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
     assert_int_equal(last.dst_inc, 0);
     assert_int_equal(last.flags & MRD_WIRE_FIRST_CONTACT, 0);
     assert_true(w->messages[second].received);
     assert_false(w->messages[second].sent);
-    tape.cut[HOST_1][HOST_0] = false;
+    self->cut[HOST_1][HOST_0] = false;
     sim_run_until_complete(w, 2 * SEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "tx_resets"), 0);
-    forge_end(&tape);
 }
 
 /*
@@ -277,28 +261,27 @@ TEST(sim_space__flagless_to_nobody_is_taken_if_held)
  * Unreachable ends both directions. What the peer sent was executed; its copies, flag and all, get
  * a reset and are not executed again.
  */
-TEST(sim_unreachable__leaves_a_tombstone)
+TEST_F(forge_tape, sim_unreachable__leaves_a_tombstone)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 500 * MSEC_NS);
+    struct sim_world *w = create(self, 500 * MSEC_NS);
     uint32_t executed, given_up, untouched;
     struct mrd_wire_head last;
 
     reopen(w, HOST_1, 8 * SEC_NS);
-    tape.cut[HOST_0][HOST_1] = true;
+    self->cut[HOST_0][HOST_1] = true;
     executed = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 50 * USEC_NS);
     assert_true(w->messages[executed].received);
-    tape.cut[HOST_1][HOST_0] = true;
+    self->cut[HOST_1][HOST_0] = true;
     given_up = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 1 * SEC_NS);
     forge_expect_failed(w, given_up);
     assert_int_equal(w->node[HOST_0].unreachable, 1);
     untouched = forge_bait(w, HOST_0);
-    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_1, false);
     sim_run(w, 500 * MSEC_NS);
 
-    last = forge_head(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
+    last = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
     assert_true(last.flags & MRD_WIRE_FIRST_CONTACT);
     assert_true(sim_counter(w, HOST_0, "tx_resets") > 0);
     forge_expect_failed(w, executed);
@@ -306,7 +289,6 @@ TEST(sim_unreachable__leaves_a_tombstone)
     assert_false(w->receives[untouched].done);
     forge_exchange(w, HOST_1, HOST_0);
     assert_true(w->messages[w->num_messages - 1].received);
-    forge_end(&tape);
 }
 
 /*
@@ -331,63 +313,58 @@ static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
  * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its
  * own epoch.
  */
-TEST(sim_reset__acts_on_a_match_only)
+TEST_F(forge_tape, sim_reset__acts_on_a_match_only)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t half, work;
 
-    cut_amid(&tape, &half, &work);
+    cut_amid(self, &half, &work);
 
-    inject_reset(&tape, HOST_1, HOST_0, 1, UINT32_MAX);
-    inject_reset(&tape, HOST_1, HOST_0, UINT32_MAX, UINT32_MAX);
+    inject_reset(self, HOST_1, HOST_0, 1, UINT32_MAX);
+    inject_reset(self, HOST_1, HOST_0, UINT32_MAX, UINT32_MAX);
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 2);
     assert_false(w->messages[work].sent);
     assert_int_equal(w->node[HOST_0].restarted, 0);
 
-    inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch);
+    inject_reset(self, HOST_1, HOST_0, 0, forge_as(self, HOST_1, HOST_0).epoch);
     forge_expect_failed(w, work);
     assert_int_equal(w->node[HOST_0].restarted, 1);
-    forge_cut(&tape, HOST_0, HOST_1,
+    forge_cut(self, HOST_0, HOST_1,
               false); /* their space is as live as before: the message goes on */
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[half].status, MRD_WC_SUCCESS);
     assert_true(w->messages[half].equal);
-    forge_end(&tape);
 }
 
-TEST(sim_reset__ends_the_peers_older_spaces)
+TEST_F(forge_tape, sim_reset__ends_the_peers_older_spaces)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t half, work;
 
-    cut_amid(&tape, &half, &work);
-    inject_reset(&tape, HOST_1, HOST_0, 0, forge_as(&tape, HOST_1, HOST_0).epoch + 1);
+    cut_amid(self, &half, &work);
+    inject_reset(self, HOST_1, HOST_0, 0, forge_as(self, HOST_1, HOST_0).epoch + 1);
 
     forge_expect_failed(w, work);
     assert_true(w->receives[2].done);
     assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
-    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_1, false);
     sim_run(w, 100 * MSEC_NS);
     forge_expect_failed(w, half);
-    forge_end(&tape);
 }
 
 /* Whatever an ack, a reset or a challenge speaks of, nothing answers it. */
-TEST(sim_reset__nothing_but_data_causes_one)
+TEST_F(forge_tape, sim_reset__nothing_but_data_causes_one)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint8_t buf[FORGE_BYTES_MAX];
     uint32_t sent;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
-    sent = tape.num;
+    sent = self->num;
     for (uint32_t i = 0; i < 16; i++) {
-        struct mrd_wire_head head = forge_as(&tape, HOST_0, HOST_1);
+        struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
         struct mrd_wire_ack ack = {.serial = 1000, .cum = 1000};
 
         head.src_inc ^= i & 1;
@@ -405,28 +382,26 @@ TEST(sim_reset__nothing_but_data_causes_one)
     }
     sim_run(w, 1 * MSEC_NS);
 
-    assert_int_equal(tape.num, sent);
+    assert_int_equal(self->num, sent);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_ack"), 16);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_reset"), 48);
     forge_exchange(w, HOST_1, HOST_0);
-    forge_end(&tape);
 }
 
 /*
  * A reset or challenge is no larger than the smallest packet that it can answer: nothing
  * is amplified.
  */
-TEST(sim_reset__no_larger_than_its_cause)
+TEST_F(forge_tape, sim_reset__no_larger_than_its_cause)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct mrd_wire_head head;
     uint8_t buf[FORGE_BYTES_MAX];
     uint32_t len;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    head = forge_as(&tape, HOST_0, HOST_1);
+    head = forge_as(self, HOST_0, HOST_1);
     head.epoch++;
     len = forge_data(buf, &head, NULL, NULL);
     forge_inject(w, HOST_0, HOST_1, buf, len);
@@ -436,18 +411,16 @@ TEST(sim_reset__no_larger_than_its_cause)
     sim_run(w, 1 * MSEC_NS);
 
     assert_int_equal(len, MRD_WIRE_BASE_BYTES);
-    assert_true(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_RESET, 0)->len <= len);
-    assert_true(forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_CHALLENGE, 0)->len <= len);
-    forge_end(&tape);
+    assert_true(forge_find(self, HOST_1, HOST_0, MRD_WIRE_RESET, 0)->len <= len);
+    assert_true(forge_find(self, HOST_1, HOST_0, MRD_WIRE_CHALLENGE, 0)->len <= len);
 }
 
 /* ---------------------------------------------------------------------------------------- lives */
 
 /* A QP number is used once: what is meant for a QP that is gone is not for its successor. */
-TEST(sim_qpn__is_never_reused)
+TEST_F(forge_tape, sim_qpn__is_never_reused)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct sim_node *node = &w->node[HOST_1];
     uint32_t last = node->qp[0]->qp_num;
 
@@ -462,16 +435,14 @@ TEST(sim_qpn__is_never_reused)
         last = qp->qp_num;
         assert_int_equal(mrd_destroy_qp(qp), 0);
     }
-    forge_end(&tape);
 }
 
 /*
  * Packets of a restarted peer's old life, and packets meant for it, change nothing in the new one.
  */
-TEST(sim_restart__packets_of_the_old_life)
+TEST_F(forge_tape, sim_restart__packets_of_the_old_life)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     struct forge_packet old[4];
     struct forge_state before[2];
 
@@ -479,10 +450,10 @@ TEST(sim_restart__packets_of_the_old_life)
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
-    old[0] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 0); /* with the flag */
-    old[1] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_DATA, 1); /* without */
-    old[2] = *forge_find(&tape, HOST_0, HOST_1, MRD_WIRE_ACK, 0);
-    old[3] = *forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, 0);
+    old[0] = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0); /* with the flag */
+    old[1] = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 1); /* without */
+    old[2] = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_ACK, 0);
+    old[3] = *forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0);
     sim_restart(w, HOST_0);
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
@@ -511,17 +482,15 @@ TEST(sim_restart__packets_of_the_old_life)
     forge_exchange(w, HOST_1, HOST_0);
     assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /*
  * After an outage the peer that gave up begins an epoch: what it gave up fails, and is told, before its
  * message is delivered. So the answer to that goes in a new space.
  */
-TEST(sim_epoch__what_was_given_up_ends_first)
+TEST_F(forge_tape, sim_epoch__what_was_given_up_ends_first)
 {
-    struct forge_tape tape;
-    struct sim_world *w = create(&tape, 0);
+    struct sim_world *w = create(self, 0);
     uint32_t lost, old, news, answer;
 
     w->options.peer_timeout_ns = 1 * SEC_NS;
@@ -530,13 +499,13 @@ TEST(sim_epoch__what_was_given_up_ends_first)
     sim_restart(w, HOST_1);
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
-    forge_cut(&tape, HOST_0, HOST_1, true);
+    forge_cut(self, HOST_0, HOST_1, true);
     lost = sim_send(w, HOST_0, HOST_1, BYTES);
     old = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 3 * SEC_NS);
     forge_expect_failed(w, lost);
     assert_false(w->messages[old].sent);
-    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_1, false);
     news = sim_send(w, HOST_0, HOST_1, BYTES);
     for (unsigned i = 0; i < 1000 && !w->messages[news].received; i++)
         sim_run(w, USEC_NS);
@@ -548,5 +517,4 @@ TEST(sim_epoch__what_was_given_up_ends_first)
     assert_true(w->messages[answer].sent);
     assert_int_equal(w->messages[answer].status, MRD_WC_SUCCESS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_resets"), 0);
-    forge_end(&tape);
 }

@@ -34,7 +34,6 @@ TEST(sim_long_silence__a_message_that_waits_for_a_receive_for_long)
     test_check(w->options.seed, w->messages[0].status == MRD_WC_SUCCESS, "status %u",
                w->messages[0].status);
     assert_true(sim_payload_equal(w, HOST_1));
-    sim_world_destroy(w);
 }
 
 /*
@@ -58,5 +57,4 @@ TEST(sim_long_silence__ready_for_a_peer_that_was_silent_for_long)
     test_check(w->options.seed, w->messages[index].status == MRD_WC_SUCCESS,
                "status %u, restarts %u", w->messages[index].status, w->node[HOST_1].restarted);
     assert_int_equal(w->node[HOST_1].restarted, 0);
-    sim_world_destroy(w);
 }

@@ -76,7 +76,6 @@ TEST(sim_losses__bursts_of_loss_rate_stays)
     test_check(test_seed(), after >= 0.4 * before, "bursts of loss, 2 %%: %.3f Gb/s, before %.3f",
                after, before);
     pump_stop(&pump);
-    sim_world_destroy(w);
 }
 
 /* Losses are over: so is what they did, within 250 round trips, also where a test was under way. */
@@ -182,7 +181,6 @@ TEST(sim_losses__flapping_link_rate_stays)
     test_check(test_seed(), after >= 0.4 * before, "flapping: %.3f Gb/s, before %.3f", after,
                before);
     pump_stop(&pump);
-    sim_world_destroy(w);
 }
 
 /*

@@ -95,8 +95,6 @@ TEST(sim_refusal__acked_psn_is_reported_at_once)
 
     assert_true(acked_ns < refusal->at_ns + ONE_WAY_NS);
     assert_true(reported_ns > acked_ns && reported_ns < acked_ns + ONE_WAY_NS);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* One of several messages in a packet is refused: the others are executed once, and only once. */
@@ -122,8 +120,6 @@ TEST(sim_refusal__names_one_message_of_a_packet)
         assert_int_equal(w->messages[index[i]].received, i != 2);
     }
     assert_false(w->receives[3].done); /* the refused one took none */
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* A refused PSN counts as received: its copies are not executed when a receive is there by then. */
@@ -146,8 +142,6 @@ TEST(sim_refusal__copies_of_the_refused_packet_are_duplicates)
     sim_run_until_complete(w, 2 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "rx_refuse_rnr"), 1);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* rnr_retry retries and one attempt before them, each in full, then an error. */
@@ -173,8 +167,6 @@ TEST(sim_rnr__retries_are_counted)
     assert_int_equal(packets_of_attempt[1], 3);
     assert_int_equal(packets_of_attempt[2], 3);
     assert_int_equal(packets_of_attempt[3], 0);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* A new attempt begins when every packet of the old one was acked: they never overlap. */
@@ -194,8 +186,6 @@ TEST(sim_rnr__attempts_do_not_overlap)
     sim_post_recvs(w, HOST_1, 0, 1, 3 * 4096);
     sim_run_until_complete(w, 2 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* --------------------------------------------------------------------------------- their room */
@@ -328,8 +318,6 @@ TEST(sim_id__one_that_lasts_holds_up_nobody)
     held = false;
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* Queue pairs take turns, packet by packet, where all would have something to send. */
@@ -366,8 +354,6 @@ TEST(sim_share__queue_pairs_take_turns)
     }
     assert_int_equal(packets[1], 256);
     assert_in_range(packets[0], 254, 256);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /* -------------------------------------------------------------------------- speaking to oneself */
@@ -428,6 +414,4 @@ TEST(sim_self__refused_and_flushed)
 
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(w->messages[after].equal);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }

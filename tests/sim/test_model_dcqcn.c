@@ -231,7 +231,6 @@ TEST(dcqcn_flows__off)
     assert_true(s.queue_avg_bytes > 2 * 4000 * 4178.);
     assert_int_equal(bottleneck(f->sim)->stats.ce, 0);
     assert_int_equal(model_flows_get_stats(f->model).cnps, 0);
-    flows_destroy(f);
 }
 
 /* However many packets are marked, a flow has one CNP in 50 us. */
@@ -249,7 +248,6 @@ TEST(dcqcn_flows__cnps_spaced)
     cnps = model_flows_get_stats(f->model).cnps;
     assert_true(bottleneck(f->sim)->stats.ce > 3 * cnps);
     assert_in_range(cnps, 20, 4 * 100);
-    flows_destroy(f);
 }
 
 /* A lone flow is never marked: DCQCN costs it nothing. */

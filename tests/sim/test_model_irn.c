@@ -51,7 +51,6 @@ TEST(irn_wire_bytes__ethernet)
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
     assert_int_equal(f->model->wire_control[MODEL_ACK], 66 + 12 + 4 + 4);
-    flows_destroy(f);
 }
 
 /* A lone flow takes exactly what its bytes take: a window of the BDP never holds it up. */
@@ -99,7 +98,6 @@ TEST(irn_window__bounds_queue)
     assert_int_equal(stats_of(f).retransmitted, 0);
     for (uint32_t i = 0; i < 8; i++)
         assert_true(f->done_ns[i] <= wire_ns + 15 * USEC_NS);
-    flows_destroy(f);
 }
 
 /* --------------------------------------------------------------------------------------- losses */
@@ -177,7 +175,6 @@ TEST(irn_rto__follows_fabric)
     attr.link.queue_bytes = 0;
     f = irn_create(&attr, NULL);
     assert_int_equal(f->model->rto_ns, 320000);
-    flows_destroy(f);
 }
 
 /* A packet lost and its repetition too: once in a recovery, so it waits for the timeout. */
@@ -202,7 +199,6 @@ TEST(irn_loss__twice)
     assert_in_range(stats_of(f).retransmitted, 5, 8);
     assert_in_range(f->done_ns[0], f->model->rto_ns,
                     2 * f->model->rto_ns + lone_ns(f, 500, 1, LINK_NS));
-    flows_destroy(f);
 }
 
 /* Acks are many and cumulative: losing a third of them costs nothing. */
@@ -216,7 +212,6 @@ TEST(irn_loss__of_acks)
     assert_int_equal(stats_of(f).retransmitted, 0);
     assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
                     lone_ns(f, 500, 1, LINK_NS) + 64 * flows_wire_ns(4194, RATE_BPS));
-    flows_destroy(f);
 }
 
 static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *tune,
@@ -281,7 +276,6 @@ TEST(irn_goodput__queue_drops)
     for (uint32_t i = 0; i < 8; i++)
         test_check(tree.seed, f->done_ns[i] <= wire_ns * 5 / 4,
                    "flow %u: %" PRIu64 " ns of %" PRIu64, i, f->done_ns[i], wire_ns);
-    flows_destroy(f);
 }
 
 /* Corrupted packets are lost, and nothing is read from them. */
@@ -301,7 +295,6 @@ TEST(irn_corruption__is_loss)
     test_check(attr.seed, to.corrupted > 10 && from.corrupted > 10, "hardly any corruption");
     assert_int_equal(stats_of(f).broken, to.corrupted + from.corrupted);
     assert_true(stats_of(f).retransmitted >= to.corrupted);
-    flows_destroy(f);
 }
 
 /*

@@ -69,7 +69,6 @@ TEST(model_flows_wire_bytes__ethernet_and_htsim)
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 64);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 64);
     assert_int_equal(f->model->wire_control[MODEL_ACK], 88);
-    flows_destroy(f);
 }
 
 /*
@@ -111,7 +110,6 @@ TEST(model_flows_base_rtt_ns__measured)
     flows_finish(f, 1, MSEC_NS);
     rtt_ns = f->model->base_rtt_ns;
     assert_in_range(f->done_ns[0], rtt_ns - ROUNDING_NS, rtt_ns + ROUNDING_NS);
-    flows_destroy(f);
 }
 
 /* An ack for every four packets, and for the last one; a flow of no bytes is a packet too. */
@@ -126,7 +124,6 @@ TEST(rc_ack__coalesced)
     flows_finish(f, 2, MSEC_NS);
     assert_int_equal(stats_of(f).acks, 4);
     assert_int_equal(stats_of(f).packets, 11);
-    flows_destroy(f);
 }
 
 /* A window smaller than the BDP makes W packets a round trip. */
@@ -144,7 +141,6 @@ TEST(rc_window__limits)
     rtt_ns = f->model->base_rtt_ns;
     /* Acks come for four packets, so a round trip begins when the fourth has left. */
     assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
-    flows_destroy(f);
 }
 
 /*
@@ -164,7 +160,6 @@ TEST(rc_turns__round_robin)
     assert_in_range(f->done_ns[2], flows_wire_ns(903ull * 4178, RATE_BPS),
                     flows_wire_ns(903ull * 4178, RATE_BPS) + 10 * USEC_NS);
     assert_true(f->done_ns[3] < 20 * flows_wire_ns(4178, RATE_BPS) + 10 * USEC_NS);
-    flows_destroy(f);
 }
 
 struct chain {
@@ -220,7 +215,6 @@ TEST(rc_path__one_a_flow)
     assert_int_equal(used, 1);
     assert_int_equal(flows_packets(f, "leaf3>spine*", &used), stats_of(f).acks);
     assert_int_equal(used, 1);
-    flows_destroy(f);
 }
 
 /* Two flows between different hosts: when they are over, and how many ways up they had. */
@@ -298,7 +292,6 @@ TEST(rc_loss__one_nak_a_gap)
     assert_int_equal(stats.retransmitted, stats.out_of_order + 1);
     assert_in_range(stats.retransmitted, f->model->window_packets - 5, f->model->window_packets);
     assert_in_range(f->done_ns[0], lone + 10 * USEC_NS, lone + 13 * USEC_NS); /* a round trip */
-    flows_destroy(f);
 }
 
 /* Two gaps, two NAKs; the same packet lost again gets no second NAK, and waits for the timeout. */
@@ -322,7 +315,6 @@ TEST(rc_loss__of_what_was_repeated)
     flows_finish(f, 1, 10 * MSEC_NS);
     assert_int_equal(stats_of(f).naks, 1);
     assert_int_equal(stats_of(f).timeouts, 1);
-    flows_destroy(f);
 }
 
 /*
@@ -369,7 +361,6 @@ TEST(rc_loss__all)
     assert_int_equal(stats_of(f).retries_exceeded, stats_of(f).timeouts - 7);
     flows_finish(f, 1, 10 * MSEC_NS);
     assert_in_range(stats_of(f).spurious, 0, 3); /* had come, and no ack for so few */
-    flows_destroy(f);
 }
 
 /*
@@ -392,7 +383,6 @@ TEST(rc_corruption__is_loss)
     test_check(attr.seed, to.corrupted > 10 && from.corrupted > 0, "hardly any corruption");
     assert_int_equal(stats_of(f).broken, to.corrupted + from.corrupted);
     assert_in_range(stats_of(f).naks + stats_of(f).timeouts, 10, to.corrupted + from.corrupted);
-    flows_destroy(f);
 }
 
 /* ------------------------------------------------------------------------------------ go-back-N */

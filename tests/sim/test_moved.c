@@ -58,7 +58,6 @@ TEST(sim_moved__speaks_after_a_rest)
     sim_run(w, REST_NS);
     expect_talk(w, HOST_0, HOST_1);
     expect_nobody_restarted(w);
-    sim_world_destroy(w);
 }
 
 /* The same, and the other one speaks first. */
@@ -70,7 +69,6 @@ TEST(sim_moved__is_spoken_to_after_a_rest)
     sim_run(w, REST_NS);
     expect_talk(w, HOST_1, HOST_0);
     expect_nobody_restarted(w);
-    sim_world_destroy(w);
 }
 
 /* The host has its old address again, beside the new one: a new handle for it reaches the host. */
@@ -88,7 +86,6 @@ TEST(sim_moved__handle_for_the_old_address)
     expect_talk(w, HOST_1, HOST_0);
     expect_talk(w, HOST_0, HOST_1);
     expect_nobody_restarted(w);
-    sim_world_destroy(w);
 }
 
 /*
@@ -104,7 +101,6 @@ TEST(sim_moved_back__unnoticed)
     sim_run(w, MSEC_NS);
     (void)talk(w, HOST_1, HOST_0);
     expect_talk(w, HOST_1, HOST_0);
-    sim_world_destroy(w);
 }
 
 /* The same after a rest, and the host speaks first, from where the handle says: the answer gets there. */
@@ -119,5 +115,4 @@ TEST(sim_moved_back__speaks_after_a_rest)
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
     expect_nobody_restarted(w);
-    sim_world_destroy(w);
 }

@@ -353,7 +353,6 @@ TEST(sim_order__write_then_send)
     }
     assert_int_equal(seen, PAIRS);
     assert_true(sim_counter(w, HOST_0, "retx_packets") > 5);
-    sim_world_destroy(w);
 }
 
 /* ------------------------------------------------------------------------------------- numbers */
@@ -416,7 +415,6 @@ TEST(sim_msn__wraps_on_the_wire)
     assert_true(w->num_messages > UINT16_MAX);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
-    sim_world_destroy(w);
 }
 
 /* ----------------------------------------------------------------------------------- flow table */
@@ -450,7 +448,6 @@ TEST(sim_flows__sender_full_is_eagain)
             &index),
         -EAGAIN);
     sim_run_until_complete(w, 5 * MSEC_NS);
-    sim_world_destroy(w);
 }
 
 /* The target's table is full: in-window packets are taken and refused, none is dropped. */
@@ -477,7 +474,6 @@ TEST(sim_flows__target_full_is_a_refusal)
     fail_qp(w, HOST_1, 0);                  /* its flows make room */
     sim_run_until_complete(w, 8 * MSEC_NS); /* the longest delay, and a round trip */
     assert_true(received(w, waits));
-    sim_world_destroy(w);
 }
 
 /*
@@ -512,5 +508,4 @@ TEST(sim_flows__begin_with_the_oldest_message_owed)
     sim_run_until_complete(w, 5 * MSEC_NS);
     assert_true(received(w, next) && received(w, after));
     assert_true(sim_in_order(w, HOST_3, HOST_1, 1));
-    sim_world_destroy(w);
 }

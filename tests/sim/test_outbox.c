@@ -57,7 +57,6 @@ TEST(sim_outbox__built_after_the_clock_was_read)
     c->ops = real;
     assert_int_equal(c->outbox.old, 0);
     sim_run_until_complete(w, SEC_NS);
-    sim_world_destroy(w);
 }
 
 /* -------------------------------------------------------------------- a process that is stopped */

@@ -144,7 +144,6 @@ TEST(sim_path_probe__not_when_idle)
     sim_write(w, HOST_0, HOST_1, 1 << 20);
     sim_run_until_complete(w, 2 * MSEC_NS);
     test_check(seed, sim_counter(w, HOST_0, "probes_path") > probes, "no probe with data");
-    sim_world_destroy(w);
 }
 
 static void set_delay(struct sim_world *w, uint64_t delay_ns)

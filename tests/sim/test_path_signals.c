@@ -32,7 +32,6 @@ TEST(sim_path__uniform_loss_kills_none)
     }
     assert_true(most < 4 * least);
     assert_true(sim_counter(w, HOST_0, "paths_suspended") > 10);
-    sim_world_destroy(w);
 }
 
 /* What a long transfer looks like from its sender. */
@@ -81,7 +80,6 @@ TEST(sim_marks__of_the_last_hop_cut_the_window)
     assert_true(v.cwnd_bytes < 42000); /* of 51000 that it would be without marks */
     assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
     assert_int_equal(sim_counter(w, HOST_0, "paths_suspended"), 0);
-    sim_world_destroy(w);
 }
 
 /* One of the paths is hot: traffic moves away from it, and the window stays. */
@@ -107,5 +105,4 @@ TEST(sim_marks__of_one_path_move_traffic)
         assert_true(i == 3 || v.packets[i] > 4 * v.packets[3]);
     assert_true(sim_counter(w, HOST_0, "retx_packets") * 100 <
                 sim_counter(w, HOST_0, "tx_packets"));
-    sim_world_destroy(w);
 }

@@ -95,11 +95,10 @@ TEST(sim_psn_limit__is_never_exceeded)
 }
 
 /* Beyond the limit nothing is taken: dropped and counted. */
-TEST(sim_psn_limit__beyond_the_tracker_is_dropped)
+TEST_F(forge_tape, sim_psn_limit__beyond_the_tracker_is_dropped)
 {
-    struct forge_tape tape;
     struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
+        self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
     uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
     struct mrd_wire_head head;
     struct mrd_wire_part part;
@@ -110,7 +109,7 @@ TEST(sim_psn_limit__beyond_the_tracker_is_dropped)
     sim_run(w, 1 * MSEC_NS);
     sim_post_recvs(w, HOST_1, 0, 1, BYTES);
     part = forge_send_part(w, HOST_1, BYTES);
-    head = forge_as(&tape, HOST_0, HOST_1);
+    head = forge_as(self, HOST_0, HOST_1);
     forge_look(w, HOST_1, &before);
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t beyond[] = {tracker, 100000, 0x7ffffffe};
@@ -121,7 +120,6 @@ TEST(sim_psn_limit__beyond_the_tracker_is_dropped)
     }
     sim_run(w, 1 * MSEC_NS);
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 3}, {NULL, 0}});
-    forge_end(&tape);
 }
 
 static uint32_t last_limit(const struct forge_tape *tape)
@@ -138,12 +136,11 @@ static uint32_t last_limit(const struct forge_tape *tape)
  * The limit as told binds below the tracker, too: the buffer shrinks and the sender is stopped
  * where it was told.
  */
-TEST(sim_psn_limit__granted_less_than_the_tracker)
+TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .recv_bytes = BYTES});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .recv_bytes = BYTES});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
     struct mrd_wire_head head;
     struct forge_state before;
@@ -156,8 +153,8 @@ TEST(sim_psn_limit__granted_less_than_the_tracker)
     for (uint32_t i = 0; i < e->config.mover.tracker + 30; i++)
         forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    head = forge_as(&tape, HOST_0, HOST_1);
-    limit = last_limit(&tape);
+    head = forge_as(self, HOST_0, HOST_1);
+    limit = last_limit(self);
     assert_true(limit - head.psn <= 16);
     forge_look(w, HOST_1, &before);
     head.psn = limit;
@@ -165,7 +162,6 @@ TEST(sim_psn_limit__granted_less_than_the_tracker)
     forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, &part, payload));
     sim_run(w, 1 * MSEC_NS);
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 1}, {NULL, 0}});
-    forge_end(&tape);
 }
 
 /*
@@ -177,13 +173,12 @@ TEST(sim_psn_limit__granted_less_than_the_tracker)
  * A message is half here and its sender dies; we have sent it nothing. The receive must not wait
  * for ever.
  */
-TEST(sim_silence__a_dead_sender_is_detected)
+TEST_F(forge_tape, sim_silence__a_dead_sender_is_detected)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .rate_bps = 10000000000,
-                                                                   .peer_timeout_ns = SEC_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .rate_bps = 10000000000,
+                                                                  .peer_timeout_ns = SEC_NS});
 
     sim_send(w, HOST_1, HOST_0, 4 << 20);
     sim_run(w, 300 * USEC_NS); /* about a third */
@@ -196,7 +191,6 @@ TEST(sim_silence__a_dead_sender_is_detected)
     assert_true(w->receives[0].done);
     assert_int_equal(w->receives[0].status, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(w->node[HOST_0].unreachable, 1);
-    forge_end(&tape);
 }
 
 static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
@@ -214,27 +208,25 @@ static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
  * Segments are lost for almost as long as the timeout, and probes are answered meanwhile: both
  * sides wait.
  */
-TEST(sim_silence__answered_probes_keep_the_peer)
+TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .rate_bps = 10000000000,
-                                                                   .peer_timeout_ns = SEC_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .rate_bps = 10000000000,
+                                                                  .peer_timeout_ns = SEC_NS});
     uint32_t message;
 
     message = sim_send(w, HOST_1, HOST_0, 4 << 20);
     sim_run(w, 300 * USEC_NS); /* about a third */
-    tape.edit = lose_segments;
+    self->edit = lose_segments;
     sim_run(w, 900 * MSEC_NS);
     assert_false(w->messages[message].sent);
     assert_in_range(sim_counter(w, HOST_0, "probes"), 3, 400); /* 10 ms and up */
-    tape.edit = NULL;
+    self->edit = NULL;
     sim_run_until_complete(w, 1 * SEC_NS);
 
     assert_true(sim_payload_equal(w, HOST_0));
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_1].unreachable, 0);
-    forge_end(&tape);
 }
 
 /*
@@ -245,13 +237,12 @@ TEST(sim_silence__answered_probes_keep_the_peer)
  * A process that slept for longer than the timeout finds its acks waiting: it reads before
  * it judges.
  */
-TEST(sim_stop__judges_nobody_before_it_has_read)
+TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .rate_bps = 10000000000,
-                                                                   .peer_timeout_ns = 60 * SEC_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .rate_bps = 10000000000,
+                                                                  .peer_timeout_ns = 60 * SEC_NS});
 
     w->options.peer_timeout_ns = SEC_NS;
     sim_restart(w, HOST_0);
@@ -270,18 +261,16 @@ TEST(sim_stop__judges_nobody_before_it_has_read)
     }
     assert_int_equal(w->messages[0].status, MRD_WC_SUCCESS);
     assert_true(w->messages[0].sent && w->messages[0].equal);
-    forge_end(&tape);
 }
 
 /*
  * More waits than one turn of the loop reads, the acks last: nothing is sent again before they
  * were read.
  */
-TEST(sim_stop__unread_acks_are_no_losses)
+TEST_F(forge_tape, sim_stop__unread_acks_are_no_losses)
 {
-    struct forge_tape tape;
     struct sim_world *w = forge_begin(
-        &tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
+        self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
     uint8_t garbage[8] = {0};
 
     forge_exchange(w, HOST_0, HOST_1);
@@ -296,20 +285,18 @@ TEST(sim_stop__unread_acks_are_no_losses)
 
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_truncated"), 1000);
     assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
-    forge_end(&tape);
 }
 
 /*
  * The time that packets lay unread at a stopped peer is no round trip time: the rest of its message
  * flows at once.
  */
-TEST(sim_stop__does_not_slow_what_follows)
+TEST_F(forge_tape, sim_stop__does_not_slow_what_follows)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .rate_bps = 10000000000,
-                                                                   .peer_timeout_ns = 60 * SEC_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .rate_bps = 10000000000,
+                                                                  .peer_timeout_ns = 60 * SEC_NS});
 
     sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_send(w, HOST_1, HOST_0, 1 << 20);
@@ -321,24 +308,22 @@ TEST(sim_stop__does_not_slow_what_follows)
 
     assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /*
  * As above with nothing in its queue: the peer gets its full time, and the probes, from the
  * wake-up on.
  */
-TEST(sim_stop__time_away_is_not_the_peers_silence)
+TEST_F(forge_tape, sim_stop__time_away_is_not_the_peers_silence)
 {
-    struct forge_tape tape;
     struct sim_world *w =
-        forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                 .seed = test_seed(),
-                                                 .peer_timeout_ns = 500 * MSEC_NS});
+        forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                .seed = test_seed(),
+                                                .peer_timeout_ns = 500 * MSEC_NS});
     uint32_t message;
 
     forge_exchange(w, HOST_0, HOST_1);
-    forge_cut(&tape, HOST_0, HOST_1, true);
+    forge_cut(self, HOST_0, HOST_1, true);
     message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_0, 1);
@@ -346,32 +331,30 @@ TEST(sim_stop__time_away_is_not_the_peers_silence)
     mrd_sim_stop_host(w->sim, HOST_0, 0);
     sim_run(w, 300 * MSEC_NS);
     assert_false(w->messages[message].sent);
-    forge_cut(&tape, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_1, false);
     sim_run_until_complete(w, 150 * MSEC_NS);
 
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
     assert_int_equal(w->node[HOST_0].unreachable, 0);
-    forge_end(&tape);
 }
 
 /*
  * Work posted at the end of a stall, before the queue was read: the stall is counted only after the
  * asking, and must not count as a silence longer than any timeout.
  */
-TEST(sim_stop__posting_before_reading_condemns_nobody)
+TEST_F(forge_tape, sim_stop__posting_before_reading_condemns_nobody)
 {
-    struct forge_tape tape;
     struct sim_world *w =
-        forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                 .seed = test_seed(),
-                                                 .hosts = 3,
-                                                 .peer_timeout_ns = 500 * MSEC_NS});
+        forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                .seed = test_seed(),
+                                                .hosts = 3,
+                                                .peer_timeout_ns = 500 * MSEC_NS});
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_0, HOST_2);
     sim_run(w, 1 * MSEC_NS);
-    forge_cut(&tape, HOST_0, HOST_1, true);
-    forge_cut(&tape, HOST_0, HOST_2, true);
+    forge_cut(self, HOST_0, HOST_1, true);
+    forge_cut(self, HOST_0, HOST_2, true);
     sim_send(w, HOST_0, HOST_2, BYTES); /* something is due: there is a stall to be seen */
     sim_run(w, 1 * MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_0, 1);
@@ -380,21 +363,19 @@ TEST(sim_stop__posting_before_reading_condemns_nobody)
     sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 300 * MSEC_NS);
     assert_int_equal(w->node[HOST_0].unreachable, 0);
-    forge_cut(&tape, HOST_0, HOST_1, false);
-    forge_cut(&tape, HOST_0, HOST_2, false);
+    forge_cut(self, HOST_0, HOST_1, false);
+    forge_cut(self, HOST_0, HOST_2, false);
     sim_run_until_complete(w, 500 * MSEC_NS);
 
     assert_int_equal(w->node[HOST_0].unreachable, 0);
-    forge_end(&tape);
 }
 
 /* SIGSTOP of 2 s on either side, in mid-message both ways. */
-TEST(sim_stop__two_seconds_on_either_side)
+TEST_F(forge_tape, sim_stop__two_seconds_on_either_side)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .rate_bps = 10000000000});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .rate_bps = 10000000000});
 
     for (uint32_t stopped = HOST_0; stopped <= HOST_1; stopped++) {
         sim_send(w, HOST_0, HOST_1, 2 << 20);
@@ -413,5 +394,4 @@ TEST(sim_stop__two_seconds_on_either_side)
         assert_int_equal(w->node[host].unreachable + w->node[host].restarted, 0);
         assert_int_equal(sim_counter(w, host, "tx_messages_failed"), 0);
     }
-    forge_end(&tape);
 }

@@ -214,7 +214,6 @@ TEST(sim_read__target_restarts)
     assert_in_range(sum, 0, 8);
     close_store(&here);
     close_store(&there);
-    sim_world_destroy(w);
 }
 
 /*
@@ -249,5 +248,4 @@ TEST(sim_read__patience_of_the_requester)
     assert_memory_equal(here.at, there.at, there.bytes);
     close_store(&here);
     close_store(&there);
-    sim_world_destroy(w);
 }

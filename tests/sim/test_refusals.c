@@ -130,8 +130,6 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
     memset(tap->drop, 0, sizeof(tap->drop));
     sim_run_until_complete(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /*
@@ -169,8 +167,6 @@ TEST(sim_refusal__finds_a_psn)
     memset(tap->drop, 0, sizeof(tap->drop));
     sim_run_until_complete(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /*
@@ -214,8 +210,6 @@ TEST(sim_abort__lost_while_the_window_is_shut)
     assert_true(w->messages[flushed[0]].sent && w->messages[flushed[1]].sent);
     tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = 0;
     sim_run_until_complete(w, 100 * MSEC_NS);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }
 
 /*
@@ -248,5 +242,4 @@ TEST(sim_refusal__finds_a_record)
     sim_run_until_complete(w, SEC_NS);
     for (uint32_t i = 0; i < w->num_messages; i++)
         assert_int_equal(w->messages[i].status, MRD_WC_REM_INV_REQ_ERR);
-    sim_world_destroy(w);
 }

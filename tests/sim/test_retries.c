@@ -79,7 +79,6 @@ TEST(sim_retries__one_receive_wakes_few)
     test_check(w->options.seed, refused <= 2 * HOSTS, "%llu refusals for %u receives",
                (unsigned long long)refused, HOSTS - 1);
     sim_run_until_complete(w, MSEC_NS);
-    sim_world_destroy(w);
 }
 
 /* The one that is told of a receive gave up meanwhile: the next one gets it at once. */
@@ -103,7 +102,6 @@ TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
     sim_run(w, 10 * MSEC_NS);
     assert_true(w->messages[1].sent);
     assert_int_equal(w->messages[1].status, MRD_WC_SUCCESS);
-    sim_world_destroy(w);
 }
 
 /*
@@ -199,7 +197,6 @@ TEST(sim_retries__no_queue_to_wait_in)
     sim_post_recvs(w, HOST_1, late, 1, 100);
     sim_run(w, 10 * SEC_NS);
     test_check(w->options.seed, w->messages[late].sent, "a receive was there for 10 s");
-    sim_world_destroy(w);
 }
 
 /*
@@ -300,7 +297,6 @@ TEST(sim_retries__a_write_behind_one_that_starves)
     assert_true(sim_counter(w, HOST_1, "rx_refuse_resources") > 0);
     assert_true(w->messages[1].sent);
     test_check(w->options.seed, w->messages[write].sent, "the write did not go for 10 s");
-    sim_world_destroy(w);
 }
 
 /*
@@ -338,6 +334,4 @@ TEST(sim_retries__what_has_begun_goes_on)
     test_check(w->options.seed, w->messages[large].sent, "it waits for the retries of another");
     sim_post_recvs(w, HOST_1, 0, 1, 4000);
     sim_run_until_complete(w, 100 * MSEC_NS);
-    wiretap_close(tap);
-    sim_world_destroy(w);
 }

@@ -39,7 +39,6 @@ TEST(sim_share__of_pending_records)
     assert_in_range(e->pends.used, PENDS / 2 - 2, PENDS / 2);
     assert_int_equal(ordered_write(p, msn, FLOW_QPN, 0), 0);
     assert_int_equal(e->pends.used, 0);
-    puppet_destroy(p);
 }
 
 /* ABORTs of these messages of a flow, in this order: were they all taken? */
@@ -75,7 +74,6 @@ TEST(sim_share__aborts_need_no_records)
     assert_int_equal(ordered_write(p, 2, FLOW_QPN, 8), MRD_REFUSE_RESOURCES);
     e->pends.num = 1;
     assert_int_equal(ordered_write(p, 3, FLOW_QPN, 8), 0);
-    puppet_destroy(p);
 }
 
 /*
@@ -99,7 +97,6 @@ TEST(sim_share__refused_with_an_rsn_ahead)
                 NULL);
     assert_int_equal(puppet_refused(p, 0), MRD_REFUSE_QKEY);
     assert_int_equal(ordered_write(p, 1, FLOW_QPN, 1), MRD_REFUSE_RESOURCES);
-    puppet_destroy(p);
 }
 
 /* Each message begins another flow: as many as max_flows says. */
@@ -116,5 +113,4 @@ TEST(sim_share__of_flows)
     assert_int_equal(code, MRD_REFUSE_RESOURCES);
     assert_int_equal(num, FLOWS);
     assert_int_equal(e->flows_rx.pool.used, FLOWS);
-    puppet_destroy(p);
 }

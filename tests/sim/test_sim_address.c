@@ -68,7 +68,6 @@ TEST(mrd_sim_address__first)
     send_from(f, 0, NULL, mrd_sim_address(1, 1), 0); /* nobody has that */
     assert_int_equal(mrd_sim_get_host_stats(f->sim, 0).unroutable, 1);
     assert_int_equal(f->host[1].num_arrivals, 2);
-    recorder_pair_destroy(f);
 }
 
 /* Always the first that is there, or by path: then every address is used, and a path keeps its. */
@@ -90,7 +89,6 @@ TEST(mrd_sim_set_addresses__source)
     assert_int_equal(seen, 7);
     for (uint16_t path = 0; path < PATHS; path++)
         assert_int_equal(send_unnamed(f, path), id[path]);
-    recorder_pair_destroy(f);
 }
 
 /* A packet leaves from the address that it names; the one that came tells which it came to. */
@@ -113,7 +111,6 @@ TEST(mrd_sim_set_addresses__named)
     send_from(f, 0, NULL, mrd_sim_address(0, 1), 0);
     assert_int_equal(f->host[0].num_arrivals, 1);
     assert_int_equal(mrd_sim_address_id(&f->host[0].arrivals[0].source), 1);
-    recorder_pair_destroy(f);
 }
 
 /* What is scheduled comes at its time, and not before. */
@@ -145,7 +142,6 @@ TEST(mrd_sim_change_address__scheduled)
     mrd_sim_change_address(sim, 0, 0, 0, MRD_SIM_ADDRESS_GET);
     assert_int_equal(send_unnamed(f, 0), -1);
     assert_int_equal(mrd_sim_get_host_stats(sim, 1).not_there, 1);
-    recorder_pair_destroy(f);
 }
 
 /* A dead link is chosen as before, and loses what leaves or comes by it; nothing else. */
@@ -170,7 +166,6 @@ TEST(mrd_sim_change_address__fails)
     assert_int_equal(send_unnamed(f, 0), -1);
     send_from(f, 0, NULL, mrd_sim_address(1, 1), 0);
     assert_int_equal(f->host[1].num_arrivals, 3);
-    recorder_pair_destroy(f);
 }
 
 /* What is not answered leaves from the next address, round the end; to others all is as before. */
@@ -200,7 +195,6 @@ TEST(mrd_sim_other_source__rotates)
 
     for (uint16_t path = 1; path < PATHS; path++)
         assert_int_equal(send_unnamed(f, path), id);
-    recorder_pair_destroy(f);
 }
 
 static unsigned num_strays;
@@ -234,7 +228,6 @@ TEST(mrd_sim_inject_from__strangers)
     mrd_sim_set_stray_hook(f->sim, count_stray, NULL);
     send_from(f, 0, NULL, from, 0);
     assert_int_equal(num_strays, 1);
-    recorder_pair_destroy(f);
 }
 
 /* An address has a text, where hosts may have several. */
@@ -254,5 +247,4 @@ TEST(mrd_sim_parse_address__several)
     assert_string_equal(text, "sim:1/4");
     for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
         assert_int_equal(b->ops->parse_address(b, wrong[i], &addr), -EINVAL);
-    recorder_pair_destroy(f);
 }

@@ -109,7 +109,6 @@ TEST(mrd_sim_host_now_ns__skew)
         }
     }
     assert_true(ahead >= 3 && behind >= 3 && ahead + behind >= 15);
-    recorder_fabric_destroy(f);
 }
 
 /* ------------------------------------------------------------------------------- bytes on wires */
@@ -152,7 +151,6 @@ TEST(mrd_sim_fabric_send__overhead_of_contexts)
     assert_int_equal(data.bytes, MESSAGE_BYTES + 64 * 100 + 88 * (data.packets - 100));
     assert_in_range(acks.packets, 10, 110);
     assert_int_equal(acks.bytes, 88 * acks.packets);
-    sim_world_destroy(w);
 }
 
 static enum mrd_sim_verdict change_some(void *arg, struct mrd_sim_datagram *datagram)
@@ -225,9 +223,6 @@ TEST(mrd_sim_fabric_send__seeded)
 
     assert_true(is_same(a, b));
     assert_false(is_same(a, c));
-    recorder_fabric_destroy(a);
-    recorder_fabric_destroy(b);
-    recorder_fabric_destroy(c);
 }
 
 /* --------------------------------------------------------------------------------------- queues */
@@ -263,7 +258,6 @@ TEST(mrd_sim_fabric_send__host_queue)
     assert_int_equal(stats.packets, 1000);
     assert_int_equal(stats.queue_drops, 0);
     assert_int_equal(stats.ce, 0);
-    recorder_fabric_destroy(f);
 }
 
 /* A context sends only what can leave: its queue is in the engine, not in the link. */
@@ -283,7 +277,6 @@ TEST(mrd_sim_tx_burst__waits_for_link)
     mrd_sim_run_until(f->sim, 100);
     assert_int_equal(f->host[0].turns, 1); /* called when there is room */
     assert_int_equal(b->ops->tx_burst(b, packet, 2), 1);
-    recorder_fabric_destroy(f);
 }
 
 /* Three hosts send to one: its leaf's queue drops and marks, and nothing else does. */
@@ -323,7 +316,6 @@ TEST(mrd_sim_fabric_forward__incast)
         if (link != recorder_link(f->sim, "leaf0>host0"))
             assert_int_equal(other.queue_drops + other.ce + other.lost + other.blackholed, 0);
     }
-    recorder_fabric_destroy(f);
 }
 
 /* --------------------------------------------------------------------------------------- losses */
@@ -384,7 +376,6 @@ TEST(mrd_sim_fabric_forward__around_down)
     recorder_fabric_send(f, 0, 7, 0, 2);
     run(f, MSEC_NS);
     assert_int_equal(f->host[7].num_arrivals, 4 * PATHS + 2);
-    recorder_fabric_destroy(f);
 }
 
 /*
@@ -410,7 +401,6 @@ TEST(mrd_sim_fabric_forward__no_other_way)
     run(f, MSEC_NS);
     assert_int_equal(f->host[1].num_arrivals, 0);
     assert_int_equal(recorder_link_stats(f->sim, "host0>leaf0").blackholed, 5);
-    recorder_fabric_destroy(f);
 }
 
 /* Nobody knows of a blackhole: what hashes to it is lost, path by path. */
@@ -431,7 +421,6 @@ TEST(mrd_sim_fabric_forward__into_blackhole)
     }
     assert_in_range(dead_paths, 16, 48);
     assert_int_equal(recorder_link_stats(f->sim, "leaf0>spine0").blackholed, 3 * dead_paths);
-    recorder_fabric_destroy(f);
 }
 
 /* ----------------------------------------------------------------------------------- attributes */
@@ -468,5 +457,4 @@ TEST(mrd_sim_set_link__topology)
     assert_int_equal(mrd_sim_get_link(f->sim, 0, 1, 0, &attr), -EINVAL);
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &stats), -EINVAL);
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1), -EINVAL);
-    recorder_fabric_destroy(f);
 }

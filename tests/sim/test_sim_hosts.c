@@ -32,7 +32,6 @@ TEST(mrd_sim_stop_host__queues)
     assert_int_equal(r->num_arrivals, 5);
     assert_int_equal(r->arrivals[0].at_ns, 20000);
     assert_int_equal(r->b->ops->now_ns(r->b), 20000);
-    recorder_pair_destroy(f);
 }
 
 /*
@@ -54,7 +53,6 @@ TEST(mrd_sim_open__one_context)
     recorder_send(f, 0, 2);
     mrd_sim_run_until(f->sim, 2000000);
     assert_int_equal(f->host[1].num_arrivals, 2);
-    recorder_pair_destroy(f);
 }
 
 /* The latest deadline counts, and it counts by the host's own clock. */
@@ -132,7 +130,6 @@ TEST(mrd_sim_tx_reap__delay)
     assert_int_equal(r->cookies[0], 70);
     assert_int_equal(r->cookies[1], 71);
     assert_int_equal(mrd_sim_get_host_stats(f->sim, 0).changed_early, 1);
-    recorder_pair_destroy(f);
 }
 
 /* A partial burst: a prefix is taken, and the host gets a turn when there is room again. */
@@ -151,7 +148,6 @@ TEST(mrd_sim_tx_burst__partial)
     mrd_sim_run_until(f->sim, 1000000);
     assert_int_equal(f->host[0].turns, 1);
     assert_int_equal(f->host[1].num_arrivals, 5);
-    recorder_pair_destroy(f);
 }
 
 /* Too big for the fabric: taken and lost, and told once a destination. */
@@ -173,7 +169,6 @@ TEST(mrd_sim_tx_burst__too_big)
     assert_false(b->ops->too_big(b, &to, &payload_bytes));
     mrd_sim_run_until(f->sim, 1000000);
     assert_int_equal(f->host[1].num_arrivals, 0);
-    recorder_pair_destroy(f);
 }
 
 TEST(mrd_sim_parse_address__table)
@@ -212,7 +207,6 @@ TEST(mrd_sim_parse_address__table)
         assert_int_equal(b->ops->format_address(b, &addr, text, 5), -ENOSPC);
         assert_int_equal(b->ops->payload_bytes(b, &addr), 4096);
     }
-    recorder_pair_destroy(f);
 }
 
 /* ----------------------------------------------------------------------------- straight receive */

@@ -109,5 +109,4 @@ TEST(sim_leaf_spine__all_to_all)
     sim_run_until_complete(w, 200 * MSEC_NS);
     for (uint32_t host = 0; host < HOSTS; host++)
         assert_true(sim_payload_equal(w, host));
-    sim_world_destroy(w);
 }

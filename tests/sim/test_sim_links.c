@@ -87,7 +87,6 @@ TEST(mrd_sim_wire_pass__rate_and_delay)
         assert_int_equal(f->host[1].arrivals[i].len, PACKET_BYTES);
     }
     assert_int_equal(recorder_stats(f, 0).bytes, 3 * WIRE_BYTES);
-    recorder_pair_destroy(f);
 }
 
 /* Serialisation times that are no whole nanoseconds do not add up to a wrong rate. */
@@ -112,7 +111,6 @@ TEST(mrd_sim_wire_pass__no_rate)
     recorder_send(f, 0, 50);
     mrd_sim_run_until(f->sim, 10);
     assert_int_equal(f->host[1].num_arrivals, 50);
-    recorder_pair_destroy(f);
 }
 
 /* Path p takes link p mod links. */
@@ -127,7 +125,6 @@ TEST(mrd_sim_fabric_send__path_chooses_link)
     assert_int_equal(recorder_stats(f, 1).packets, 5);
     assert_int_equal(recorder_stats(f, 2).packets, 2);
     assert_int_equal(recorder_stats(f, -1).packets, 7);
-    recorder_pair_destroy(f);
 }
 
 /* The backlog, the packet in service included, never exceeds the limit. */
@@ -142,7 +139,6 @@ TEST(mrd_sim_wire_pass__tail_drop)
     mrd_sim_run_until(f->sim, 1000000);
     assert_int_equal(f->host[1].num_arrivals, 6);
     assert_int_equal(recorder_stats(f, 0).queue_drops, 14);
-    recorder_pair_destroy(f);
 }
 
 /*
@@ -190,7 +186,6 @@ TEST(mrd_sim_set_loss_mask__exact)
     assert_int_equal(f->host[1].num_arrivals, sizeof(through));
     for (unsigned i = 0; i < sizeof(through); i++)
         assert_int_equal(f->host[1].arrivals[i].data[0], through[i]);
-    recorder_pair_destroy(f);
 }
 
 TEST(mrd_sim_wire_pass__faults_by_share)
@@ -224,7 +219,6 @@ TEST(mrd_sim_fabric_send__duplicate_and_corrupt)
             bits += __builtin_popcount(f->host[1].arrivals[i].data[at]);
         assert_int_equal(bits, 1);
     }
-    recorder_pair_destroy(f);
 }
 
 TEST(mrd_sim_set_link__blackhole_and_heal)
@@ -246,7 +240,6 @@ TEST(mrd_sim_set_link__blackhole_and_heal)
     recorder_send(f, 1, 2);
     mrd_sim_run_until(f->sim, 2000000);
     assert_int_equal(f->host[1].num_arrivals, 4);
-    recorder_pair_destroy(f);
 }
 
 TEST(mrd_sim_set_link__no_such)
@@ -265,7 +258,6 @@ TEST(mrd_sim_set_link__no_such)
     assert_int_equal(mrd_sim_set_link(f->sim, 0, 1, 0, &attr), -EINVAL);
     assert_int_equal(mrd_sim_inject(f->sim, 0, 2, "x", 1, 0), -EINVAL);
     assert_null(mrd_sim_device(f->sim, 2));
-    recorder_pair_destroy(f);
 }
 
 /* Jitter reorders within a link; without it a link keeps order. */
@@ -283,7 +275,6 @@ TEST(mrd_sim_wire_pass__jitter)
         reordered += i > 0 && f->host[1].arrivals[i].data[0] < f->host[1].arrivals[i - 1].data[0];
     }
     assert_true(reordered > 10);
-    recorder_pair_destroy(f);
 }
 
 /* ---------------------------------------------------------------------------------- tap, inject */
@@ -319,7 +310,6 @@ TEST(mrd_sim_set_tap__sees_changes_drops)
         assert_int_equal(f->host[1].arrivals[i].data[1], 0xee);
         assert_int_equal(f->host[1].arrivals[i].len, 500);
     }
-    recorder_pair_destroy(f);
 }
 
 TEST(mrd_sim_inject__delivers_at_its_time)
@@ -335,7 +325,6 @@ TEST(mrd_sim_inject__delivers_at_its_time)
     assert_int_equal(f->host[0].arrivals[0].from, 1);
     assert_int_equal(f->host[0].arrivals[0].len, 6);
     assert_memory_equal(f->host[0].arrivals[0].data, "forged", 6);
-    recorder_pair_destroy(f);
 }
 
 /* ------------------------------------------------------------------------------------ the whole */
@@ -366,9 +355,6 @@ TEST(mrd_sim_create__seeded)
     assert_int_equal(a->host[1].num_arrivals, b->host[1].num_arrivals);
     assert_memory_equal(a->host[1].arrivals, b->host[1].arrivals, bytes);
     assert_int_not_equal(memcmp(a->host[1].arrivals, c->host[1].arrivals, bytes), 0);
-    recorder_pair_destroy(a);
-    recorder_pair_destroy(b);
-    recorder_pair_destroy(c);
 }
 
 TEST(mrd_sim_create__bad_attributes)

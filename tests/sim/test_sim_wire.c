@@ -143,7 +143,6 @@ TEST(mrd_sim_fabric_forward__around_flapping)
     recorder_fabric_send(f, 0, 3, 0, 10);
     mrd_sim_run_until(f->sim, 4 * PERIOD_NS + PERIOD_NS / 2);
     assert_int_equal(f->host[3].num_arrivals, 3 * 64);
-    recorder_fabric_destroy(f);
 }
 
 /* ------------------------------------------------------------------------------ changes of rate */
@@ -334,10 +333,6 @@ TEST(mrd_sim_fabric_send__ack_priority)
     assert_in_range(last_ack_ns(&plain->host[0]), 50000, 60000);
     assert_true(last_ack_ns(&first->host[0]) < 5000);
     assert_in_range(first->host[0].arrivals[599].at_ns, 50000, 60000);
-    recorder_fabric_destroy(plain);
-    recorder_fabric_destroy(marked);
-    recorder_fabric_destroy(on);
-    recorder_fabric_destroy(first);
 }
 
 /*

@@ -61,12 +61,11 @@ TEST(sim_slept__the_peer_restarted)
  * The caller's own first address fails, so that the peer knows it by another name, and is mended later. What is
  * refused then is not acked by the other name.
  */
-TEST(sim_slept__its_address_failed)
+TEST_F(forge_tape, sim_slept__its_address_failed)
 {
-    struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .peer_timeout_ns = TIMEOUT_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
+                                                                  .seed = test_seed(),
+                                                                  .peer_timeout_ns = TIMEOUT_NS});
     uint64_t woke_ns;
     uint32_t m, bad;
 
@@ -98,7 +97,6 @@ TEST(sim_slept__its_address_failed)
     settle(w, bad);
     test_check(w->options.seed, w->messages[bad].status == MRD_WC_REM_ACCESS_ERR,
                "a write that was refused for its key: status %u", w->messages[bad].status);
-    forge_end(&tape);
 }
 
 /*
@@ -125,7 +123,6 @@ TEST(sim_slept__another_is_not_there)
     test_check(w->options.seed, mrd_sim_now(w->sim) - woke_ns < 4 * TIMEOUT_NS,
                "told after %llu ms",
                (unsigned long long)((mrd_sim_now(w->sim) - woke_ns) / MSEC_NS));
-    sim_world_destroy(w);
 }
 
 static struct mrd_backend_ops ops;
@@ -164,5 +161,4 @@ TEST(sim_slept__the_last_error_stays)
     assert_string_equal(mrd_last_error(), "what the user's call said");
     assert_int_equal(mrd_watch_peer(w->node[HOST_1].ah[HOST_0], 0), 0);
     c->ops = usual;
-    sim_world_destroy(w);
 }

@@ -48,7 +48,6 @@ TEST(slot__whole_message)
     assert_int_equal(p->wc[0].byte_len, PUPPET_MESSAGE_BYTES);
     assert_true(holds(p, 0, 'a', 'b'));
     assert_true(puppet_acked(p, 0) && puppet_acked(p, 1));
-    puppet_destroy(p);
 }
 
 /* A packet of a message long over, whose slot another one holds: acked, and no receive is taken. */
@@ -67,7 +66,6 @@ TEST(slot__lower_id_is_acked_and_dropped)
                    'c'); /* the second receive is free: it goes to the next message */
     puppet_segment(p, 4, 4, 0, 1, 'd');
     expect_done(p, 2, 1, 'c', 'd');
-    puppet_destroy(p);
 }
 
 /* "Lower" wraps around as the numbers do. */
@@ -84,7 +82,6 @@ TEST(slot__ids_wrap)
     assert_int_equal(puppet_poll(p), 2);
     assert_int_equal(p->wc[0].status, MRD_WC_REM_ABORT_ERR);
     assert_true(holds(p, 1, 'a', 'b'));
-    puppet_destroy(p);
 }
 
 /* A higher id takes the slot: the sender gave the half message up. */
@@ -99,7 +96,6 @@ TEST(slot__higher_id_ends_a_half_message)
     assert_int_equal(p->wc[0].status, MRD_WC_REM_ABORT_ERR);
     puppet_segment(p, 2, 5 + MRD_MSG_SLOTS, 0, 1, 'b');
     expect_done(p, 2, 1, 'a', 'b');
-    puppet_destroy(p);
 }
 
 /*
@@ -128,7 +124,6 @@ TEST(slot__refused_attempt_takes_no_receive)
     assert_false(puppet_acked(p, 0)); /* not before its refusal was acked */
     puppet_ack(p);
     assert_true(puppet_acked(p, 0));
-    puppet_destroy(p);
 }
 
 /* A late copy under a PSN not seen before, after the message was completed, changes nothing. */
@@ -144,7 +139,6 @@ TEST(slot__done_message_is_acked_and_not_placed)
     assert_true(puppet_acked(p, 2) && puppet_acked(p, 3));
     expect_done(p, 1, 0, 'a', 'b');
     assert_true(holds(p, 1, 0, 0));
-    puppet_destroy(p);
 }
 
 /* An ABORT ends the receive in error; what comes later is acked and not placed. */
@@ -162,7 +156,6 @@ TEST(slot__aborted_message_is_acked_and_not_placed)
     assert_true(puppet_acked(p, 1) && puppet_acked(p, 2) && puppet_acked(p, 3));
     assert_int_equal(puppet_poll(p), 1);
     assert_true(holds(p, 0, 0, 0) && holds(p, 1, 0, 0));
-    puppet_destroy(p);
 }
 
 /* An ABORT that overtakes all of its message fills the slot: late packets must not start it. */
@@ -180,7 +173,6 @@ TEST(slot__abort_of_an_unknown_id_fills_its_slot)
     puppet_segment(p, 3, MRD_MSG_SLOTS, 0, 0, 'a'); /* the slot is free for the next id */
     puppet_segment(p, 4, MRD_MSG_SLOTS, 0, 1, 'b');
     expect_done(p, 1, 0, 'a', 'b');
-    puppet_destroy(p);
 }
 
 /* An ABORT of a message that is over, or whose slot went to another, harms neither. */
@@ -198,7 +190,6 @@ TEST(slot__late_abort_is_harmless)
     assert_int_equal(p->wc[0].status, MRD_WC_SUCCESS);
     assert_int_equal(p->wc[1].status, MRD_WC_SUCCESS);
     assert_true(holds(p, 0, 'a', 'b') && holds(p, 1, 'c', 'd'));
-    puppet_destroy(p);
 }
 
 /* In the window and not to be executed: refused, never silently dropped. */
@@ -226,5 +217,4 @@ TEST(slot__contradictions_are_refused)
     assert_int_equal(puppet_refused(p, 2), MRD_REFUSE_INVALID);
     assert_int_equal(puppet_poll(p), 1);
     assert_int_equal(p->wc[0].status, MRD_WC_REM_ABORT_ERR);
-    puppet_destroy(p);
 }

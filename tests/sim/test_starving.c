@@ -95,7 +95,6 @@ TEST(sim_starving__paced_beyond_the_window)
     sim_post_recvs(w, HOST_1, 0, MESSAGES, 8);
     sim_run_until_complete(w, 50 * MSEC_NS);
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
-    sim_world_destroy(w);
 }
 
 /* Many messages outstanding, few receives, which are posted again as they complete. */
@@ -199,7 +198,6 @@ TEST(sim_starving__a_long_message_blocks_nobody)
     write_many(w);
     assert_false(w->messages[longest].sent);
     sim_run_until_complete(w, 100 * MSEC_NS);
-    sim_world_destroy(w);
 }
 
 /* Of a message alone, likewise. */

@@ -41,7 +41,6 @@ TEST(sim_stranger__hears)
     assert_true(st->nobody_packets > 0);
     assert_int_equal(st->told_packets, told_packets);
     stranger_destroy(st);
-    sim_world_destroy(w);
 }
 
 /* Packets that the contexts got. */
@@ -76,7 +75,6 @@ TEST(sim_stranger__sees)
     assert_true(received(w) >= before + BUDGET);
     assert_int_equal(w->node[HOST_1].deliveries, 1);
     stranger_destroy(st);
-    sim_world_destroy(w);
 }
 
 struct deeds {

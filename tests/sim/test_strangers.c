@@ -170,7 +170,6 @@ TEST(sim_strangers__told_each_another)
     assert_memory_not_equal(&one.dst_inc, &other.dst_inc, sizeof(one.dst_inc));
     assert_memory_not_equal(&one.src_inc, &other.src_inc, sizeof(one.src_inc));
     stranger_destroy(st);
-    sim_world_destroy(w);
 }
 
 /* A message is executed once, however long its sender is gone when a copy of it comes. */
@@ -190,7 +189,6 @@ TEST(sim_strangers__replay_after_silence)
     }
     assert_int_equal(w->node[HOST_1].deliveries, 1);
     stranger_destroy(st);
-    sim_world_destroy(w);
 }
 
 /*
@@ -211,7 +209,6 @@ TEST(sim_strangers__no_more_than_asked)
     assert_true(st->nobody_packets + st->told_packets <= st->sent_packets);
     assert_true(st->nobody_bytes + st->told_bytes <= st->sent_bytes);
     stranger_destroy(st);
-    sim_world_destroy(w);
 }
 
 /*
@@ -239,5 +236,4 @@ TEST(sim_strangers__newcomers_get_in)
     assert_int_equal(w->node[HOST_1].deliveries, sent);
     assert_int_equal(w->node[NEWCOMER].busy + w->node[HOST_1].full, 0);
     stranger_destroy(st);
-    sim_world_destroy(w);
 }

@@ -82,7 +82,6 @@ TEST(sim_superpackets__lost_by_the_path)
     assert_int_equal(runs.lost_packets, 0);
     assert_true(sim_payload_equal(w, HOST_1));
     wiretap_close(runs.tap);
-    sim_world_destroy(w);
 }
 
 /* Pieces that lie apart in memory: no packet of a run reads beyond the end of its piece. */
@@ -108,7 +107,6 @@ TEST(sim_superpackets__gathered_from_apart)
     sim_run(w, 5 * MSEC_NS);
     assert_memory_equal(first->target, second->source, PIECE);
     assert_memory_equal((const char *)first->target + PIECE, first->source, PIECE);
-    sim_world_destroy(w);
 }
 
 /*

@@ -47,7 +47,6 @@ TEST(sim_tree_host__is_not_asked_before_its_link_is_idle)
     for (uint32_t host = 0; host < 2; host++)
         test_check(options.seed, turns[host] <= bound, "host %u: %llu turns, at most %llu", host,
                    (unsigned long long)turns[host], (unsigned long long)bound);
-    sim_world_destroy(w);
 }
 
 static uint64_t exchange_ns(uint64_t seed, bool both_ways, uint64_t *retx)

@@ -65,10 +65,9 @@ static uint32_t peers_of(const struct sim_world *w, uint32_t host)
 /* ----------------------------------------------------------------------------------- two at once */
 
 /* Both ways go on, by turns, and neither name ends what the other one sent. */
-TEST(sim_two_handles__both_go_on)
+TEST_F(forge_tape, sim_two_handles__both_go_on)
 {
-    struct forge_tape tape;
-    struct sim_world *w = world(&tape);
+    struct sim_world *w = world(self);
 
     for (uint32_t turn = 0; turn < 6; turn++) {
         call_at(w, turn % 2);
@@ -79,7 +78,6 @@ TEST(sim_two_handles__both_go_on)
     assert_int_equal(peers_of(w, HOST_0), 2);
     assert_int_equal(peers_of(w, HOST_1), 2);
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* From now on the server sends to whom it heard last, as one that answers does. */
@@ -106,10 +104,9 @@ static void answer_it(struct sim_world *w)
  * The same in order, from one queue pair to one. What the server sends comes to the client by one name, in
  * two epochs that go on beside each other.
  */
-TEST(sim_two_handles__answers_in_order)
+TEST_F(forge_tape, sim_two_handles__answers_in_order)
 {
-    struct forge_tape tape;
-    struct sim_world *w = ordered_world(&tape, MRD_ORDER_MSG);
+    struct sim_world *w = ordered_world(self, MRD_ORDER_MSG);
 
     for (uint32_t turn = 0; turn < 8; turn++) {
         call_at(w, turn % 2);
@@ -122,7 +119,6 @@ TEST(sim_two_handles__answers_in_order)
     assert_int_equal(peers_of(w, HOST_1), 2);
     assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));
-    forge_end(&tape);
 }
 
 /* The server hears the client call at that address of its own, and answers from now on. */
@@ -183,17 +179,15 @@ TEST(sim_two_handles__what_failed_comes_first)
 }
 
 /* The server knows the client only from the answers to what it sent; then it is called elsewhere. */
-TEST(sim_two_handles__after_the_server_spoke)
+TEST_F(forge_tape, sim_two_handles__after_the_server_spoke)
 {
-    struct forge_tape tape;
-    struct sim_world *w = world(&tape);
+    struct sim_world *w = world(self);
 
     expect_talk(w, HOST_1, HOST_0);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
     expect_nobody_restarted(w);
-    forge_end(&tape);
 }
 
 /* ---------------------------------------------------------------------------------------- restart */
@@ -211,10 +205,9 @@ static enum mrd_sim_verdict only_challenges(void *arg, struct mrd_sim_datagram *
  * The client restarts in the middle of a message, and calls the same address again: the new life takes
  * the place of the one that called there, not that of the one that was heard since at the other address.
  */
-TEST(sim_two_handles__restarted_client)
+TEST_F(forge_tape, sim_two_handles__restarted_client)
 {
-    struct forge_tape tape;
-    struct sim_world *w = world(&tape);
+    struct sim_world *w = world(self);
     uint32_t half, sent, received;
 
     expect_talk(w, HOST_0, HOST_1);
@@ -225,14 +218,14 @@ TEST(sim_two_handles__restarted_client)
     sim_send(w, HOST_0, HOST_1, LONG_BYTES);
     half = w->num_receives - 1;
     sim_run(w, 20 * USEC_NS);
-    forge_cut(&tape, HOST_0, HOST_1, true);
+    forge_cut(self, HOST_0, HOST_1, true);
     sent = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 20 * USEC_NS);
     sim_restart(w, HOST_0); /* nobody is told */
     assert_false(w->receives[half].done);
-    tape.cut[HOST_0][HOST_1] = false;
-    tape.edit = only_challenges;
-    tape.cut[HOST_1][HOST_0] = false;
+    self->cut[HOST_0][HOST_1] = false;
+    self->edit = only_challenges;
+    self->cut[HOST_1][HOST_0] = false;
     received = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 5 * MSEC_NS);
     assert_true(w->messages[received].received);
@@ -241,17 +234,15 @@ TEST(sim_two_handles__restarted_client)
     forge_expect_failed(w, sent);
     assert_int_equal(w->node[HOST_1].restarted, 1);
     assert_int_equal(peers_of(w, HOST_1), 2);
-    forge_end(&tape);
 }
 
 /*
  * The client knows the server by two names, as it moved to the address with one of them. It restarts:
  * its next life is told one of the names, and is known by it from then on.
  */
-TEST(sim_two_handles__restarted_after_it_moved)
+TEST_F(forge_tape, sim_two_handles__restarted_after_it_moved)
 {
-    struct forge_tape tape;
-    struct sim_world *w = world(&tape);
+    struct sim_world *w = world(self);
 
     expect_talk(w, HOST_0, HOST_1);
     mrd_sim_move_address(w->sim, 0, HOST_0, 0, MOVED);
@@ -266,7 +257,6 @@ TEST(sim_two_handles__restarted_after_it_moved)
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
-    forge_end(&tape);
 }
 
 /* --------------------------------------------------------------------------------------- tombstones */
@@ -314,36 +304,32 @@ static void expect_not_executed(struct forge_tape *tape, const struct forge_pack
 }
 
 /* The client calls the other address: what is remembered of the first one stays. */
-TEST(sim_tombstone__called_at_another_address)
+TEST_F(forge_tape, sim_tombstone__called_at_another_address)
 {
-    struct forge_tape tape;
-    struct sim_world *w = world(&tape);
+    struct sim_world *w = world(self);
     const struct forge_packet *copy;
 
-    copy = make_tombstone(&tape);
+    copy = make_tombstone(self);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
-    expect_not_executed(&tape, copy);
-    forge_end(&tape);
+    expect_not_executed(self, copy);
 }
 
 /*
  * The server's first address fails, it calls the client from the second, and the client answers by the
  * name that it has there: what is remembered of the first one stays.
  */
-TEST(sim_tombstone__calls_from_another_address)
+TEST_F(forge_tape, sim_tombstone__calls_from_another_address)
 {
-    struct forge_tape tape;
-    struct sim_world *w = world(&tape);
+    struct sim_world *w = world(self);
     const struct forge_packet *copy;
 
-    copy = make_tombstone(&tape);
+    copy = make_tombstone(self);
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_FAIL);
     expect_talk(w, HOST_1, HOST_0);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_MEND);
     sim_run(w, MSEC_NS);
-    expect_not_executed(&tape, copy);
-    forge_end(&tape);
+    expect_not_executed(self, copy);
 }

@@ -79,7 +79,6 @@ TEST(watch__tells_of_a_death)
     watch(w, HOST_0, HOST_1, 1);
     sim_run(w, 4 * TIMEOUT_NS);
     expect(w, HOST_0, 2, 0);
-    sim_world_destroy(w);
 }
 
 /* One direction is enough. */
@@ -111,7 +110,6 @@ TEST(watch__tells_of_an_address_without_peer)
     sim_run(w, TOLD_NS);
     expect(w, HOST_0, 1, 0);
     sim_open(w, HOST_1);
-    sim_world_destroy(w);
 }
 
 /* The peer begins later: it is waited for like work that was posted. */
@@ -129,7 +127,6 @@ TEST(watch__peer_that_opens_in_time)
     sim_run(w, TOLD_NS);
     expect(w, HOST_0, 1, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
-    sim_world_destroy(w);
 }
 
 TEST(watch__tells_of_a_restart)
@@ -148,7 +145,6 @@ TEST(watch__tells_of_a_restart)
     sim_restart(w, HOST_1);
     sim_run(w, TIMEOUT_NS);
     expect(w, HOST_0, 0, 2);
-    sim_world_destroy(w);
 }
 
 /* The new life speaks first. */
@@ -162,7 +158,6 @@ TEST(watch__tells_of_a_restart_that_speaks_first)
     expect(w, HOST_0, 0, 1);
     sim_run(w, 4 * TIMEOUT_NS);
     expect(w, HOST_0, 0, 1);
-    sim_world_destroy(w);
 }
 
 TEST(watch__tells_of_a_close)
@@ -173,7 +168,6 @@ TEST(watch__tells_of_a_close)
     sim_run(w, 2 * TOLD_NS);
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_0].restarted, 1);
     sim_open(w, HOST_1);
-    sim_world_destroy(w);
 }
 
 /*
@@ -220,7 +214,6 @@ TEST(watch__costs_little)
     sim_run(w, 30 * SEC_NS);
     expect(w, HOST_0, 0, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
-    sim_world_destroy(w);
 }
 
 /* Both watch each other, with losses, for long; nobody is taken for dead. */
@@ -234,7 +227,6 @@ TEST(watch__lossy_network)
     sim_run(w, 60 * SEC_NS);
     expect(w, HOST_0, 0, 0);
     expect(w, HOST_1, 0, 0);
-    sim_world_destroy(w);
 }
 
 /* A watched peer keeps its place in the table; the call that finds none says so. */
@@ -275,5 +267,4 @@ TEST(watch__table_of_peers)
     sim_run(w, 4 * SEC_NS);
     expect(w, HOST_0, 1, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
-    sim_world_destroy(w);
 }

@@ -35,6 +35,11 @@ static void received(void *arg, uint32_t flow, uint64_t bytes, uint64_t now_ns)
     assert_true(f->received[flow] <= f->bytes[flow]);
 }
 
+static void destroy_flows(void *object)
+{
+    flows_destroy(object);
+}
+
 struct flows *flows_create(const struct mrd_sim_attr *attr, const struct model_flows_config *config)
 {
     struct model_flows_config copy = config ? *config : (struct model_flows_config){0};
@@ -48,11 +53,13 @@ struct flows *flows_create(const struct mrd_sim_attr *attr, const struct model_f
     assert_non_null(f->sim);
     f->model = model_flows_create(f->sim, &copy);
     assert_non_null(f->model);
+    kit_own(f, destroy_flows);
     return f;
 }
 
 void flows_destroy(struct flows *f)
 {
+    kit_disown(f);
     model_flows_destroy(f->model);
     mrd_sim_destroy(f->sim);
     free(f);

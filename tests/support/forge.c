@@ -45,6 +45,7 @@ static enum mrd_sim_verdict tap(void *arg, struct mrd_sim_datagram *datagram)
 struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options *options)
 {
     *tape = (struct forge_tape){.w = sim_world_create(options)};
+    kit_disown(tape->w); /* it is destroyed with the tape */
     mrd_sim_set_tap(tape->w->sim, tap, tape);
     return tape->w;
 }
@@ -58,6 +59,16 @@ void forge_end(struct forge_tape *tape)
         free(tape->packets[i].data);
     free(tape->packets);
     sim_world_destroy(w);
+}
+
+FIXTURE_SETUP(forge_tape)
+{
+}
+
+FIXTURE_TEARDOWN(forge_tape)
+{
+    if (self->w)
+        forge_end(self);
 }
 
 void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to)

@@ -24,7 +24,8 @@ struct forge_packet {
     uint8_t *data; /* owned by the tape */
 };
 
-struct forge_tape {
+FIXTURE(forge_tape)
+{
     struct sim_world *w;
     struct forge_packet *packets; /* in the order sent, dropped ones included; owned */
     uint32_t num, cap;

@@ -6,6 +6,11 @@
 
 enum { PUPPET = HOST_0, TARGET = HOST_1, ANSWER_NS = 3000, BUFFERS_AT = 1 << 20 };
 
+static void destroy_puppet(void *object)
+{
+    puppet_destroy(object);
+}
+
 struct puppet *puppet_create(void)
 {
     struct puppet *p = calloc(1, sizeof(*p));
@@ -26,11 +31,13 @@ struct puppet *puppet_create(void)
         node->pd, &(struct mrd_qp_init_attr){
                       .send_cq = p->cq, .recv_cq = p->cq, .cap.max_recv_wr = PUPPET_RECVS_MAX});
     assert_non_null(p->qp);
+    kit_own(p, destroy_puppet);
     return p;
 }
 
 void puppet_destroy(struct puppet *p)
 {
+    kit_disown(p);
     assert_int_equal(mrd_destroy_qp(p->qp), 0);
     assert_int_equal(mrd_destroy_cq(p->cq), 0);
     wiretap_close(p->tap);

@@ -64,6 +64,11 @@ void recorder_open(struct recorder *r, struct mrd_sim *sim, uint32_t host)
     mrd_sim_attach(r->b, recorder_progress, recorder_deadline, r);
 }
 
+static void destroy_pair(void *object)
+{
+    recorder_pair_destroy(object);
+}
+
 struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr)
 {
     struct recorder_pair *f = calloc(1, sizeof(*f));
@@ -73,15 +78,22 @@ struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr)
     assert_non_null(f->sim);
     for (uint32_t i = 0; i < 2; i++)
         recorder_open(&f->host[i], f->sim, i);
+    kit_own(f, destroy_pair);
     return f;
 }
 
 void recorder_pair_destroy(struct recorder_pair *f)
 {
+    kit_disown(f);
     for (uint32_t i = 0; i < 2; i++)
         f->host[i].b->ops->close(f->host[i].b);
     mrd_sim_destroy(f->sim);
     free(f);
+}
+
+static void destroy_fabric(void *object)
+{
+    recorder_fabric_destroy(object);
 }
 
 struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr)
@@ -98,11 +110,13 @@ struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr)
     assert_true(f->host && f->payloads);
     for (uint32_t i = 0; i < f->num_hosts; i++)
         recorder_open(&f->host[i], f->sim, i);
+    kit_own(f, destroy_fabric);
     return f;
 }
 
 void recorder_fabric_destroy(struct recorder_fabric *f)
 {
+    kit_disown(f);
     for (uint32_t i = 0; i < f->num_hosts; i++)
         f->host[i].b->ops->close(f->host[i].b);
     mrd_sim_destroy(f->sim);

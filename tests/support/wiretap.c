@@ -85,6 +85,11 @@ static enum mrd_sim_verdict tapped(void *arg, struct mrd_sim_datagram *datagram)
     return p.dropped ? MRD_SIM_DROP : MRD_SIM_PASS;
 }
 
+static void destroy_tap(void *object)
+{
+    wiretap_close(object);
+}
+
 struct wiretap *wiretap_open(struct sim_world *w)
 {
     struct wiretap *tap = calloc(1, sizeof(*tap));
@@ -92,11 +97,13 @@ struct wiretap *wiretap_open(struct sim_world *w)
     assert_non_null(tap);
     tap->w = w;
     mrd_sim_set_tap(w->sim, tapped, tap);
+    kit_own(tap, destroy_tap);
     return tap;
 }
 
 void wiretap_close(struct wiretap *tap)
 {
+    kit_disown(tap);
     mrd_sim_set_tap(tap->w->sim, NULL, NULL);
     for (uint32_t i = 0; i < tap->num; i++)
         free(tap->packets[i].data);

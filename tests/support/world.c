@@ -71,6 +71,14 @@ static struct mrd_sim *create_sim(const struct sim_options *o)
     return sim;
 }
 
+static void destroy_world(void *object)
+{
+    struct sim_world *w = object;
+
+    mrd_sim_set_tap(w->sim, NULL, NULL);
+    sim_world_destroy(object);
+}
+
 struct sim_world *sim_world_create(const struct sim_options *options)
 {
     struct sim_world *w = calloc(1, sizeof(*w));
@@ -86,6 +94,7 @@ struct sim_world *sim_world_create(const struct sim_options *options)
         assert_true(w->node[host].arena != MAP_FAILED);
         sim_open(w, host);
     }
+    kit_own(w, destroy_world);
     return w;
 }
 
@@ -214,6 +223,7 @@ static void check_figures(struct sim_world *w, uint32_t host)
 
 void sim_world_destroy(struct sim_world *w)
 {
+    kit_disown(w);
     sim_poll(w);
     for (uint32_t host = 0; host < w->options.hosts; host++) {
         mrd_sim_stop_host(w->sim, host, 0);
