@@ -14,7 +14,9 @@
 
 enum { BASE = 1088, LIMIT = 8192, PATHS = 8, HEAD_BYTES = 96, MESSAGE_BYTES = 4 << 20 };
 
-struct narrow {
+FIXTURE(narrow)
+{
+    bool sure; /* before the setup: begins with what was configured */
     struct sim_world *w;
     struct wiretap *tap;
     uint32_t most;     /* bytes of a datagram that come through; 0: none does */
@@ -87,6 +89,16 @@ static void end(struct narrow *n)
     sim_world_destroy(n->w);
 }
 
+FIXTURE_SETUP(narrow)
+{
+    begin(self, self->most, self->sure);
+}
+
+/* World and tap are destroyed by themselves. */
+FIXTURE_TEARDOWN(narrow)
+{
+}
+
 static uint32_t payload_in_use(struct narrow *n, uint32_t host)
 {
     struct mrd_engine *e = engine_of(n->w, host);
@@ -127,39 +139,35 @@ TEST(sim_mtu__is_found)
 }
 
 /* A probe that comes after it was sent again: no loss was told of it that could be taken back. */
-TEST(sim_mtu__late_probe)
+TEST_F_WITH(narrow, sim_mtu__late_probe, self->most = 1400 - 28)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 1400 - 28, false)->w;
+    struct sim_world *w = self->w;
     uint64_t duplicates;
     uint32_t lost = 0;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
-    while (!n.tap->packets[lost].dropped)
-        assert_true(++lost < n.tap->num);
-    assert_int_equal(n.tap->packets[lost].kind, WIRE_EMPTY);
+    while (!self->tap->packets[lost].dropped)
+        assert_true(++lost < self->tap->num);
+    assert_int_equal(self->tap->packets[lost].kind, WIRE_EMPTY);
     sim_run(w, MSEC_NS); /* the last probes, and second copies at the tail, still come */
     duplicates = sim_counter(w, HOST_1, "rx_duplicates");
-    wiretap_replay(n.tap, &n.tap->packets[lost]);
+    wiretap_replay(self->tap, &self->tap->packets[lost]);
     sim_run(w, MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), duplicates + 1);
     assert_int_equal(sim_counter(w, HOST_0, "retx_spurious"), 0);
-    end(&n);
 }
 
 /* Who sends single small messages never probes: there is nothing to gain. */
-TEST(sim_mtu__is_not_asked_for_by_small_messages)
+TEST_F_WITH(narrow, sim_mtu__is_not_asked_for_by_small_messages, self->most = 65507)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct sim_world *w = self->w;
 
     for (unsigned i = 0; i < 50; i++) {
         sim_send(w, HOST_0, HOST_1, 64);
         sim_run_until_complete(w, 10 * MSEC_NS);
     }
     assert_int_equal(sim_counter(w, HOST_0, "probes_mtu"), 0);
-    end(&n);
 }
 
 /*
@@ -200,15 +208,14 @@ TEST(sim_mtu__shrinks)
 }
 
 /* Small messages that come through all the while do not hide that large packets do not. */
-TEST(sim_mtu__shrinks_among_small_messages)
+TEST_F_WITH(narrow, sim_mtu__shrinks_among_small_messages, self->most = 65507)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct sim_world *w = self->w;
     uint32_t message;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
-    n.most = 1400 - 28;
+    self->most = 1400 - 28;
     message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     for (unsigned i = 0; i < 2000 && !w->messages[message].sent; i++) {
         sim_send(w, HOST_0, HOST_1, 64);
@@ -218,7 +225,6 @@ TEST(sim_mtu__shrinks_among_small_messages)
     sim_run_until_complete(w, 50 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
-    end(&n);
 }
 
 /*
@@ -259,16 +265,15 @@ TEST(sim_mtu__shrinks_among_middling_messages)
 }
 
 /* Nor does it help that some of these are lost by chance, and others come through. */
-TEST(sim_mtu__shrinks_among_lost_middling_messages)
+TEST_F_WITH(narrow, sim_mtu__shrinks_among_lost_middling_messages, self->most = 65507)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct sim_world *w = self->w;
     uint32_t message;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
-    n.most = 1400 - 28;
-    n.lost_of = 3;
+    self->most = 1400 - 28;
+    self->lost_of = 3;
     message = sim_write(w, HOST_0, HOST_1, LIMIT);
     for (unsigned i = 0; i < 100 && !w->messages[message].sent; i++) {
         sim_write(w, HOST_0, HOST_1, 1200);
@@ -278,56 +283,51 @@ TEST(sim_mtu__shrinks_among_lost_middling_messages)
     sim_run_until_complete(w, 50 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
-    end(&n);
 }
 
 /*
  * The route takes less, says who sends there, and what lies behind it takes even less: then the
  * pieces of packets from before do not come through either.
  */
-TEST(sim_mtu__shrinks_below_the_pieces)
+TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces, self->most = 65507)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct sim_world *w = self->w;
     struct mrd_peer *peer;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
-    n.most = 1400 - 28;
+    self->most = 1400 - 28;
     sim_write(w, HOST_0, HOST_1, LIMIT);
     sim_run(w, 1 * MSEC_NS);
     peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
     mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 4032);
     sim_run_until_complete(w, 200 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    end(&n);
 }
 
 /*
  * The same with a full window of packets from before. Probes of the tail send one after another of
  * them in pieces for the first time: that each of these is lost counts, too.
  */
-TEST(sim_mtu__shrinks_below_the_pieces_of_many)
+TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces_of_many, self->most = 2600)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 2600, false)->w;
+    struct sim_world *w = self->w;
     struct mrd_peer *peer;
 
     for (unsigned i = 0; i < 4; i++) {
         sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
         sim_run_until_complete(w, 20 * MSEC_NS);
     }
-    assert_int_equal(payload_in_use(&n, HOST_0), 2496);
+    assert_int_equal(payload_in_use(self, HOST_0), 2496);
     peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 100 * USEC_NS);
     assert_true(peer->tx->sent.inflight.num > 32);
-    n.most = 1400 - 28;
+    self->most = 1400 - 28;
     sim_run(w, 5 * MSEC_NS); /* the window is down to a packet */
     mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 2304);
     sim_run_until_complete(w, 60 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    end(&n);
 }
 
 /* Pieces come from more senders at a time than a receiver can put packets together for. */
@@ -351,25 +351,23 @@ TEST(sim_mtu__shrinks_for_many_senders)
  * The route takes less for a while, says who sends there. Later it takes more again: a search finds
  * that, as it does where only the path behind the route changes.
  */
-TEST(sim_mtu__of_a_route_that_grows)
+TEST_F_WITH(narrow, sim_mtu__of_a_route_that_grows, self->most = 65507)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct sim_world *w = self->w;
     struct mrd_peer *peer;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
-    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
     peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
     mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 1344);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
-    assert_int_equal(payload_in_use(&n, HOST_0), 1344);
+    assert_int_equal(payload_in_use(self, HOST_0), 1344);
     sim_run(w, 61 * SEC_NS);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 40 * MSEC_NS);
-    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
-    end(&n);
+    assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
 }
 
 /* Reads all of `there`; the rest of the path's story happens 300 us later. */
@@ -428,17 +426,15 @@ TEST(sim_mtu__of_responses)
 }
 
 /* Who was told what to use, wrongly, gets through all the same, from the first packet on. */
-TEST(sim_mtu__configured_too_large)
+TEST_F_WITH(narrow, sim_mtu__configured_too_large, self->most = 1400 - 28, self->sure = true)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 1400 - 28, true)->w;
+    struct sim_world *w = self->w;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_send(w, HOST_0, HOST_1, 4000);
     sim_run_until_complete(w, 500 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    assert_true(n.largest <= 1400 - 28);
-    end(&n);
+    assert_true(self->largest <= 1400 - 28);
 }
 
 /*
@@ -446,12 +442,12 @@ TEST(sim_mtu__configured_too_large)
  * missing, each of them others. The receiver does not put as many packets together at a time as are in
  * flight.
  */
-TEST(sim_mtu__pieces_through_a_small_buffer)
+TEST_F_WITH(narrow, sim_mtu__pieces_through_a_small_buffer, self->most = 1400 - 28,
+            self->sure = true)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 1400 - 28, true)->w;
+    struct sim_world *w = self->w;
 
-    n.buffer = 5;
+    self->buffer = 5;
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 100 * USEC_NS);
     assert_true(engine_of(w, HOST_0)->stats.tx_packets > MRD_FRAGS);
@@ -459,37 +455,33 @@ TEST(sim_mtu__pieces_through_a_small_buffer)
     assert_true(sim_counter(w, HOST_1, "rx_packets") > 0);
     sim_run_until_complete(w, 4000 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    end(&n);
 }
 
 /* Nothing comes through for a while, of any size: afterwards packets are as large as before. */
-TEST(sim_mtu__outage)
+TEST_F_WITH(narrow, sim_mtu__outage, self->most = 65507)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 65507, false)->w;
+    struct sim_world *w = self->w;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
     sim_write(w, HOST_0, HOST_1, 4 * MESSAGE_BYTES);
     sim_run(w, 300 * USEC_NS);
-    n.most = 0;
+    self->most = 0;
     sim_run(w, 200 * MSEC_NS);
-    n.most = 65507;
+    self->most = 65507;
     sim_run_until_complete(w, 300 * MSEC_NS);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
-    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
-    end(&n);
+    assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
 }
 
 /* One of the paths takes less than the others: it is out of use, and they stay as they are. */
-TEST(sim_mtu__of_one_path)
+TEST_F_WITH(narrow, sim_mtu__of_one_path, self->most = 1500 - 28)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 1500 - 28, false)->w;
+    struct sim_world *w = self->w;
 
-    n.one_path = 3;
+    self->one_path = 3;
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 50 * MSEC_NS);
     for (unsigned i = 0; i < 8; i++) {
@@ -498,7 +490,7 @@ TEST(sim_mtu__of_one_path)
     }
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
-    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
+    assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
     assert_true(sim_counter(w, HOST_0, "retx_packets") * 200 <
                 sim_counter(w, HOST_0, "tx_packets"));
     /* It is dead by now, and there is no other in its place: it is probed each second. */
@@ -508,22 +500,19 @@ TEST(sim_mtu__of_one_path)
         sim_run_until_complete(w, 20 * MSEC_NS);
     }
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
-    assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
-    end(&n);
+    assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
 }
 
 /* The same with a path that takes nothing at all. */
-TEST(sim_mtu__of_a_dead_path)
+TEST_F_WITH(narrow, sim_mtu__of_a_dead_path, self->most = 0)
 {
-    struct narrow n;
-    struct sim_world *w = begin(&n, 0, false)->w;
+    struct sim_world *w = self->w;
 
-    n.one_path = 3;
+    self->one_path = 3;
     for (unsigned i = 0; i < 10; i++) {
         sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
         sim_run_until_complete(w, 50 * MSEC_NS);
         sim_run(w, SEC_NS);
     }
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
-    end(&n);
 }

@@ -49,7 +49,9 @@ static inline void moves(struct pair *p, struct mrd_peer *peer)
     p->end[1 - AT].addr.ip[15] = ELSEWHERE;
 }
 
-struct world {
+FIXTURE(world)
+{
+    enum mrd_order order; /* of the queue pair that posts */
     struct pair *p;
     struct mrd_engine *e;
     struct mrd_peer *peer, *asks;
@@ -60,7 +62,7 @@ struct world {
 /* `peer` at its address, and `asks`, in hello, where it will move to; w.ah is for there. */
 static inline struct world begin_order(enum mrd_order order)
 {
-    struct world w = {.p = &pair};
+    struct world w = {.order = order, .p = &pair};
     struct mrd_wire_head head;
     struct mrd_addr there;
     int error;
@@ -97,6 +99,16 @@ static inline void finish(struct world *w)
     assert_int_equal(mrd_engine_destroy_ah(w->e, w->ah), 0);
     hand_restore_qp(w->p, AT, w->kept);
     pair_end(w->p);
+}
+
+FIXTURE_SETUP(world)
+{
+    *self = begin_order(self->order);
+}
+
+FIXTURE_TEARDOWN(world)
+{
+    finish(self);
 }
 
 #endif

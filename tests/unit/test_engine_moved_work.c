@@ -7,120 +7,113 @@
 #include "tests/unit/engine_moves.h"
 
 /* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */
-TEST(moved__rnr)
+TEST_F_WITH(world, moved__rnr, self->order = MRD_ORDER_MSG)
 {
-    struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_wc wc;
 
-    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
-    post(&w, w.ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
-    post(&w, w.p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
-    pair_settle(w.p, w.p->now + MRD_MSEC);
-    assert_int_equal(w.peer->tx->rnr.txqs.next != &w.peer->tx->rnr.txqs, 1);
-    moves(w.p, w.peer);
-    assert_int_equal(hand_length(&w.peer->msgs), 2);
+    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    post(self, self->ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
+    post(self, self->p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
+    pair_settle(self->p, self->p->now + MRD_MSEC);
+    assert_int_equal(self->peer->tx->rnr.txqs.next != &self->peer->tx->rnr.txqs, 1);
+    moves(self->p, self->peer);
+    assert_int_equal(hand_length(&self->peer->msgs), 2);
     /* The user of the other end posts a receive at a time, each when the one before is done. */
     for (unsigned i = 0; i < 2; i++) {
-        pair_post_recv(w.p, 0, 0, 256);
-        pair_settle(w.p, w.p->now + 20 * MRD_SEC);
-        assert_int_equal(pair_poll(w.p, 0, &wc), 1);
+        pair_post_recv(self->p, 0, 0, 256);
+        pair_settle(self->p, self->p->now + 20 * MRD_SEC);
+        assert_int_equal(pair_poll(self->p, 0, &wc), 1);
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
     }
-    finish(&w);
 }
 
 /* The same, and so many were posted there since that the moved one is beyond the window. */
-TEST(moved__window)
+TEST_F_WITH(world, moved__window, self->order = MRD_ORDER_MSG)
 {
     enum { MANY = 1100 };
-    struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_qp_init_attr attr = {
         .cap = {.max_send_wr = 2 * MANY, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1},
         .qkey = PAIR_QKEY,
         .order = MRD_ORDER_MSG};
-    struct mrd_qp *small = w.p->end[AT].qp;
+    struct mrd_qp *small = self->p->end[AT].qp;
     struct mrd_cq *cq;
     struct mrd_wc wc;
     unsigned done = 0;
     int error;
 
-    cq = mrd_engine_create_cq(w.e, NULL, 2 * MANY, NULL, &error);
+    cq = mrd_engine_create_cq(self->e, NULL, 2 * MANY, NULL, &error);
     attr.send_cq = attr.recv_cq = cq;
-    w.p->end[AT].qp = mrd_engine_create_qp(w.e, w.p->end[AT].pd, &attr, &error);
-    assert_non_null(w.p->end[AT].qp);
-    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
-    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
+    self->p->end[AT].qp = mrd_engine_create_qp(self->e, self->p->end[AT].pd, &attr, &error);
+    assert_non_null(self->p->end[AT].qp);
+    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     for (unsigned i = 0; i < MANY; i++)
-        post(&w, w.p->end[AT].ah, MRD_WR_RDMA_WRITE, 2 + i);
-    moves(w.p, w.peer);
-    assert_int_equal(hand_length(&w.peer->msgs), MANY + 1);
-    pair_settle(w.p, w.p->now + 20 * MRD_SEC);
-    while (mrd_engine_poll_cq(w.e, cq, 1, &wc) == 1) {
+        post(self, self->p->end[AT].ah, MRD_WR_RDMA_WRITE, 2 + i);
+    moves(self->p, self->peer);
+    assert_int_equal(hand_length(&self->peer->msgs), MANY + 1);
+    pair_settle(self->p, self->p->now + 20 * MRD_SEC);
+    while (mrd_engine_poll_cq(self->e, cq, 1, &wc) == 1) {
         assert_int_equal(wc.status, MRD_WC_SUCCESS);
         done++;
     }
     assert_int_equal(done, MANY + 1);
-    mrd_engine_destroy_qp(w.e, w.p->end[AT].qp, w.p->now);
-    w.p->end[AT].qp = small;
-    mrd_engine_destroy_cq(w.e, cq);
-    finish(&w);
+    mrd_engine_destroy_qp(self->e, self->p->end[AT].qp, self->p->now);
+    self->p->end[AT].qp = small;
+    mrd_engine_destroy_cq(self->e, cq);
 }
 
 /* An ordered message was sent, and its entry given up; the next, which only asked, moves to another entry. */
-TEST(moved__does_not_wait)
+TEST_F_WITH(world, moved__does_not_wait, self->order = MRD_ORDER_MSG)
 {
-    struct world w = begin_order(MRD_ORDER_MSG);
     uint64_t failed_ns;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(w.e, w.asks)->contact.hello = false;
-    w.asks->tx->probes.silence_due = false;
-    w.asks->tx->contact.inc = w.peer->space.inc; /* the same process, by its other address */
-    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
-    msg = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
-    (void)pair_tx(w.p, AT); /* a copy is on its way for long */
-    w.p->end[0].num_inbox = 0;
+    mrd_half_open_tx(self->e, self->asks)->contact.hello = false;
+    self->asks->tx->probes.silence_due = false;
+    self->asks->tx->contact.inc =
+        self->peer->space.inc; /* the same process, by its other address */
+    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
+    msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
+    (void)pair_tx(self->p, AT); /* a copy is on its way for long */
+    self->p->end[0].num_inbox = 0;
     assert_true(msg->started);
-    mrd_half_peer_unreachable(w.e, w.asks);
-    failed_ns = w.p->now;
-    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
-    assert_true(w.asks->tx->contact.hello);
-    msg = mrd_container_of(w.asks->msgs.prev, struct mrd_msg, peer_node);
-    moves(w.p, w.peer);
-    assert_true(w.p->now < failed_ns + MRD_PACKET_LIFE_NS);
-    assert_ptr_equal(msg->peer, w.peer);
-    (void)pair_tx(w.p, AT);
+    mrd_half_peer_unreachable(self->e, self->asks);
+    failed_ns = self->p->now;
+    post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
+    assert_true(self->asks->tx->contact.hello);
+    msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
+    moves(self->p, self->peer);
+    assert_true(self->p->now < failed_ns + MRD_PACKET_LIFE_NS);
+    assert_ptr_equal(msg->peer, self->peer);
+    (void)pair_tx(self->p, AT);
     assert_false(msg->started);
-    finish(&w);
 }
 
 /* The next that was posted waited by its flow (the failed one went by a third entry), and moves. */
-TEST(moved__forgets_start)
+TEST_F_WITH(world, moved__forgets_start, self->order = MRD_ORDER_MSG)
 {
-    struct world w = begin_order(MRD_ORDER_MSG);
-    struct mrd_peer *first = w.asks, *asks;
+    struct mrd_peer *first = self->asks, *asks;
     uint64_t failed_ns;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(w.e, first)->contact.hello = false;
+    mrd_half_open_tx(self->e, first)->contact.hello = false;
     first->tx->probes.silence_due = false;
-    first->tx->contact.inc = w.peer->space.inc;
-    post(&w, w.ah, MRD_WR_RDMA_WRITE, 1);
-    (void)pair_tx(w.p, AT);
-    w.p->end[0].num_inbox = 0;
-    asks = mrd_half_add_peer(w.e, &first->addr);
-    mrd_half_open_tx(w.e, asks)->contact.hello = true;
-    mrd_half_peer_unreachable(w.e, first);
-    failed_ns = w.p->now;
-    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
+    first->tx->contact.inc = self->peer->space.inc;
+    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
+    (void)pair_tx(self->p, AT);
+    self->p->end[0].num_inbox = 0;
+    asks = mrd_half_add_peer(self->e, &first->addr);
+    mrd_half_open_tx(self->e, asks)->contact.hello = true;
+    mrd_half_peer_unreachable(self->e, first);
+    failed_ns = self->p->now;
+    post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_false(mrd_list_empty(&asks->msgs));
     msg = mrd_container_of(asks->msgs.prev, struct mrd_msg, peer_node);
     assert_int_equal(msg->order.flow->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
-    moves(w.p, w.peer);
-    assert_ptr_equal(msg->peer, w.peer);
-    (void)pair_tx(w.p, AT);
+    moves(self->p, self->peer);
+    assert_ptr_equal(msg->peer, self->peer);
+    (void)pair_tx(self->p, AT);
     assert_false(msg->started);
-    finish(&w);
 }
 
 /* Who was at the address before is over, and another process, which knows us, moves there. */
@@ -163,59 +156,56 @@ TEST(took_place__of_a_tomb)
  * A handle's message goes on by the peer that moves to its address, and waits for a receive. The peer moves on.
  * What the handle posts next must follow it, or it is delivered before.
  */
-TEST(moved__handle_follows)
+TEST_F_WITH(world, moved__handle_follows, self->order = MRD_ORDER_MSG)
 {
-    struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_addr further;
 
-    mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
-    post(&w, w.ah, MRD_WR_SEND, 1);
-    moves(w.p, w.peer);
-    assert_int_equal(hand_length(&w.peer->msgs), 1);
-    pair_settle(w.p, w.p->now + MRD_MSEC);
-    assert_int_equal(hand_length(&w.peer->msgs), 1); /* refused: it waits */
-    further = w.peer->addr;
+    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    post(self, self->ah, MRD_WR_SEND, 1);
+    moves(self->p, self->peer);
+    assert_int_equal(hand_length(&self->peer->msgs), 1);
+    pair_settle(self->p, self->p->now + MRD_MSEC);
+    assert_int_equal(hand_length(&self->peer->msgs), 1); /* refused: it waits */
+    further = self->peer->addr;
     further.ip[15] ^= 16;
-    mrd_peer_move(&w.e->peers, w.peer, &further);
-    post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
-    assert_int_equal(hand_length(&w.peer->msgs), 2);
-    finish(&w);
+    mrd_peer_move(&self->e->peers, self->peer, &further);
+    post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
+    assert_int_equal(hand_length(&self->peer->msgs), 2);
 }
 
 /* A message half sent by an entry that is well stops for 2 s, as another entry at the address failed. */
-TEST(half_sent__goes_on)
+TEST_F_WITH(world, half_sent__goes_on, self->order = MRD_ORDER_MSG)
 {
-    struct world w = begin_order(MRD_ORDER_MSG);
     struct mrd_peer *other;
     struct mrd_msg *msg;
     struct hand_wr wr;
     uint32_t sent;
 
-    mrd_half_open_tx(w.e, w.peer);
-    other = mrd_half_add_peer(w.e, &w.peer->addr);
-    hand_wr(w.p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
-    assert_int_equal(hand_post(w.p, AT, &wr.wr), 0);
-    msg = mrd_container_of(w.peer->msgs.prev, struct mrd_msg, peer_node);
-    assert_ptr_equal(msg->peer, w.peer);
+    mrd_half_open_tx(self->e, self->peer);
+    other = mrd_half_add_peer(self->e, &self->peer->addr);
+    hand_wr(self->p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
+    assert_int_equal(hand_post(self->p, AT, &wr.wr), 0);
+    msg = mrd_container_of(self->peer->msgs.prev, struct mrd_msg, peer_node);
+    assert_ptr_equal(msg->peer, self->peer);
     {
         struct mrd_tx_packet packet[4];
 
         for (unsigned i = 0; i < 4; i++)
-            packet[i] = (struct mrd_tx_packet){.head = w.p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
-        w.p->now++;
-        mrd_engine_begin(w.e, w.p->now);
-        assert_int_equal(mrd_engine_tx(w.e, packet, 4, w.p->now), 4);
+            packet[i] =
+                (struct mrd_tx_packet){.head = self->p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+        self->p->now++;
+        mrd_engine_begin(self->e, self->p->now);
+        assert_int_equal(mrd_engine_tx(self->e, packet, 4, self->p->now), 4);
         for (unsigned i = 0; i < 4; i++)
             if (packet[i].cookie != MRD_TX_COOKIE_NONE)
-                mrd_engine_tx_done(w.e, packet[i].cookie, w.p->now);
+                mrd_engine_tx_done(self->e, packet[i].cookie, self->p->now);
     }
     sent = msg->next_offset;
     assert_true(sent > 0 && sent < 60 * PAIR_PAYLOAD);
-    other->failed_ns = w.e->lives.failed_ns = w.p->now; /* as note_failed() says */
-    post(&w, w.p->end[AT].ah, MRD_WR_RDMA_WRITE, 2);
-    pair_settle(w.p, w.p->now + MRD_SEC);
+    other->failed_ns = self->e->lives.failed_ns = self->p->now; /* as note_failed() says */
+    post(self, self->p->end[AT].ah, MRD_WR_RDMA_WRITE, 2);
+    pair_settle(self->p, self->p->now + MRD_SEC);
     assert_true(msg->next_offset == 60 * PAIR_PAYLOAD); /* the second one waits, by right */
-    finish(&w);
 }
 
 /* What an entry that asks holds when it gives way: flushed, destroyed, without memory; tables full in part. */

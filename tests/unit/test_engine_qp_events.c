@@ -8,14 +8,16 @@ enum { TO = 0, FROM = 1, BYTES = 64 };
 
 static struct pair pair; /* large, and begun anew by each test */
 
-struct test {
+FIXTURE(test)
+{
+    uint64_t events; /* that the target's queue pair tells */
     struct pair *p;
     struct mrd_qp *kept;
 };
 
 static struct test begin(uint64_t events)
 {
-    struct test t = {.p = &pair};
+    struct test t = {.events = events, .p = &pair};
     struct mrd_qp_init_attr attr;
     int error;
 
@@ -34,6 +36,16 @@ static void end(struct test *t)
 {
     hand_restore_qp(t->p, TO, t->kept);
     pair_end(t->p);
+}
+
+FIXTURE_SETUP(test)
+{
+    *self = begin(self->events);
+}
+
+FIXTURE_TEARDOWN(test)
+{
+    end(self);
 }
 
 static void expect_no_event(struct test *t)
@@ -97,30 +109,27 @@ TEST(qp_events__of_what_was_refused)
 }
 
 /* One event at a time; while it is with the user its queue pair stays. */
-TEST(qp_events__one_at_a_time)
+TEST_F_WITH(test, qp_events__one_at_a_time, self->events = MRD_QP_TELL_REFUSED)
 {
-    struct test t = begin(MRD_QP_TELL_REFUSED);
-    struct mrd_engine *e = t.p->end[TO].e;
+    struct mrd_engine *e = self->p->end[TO].e;
     struct mrd_engine_event event;
 
     for (unsigned i = 0; i < 3; i++)
-        ask(&t, BAD_RKEY);
-    event = expect_event(&t);
+        ask(self, BAD_RKEY);
+    event = expect_event(self);
     mrd_engine_hand_event(&event);
-    assert_int_equal(mrd_engine_destroy_qp(e, t.p->end[TO].qp, t.p->now), -EBUSY);
-    ask(&t, BAD_RKEY);
-    expect_event(&t);
+    assert_int_equal(mrd_engine_destroy_qp(e, self->p->end[TO].qp, self->p->now), -EBUSY);
+    ask(self, BAD_RKEY);
+    expect_event(self);
     mrd_engine_ack_event(event.type, event.object);
     /* An event that nobody took goes with its queue pair. */
-    ask(&t, BAD_RKEY);
-    end(&t);
+    ask(self, BAD_RKEY);
 }
 
 /* A response that finds its memory gone is no request: the requester's completion tells that. */
-TEST(qp_events__not_of_responses)
+TEST_F_WITH(test, qp_events__not_of_responses, self->events = MRD_QP_TELL_REFUSED)
 {
-    struct test t = begin(MRD_QP_TELL_REFUSED);
-    struct pair_end *at = &t.p->end[TO], *from = &t.p->end[FROM];
+    struct pair_end *at = &self->p->end[TO], *from = &self->p->end[FROM];
     struct mrd_mr *source, *target;
     struct hand_wr w;
     struct mrd_wc wc;
@@ -131,29 +140,26 @@ TEST(qp_events__not_of_responses)
     target = mrd_engine_reg_mr(at->e, at->pd, at->memory, BYTES, MRD_ACCESS_LOCAL_WRITE,
                                &(struct mrd_mover_mr){0}, &error);
     assert_true(source && target);
-    hand_wr(t.p, TO, MRD_WR_RDMA_READ, BYTES, &w);
+    hand_wr(self->p, TO, MRD_WR_RDMA_READ, BYTES, &w);
     w.sge.lkey = target->lkey;
     w.wr.wr.rdma.rkey = source->rkey;
-    assert_int_equal(hand_post(t.p, TO, &w.wr), 0);
-    pair_tx(t.p, TO);
-    assert_int_equal(mrd_engine_dereg_mr(at->e, target, t.p->now), 0);
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    assert_int_equal(pair_poll(t.p, TO, &wc), 1);
+    assert_int_equal(hand_post(self->p, TO, &w.wr), 0);
+    pair_tx(self->p, TO);
+    assert_int_equal(mrd_engine_dereg_mr(at->e, target, self->p->now), 0);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    assert_int_equal(pair_poll(self->p, TO, &wc), 1);
     assert_int_equal(wc.status, MRD_WC_LOC_PROT_ERR);
-    expect_no_event(&t);
-    assert_int_equal(mrd_engine_dereg_mr(from->e, source, t.p->now), 0);
-    end(&t);
+    expect_no_event(self);
+    assert_int_equal(mrd_engine_dereg_mr(from->e, source, self->p->now), 0);
 }
 
-TEST(qp_events__is_checked)
+TEST_F(test, qp_events__is_checked)
 {
-    struct test t = begin(0);
     struct mrd_qp_init_attr attr;
     int error;
 
-    mrd_engine_query_qp(t.kept, &attr);
+    mrd_engine_query_qp(self->kept, &attr);
     attr.events = 2;
-    assert_null(mrd_engine_create_qp(t.p->end[TO].e, t.p->end[TO].pd, &attr, &error));
+    assert_null(mrd_engine_create_qp(self->p->end[TO].e, self->p->end[TO].pd, &attr, &error));
     assert_int_equal(error, -EINVAL);
-    end(&t);
 }

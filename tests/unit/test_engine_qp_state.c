@@ -8,7 +8,9 @@ enum { TO = 0, FROM = 1, BYTES = 64, LONG = 3 * PAIR_PAYLOAD };
 
 static struct pair pair; /* large, and begun anew by each test */
 
-struct test {
+FIXTURE(test)
+{
+    enum mrd_order order; /* of the sender's queue pair */
     struct pair *p;
     struct mrd_qp *kept[2];
 };
@@ -16,7 +18,7 @@ struct test {
 /* The two know each other. The target's queue pair is in INIT; the sender's has `order`. */
 static struct test begin(enum mrd_order order)
 {
-    struct test t = {.p = &pair};
+    struct test t = {.order = order, .p = &pair};
     struct mrd_qp_init_attr attr;
     struct mrd_wc wc;
     int error;
@@ -47,6 +49,16 @@ static void end(struct test *t)
     }
     assert_int_equal(t->p->end[TO].e->wants.pool.used, 0);
     pair_end(t->p);
+}
+
+FIXTURE_SETUP(test)
+{
+    *self = begin(self->order);
+}
+
+FIXTURE_TEARDOWN(test)
+{
+    end(self);
 }
 
 static int modify(struct test *t, struct mrd_qp_attr attr, int mask)
@@ -120,22 +132,19 @@ TEST(qp_init__messages_wait)
 }
 
 /* A write consumes no receive, and waits all the same; so does a read. */
-TEST(qp_init__writes_and_reads_wait)
+TEST_F_WITH(test, qp_init__writes_and_reads_wait, self->order = MRD_ORDER_MSG)
 {
-    struct test t = begin(MRD_ORDER_MSG);
-
-    pair_post(t.p, FROM, MRD_WR_RDMA_WRITE, 0, LONG);
-    pair_post(t.p, FROM, MRD_WR_RDMA_READ, BYTES, BYTES);
-    memset(t.p->end[TO].memory, 0xee, LONG);
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    expect_nothing(&t, FROM);
+    pair_post(self->p, FROM, MRD_WR_RDMA_WRITE, 0, LONG);
+    pair_post(self->p, FROM, MRD_WR_RDMA_READ, BYTES, BYTES);
+    memset(self->p->end[TO].memory, 0xee, LONG);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    expect_nothing(self, FROM);
     for (unsigned i = 0; i < LONG; i++)
-        assert_int_equal(t.p->end[TO].memory[i], 0xee);
-    assert_int_equal(set_ready(&t), 0);
-    pair_settle(t.p, t.p->now + 50 * MRD_USEC);
-    expect(&t, FROM, 500, MRD_WC_SUCCESS);
-    expect(&t, FROM, 500 + BYTES, MRD_WC_REM_ACCESS_ERR); /* the region may not be read */
-    end(&t);
+        assert_int_equal(self->p->end[TO].memory[i], 0xee);
+    assert_int_equal(set_ready(self), 0);
+    pair_settle(self->p, self->p->now + 50 * MRD_USEC);
+    expect(self, FROM, 500, MRD_WC_SUCCESS);
+    expect(self, FROM, 500 + BYTES, MRD_WC_REM_ACCESS_ERR); /* the region may not be read */
 }
 
 /* The packets that the sender sends in a second of waiting, with requests that wait. */
@@ -176,71 +185,64 @@ TEST(qp_init__writes_do_not_flood)
 }
 
 /* Whoever does not try for ever fails; what was posted behind goes on in order. */
-TEST(qp_init__who_gives_up_is_skipped)
+TEST_F_WITH(test, qp_init__who_gives_up_is_skipped, self->order = MRD_ORDER_MSG)
 {
-    struct test t = begin(MRD_ORDER_MSG);
     struct pair_frame late[PAIR_INBOX];
     unsigned num_late;
 
-    pair_post_recv(t.p, TO, 0, BYTES);
-    hand_qp(t.p, FROM)->rnr_retry = 0;
-    pair_post(t.p, FROM, MRD_WR_SEND, 0, BYTES);
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    expect(&t, FROM, 500, MRD_WC_RNR_RETRY_EXC_ERR);
-    hand_qp(t.p, FROM)->rnr_retry = 7;
+    pair_post_recv(self->p, TO, 0, BYTES);
+    hand_qp(self->p, FROM)->rnr_retry = 0;
+    pair_post(self->p, FROM, MRD_WR_SEND, 0, BYTES);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    expect(self, FROM, 500, MRD_WC_RNR_RETRY_EXC_ERR);
+    hand_qp(self->p, FROM)->rnr_retry = 7;
     /* Of the next message a copy stays under way until the queue pair takes messages. */
-    pair_post(t.p, FROM, MRD_WR_SEND, 1, BYTES);
-    mrd_engine_begin(t.p->end[FROM].e, t.p->now);
-    num_late = pair_tx(t.p, FROM);
-    memcpy(late, t.p->end[TO].inbox, num_late * sizeof(late[0]));
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    assert_int_equal(set_ready(&t), 0);
+    pair_post(self->p, FROM, MRD_WR_SEND, 1, BYTES);
+    mrd_engine_begin(self->p->end[FROM].e, self->p->now);
+    num_late = pair_tx(self->p, FROM);
+    memcpy(late, self->p->end[TO].inbox, num_late * sizeof(late[0]));
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    assert_int_equal(set_ready(self), 0);
     for (unsigned i = 0; i < num_late; i++)
-        pair_rx_one(t.p, TO, &late[i]);
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    expect(&t, TO, 900, MRD_WC_SUCCESS);
-    expect(&t, FROM, 501, MRD_WC_SUCCESS);
-    end(&t);
+        pair_rx_one(self->p, TO, &late[i]);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    expect(self, TO, 900, MRD_WC_SUCCESS);
+    expect(self, FROM, 501, MRD_WC_SUCCESS);
 }
 
 /* From INIT to the error state: receives are flushed, and senders are told. */
-TEST(qp_init__error)
+TEST_F(test, qp_init__error)
 {
-    struct test t = begin(MRD_ORDER_NONE);
-
-    pair_post_recv(t.p, TO, 0, BYTES);
-    pair_post(t.p, FROM, MRD_WR_SEND, 0, BYTES);
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    assert_int_equal(modify(&t, (struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE), 0);
-    pair_settle(t.p, t.p->now + MRD_SEC);
-    expect(&t, TO, 900, MRD_WC_WR_FLUSH_ERR);
-    expect(&t, FROM, 500, MRD_WC_REM_INV_REQ_ERR);
-    assert_int_equal(set_ready(&t), -EINVAL);
-    end(&t);
+    pair_post_recv(self->p, TO, 0, BYTES);
+    pair_post(self->p, FROM, MRD_WR_SEND, 0, BYTES);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    assert_int_equal(modify(self, (struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE), 0);
+    pair_settle(self->p, self->p->now + MRD_SEC);
+    expect(self, TO, 900, MRD_WC_WR_FLUSH_ERR);
+    expect(self, FROM, 500, MRD_WC_REM_INV_REQ_ERR);
+    assert_int_equal(set_ready(self), -EINVAL);
 }
 
-TEST(qp_init__is_checked)
+TEST_F(test, qp_init__is_checked)
 {
-    struct test t = begin(MRD_ORDER_NONE);
     struct mrd_qp_init_attr attr;
     struct hand_wr w;
     int error;
 
-    hand_wr(t.p, TO, MRD_WR_SEND, BYTES, &w);
-    assert_int_equal(hand_post(t.p, TO, &w.wr), -EINVAL);
-    assert_int_equal(modify(&t, (struct mrd_qp_attr){.qp_state = MRD_QPS_INIT}, MRD_QP_STATE),
+    hand_wr(self->p, TO, MRD_WR_SEND, BYTES, &w);
+    assert_int_equal(hand_post(self->p, TO, &w.wr), -EINVAL);
+    assert_int_equal(modify(self, (struct mrd_qp_attr){.qp_state = MRD_QPS_INIT}, MRD_QP_STATE),
                      -EINVAL);
-    assert_int_equal(set_ready(&t), 0);
-    assert_int_equal(set_ready(&t), 0);
-    assert_int_equal(modify(&t, (struct mrd_qp_attr){.qp_state = MRD_QPS_INIT}, MRD_QP_STATE),
+    assert_int_equal(set_ready(self), 0);
+    assert_int_equal(set_ready(self), 0);
+    assert_int_equal(modify(self, (struct mrd_qp_attr){.qp_state = MRD_QPS_INIT}, MRD_QP_STATE),
                      -EINVAL);
-    mrd_engine_query_qp(t.p->end[TO].qp, &attr);
+    mrd_engine_query_qp(self->p->end[TO].qp, &attr);
     assert_false(attr.comp_mask & MRD_QP_INIT_ATTR_STATE);
     attr.comp_mask = MRD_QP_INIT_ATTR_STATE;
     attr.qp_state = MRD_QPS_ERR;
-    assert_null(mrd_engine_create_qp(t.p->end[TO].e, t.p->end[TO].pd, &attr, &error));
+    assert_null(mrd_engine_create_qp(self->p->end[TO].e, self->p->end[TO].pd, &attr, &error));
     assert_int_equal(error, -EINVAL);
-    end(&t);
 }
 
 /* -------------------------------------------------------------------------------- one source only */
