@@ -106,7 +106,7 @@ TEST(mrd_ibv__every_kind_of_device)
 TEST(mrd_ibv__every_mtu)
 {
     for (enum ibv_mtu mtu = IBV_MTU_1024; mtu <= IBV_MTU_4096; mtu++) {
-        struct fixture *f = calloc(1, sizeof(*f));
+        struct fixture *f = fixture_alloc();
 
         fake_ibv_begin(1);
         for (unsigned i = 0; i < 2; i++) {
@@ -144,7 +144,7 @@ TEST(mrd_ibv__answer_from_wc)
 /* Two contexts on one device. */
 TEST(mrd_ibv__two_contexts_on_one_device)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     f->device[0] = fake_ibv_add(FAKE_IBV_RXE, NULL);
@@ -157,7 +157,7 @@ TEST(mrd_ibv__two_contexts_on_one_device)
 /* The GRH of IPv6 is another header, at another place. */
 TEST(mrd_ibv__ipv6)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
@@ -180,7 +180,7 @@ TEST(mrd_ibv__no_srq)
 
     for (unsigned e = 0; e < 3; e++) {
         struct mrd_context_attr attr = {.entropy = entropies[e]};
-        struct fixture *f = calloc(1, sizeof(*f));
+        struct fixture *f = fixture_alloc();
 
         fake_ibv_begin(1);
         for (unsigned i = 0; i < 2; i++) {
@@ -247,7 +247,7 @@ TEST(mrd_ibv__survives)
 /* Datagrams that the receiver has no slot for are lost, and come again. */
 TEST(mrd_ibv__receive_queue_too_short)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
@@ -411,7 +411,7 @@ TEST(mrd_ibv__ect_and_hop_limit)
 /* A device with one entry a list gets the whole datagram copied. */
 TEST(mrd_ibv__one_sge)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {

@@ -19,7 +19,7 @@
 static inline struct fixture *open_with(enum fake_ibv_kind kind,
                                         const struct mrd_context_attr *attr, bool srq)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {

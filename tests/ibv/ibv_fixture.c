@@ -86,9 +86,18 @@ static void destroy_fixture(void *object)
     fixture_end(object);
 }
 
-struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr)
+struct fixture *fixture_alloc(void)
 {
     struct fixture *f = calloc(1, sizeof(*f));
+
+    assert_non_null(f);
+    kit_own(f, destroy_fixture);
+    return f;
+}
+
+struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr)
+{
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     f->device[0] = fake_ibv_add(kind, NULL);
@@ -97,7 +106,6 @@ struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_
     fixture_open(&f->b, f->device[1]->name, attr);
     f->a.ah = fixture_ah(&f->a, &f->b);
     f->b.ah = fixture_ah(&f->b, &f->a);
-    kit_own(f, destroy_fixture);
     return f;
 }
 

@@ -41,7 +41,9 @@ struct fixture {
 /* Who makes progress in contexts opened from now on; manual unless a test sets it. */
 extern enum mrd_progress fixture_progress;
 
-/* Both ends open and know each other. `attr` may be NULL. */
+/* Both ends are closed. The test owns it: fixture_end() is called after it. */
+struct fixture *fixture_alloc(void);
+/* Likewise, but both ends are open and know each other. `attr` may be NULL. */
 struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr);
 void fixture_end(struct fixture *f);
 

@@ -116,7 +116,7 @@ TEST(mrd_ibv_entropy__ah_of_many_seeds)
 /* A device that has no more handles loses those paths only, and the messages arrive. */
 TEST(mrd_ibv_entropy__too_few_handles)
 {
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
@@ -148,7 +148,7 @@ TEST(mrd_ibv_entropy__qp)
 TEST(mrd_ibv_entropy__qpair)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
     struct seen seen;
 
     fake_ibv_begin(1);
@@ -189,7 +189,7 @@ TEST(mrd_ibv_entropy__never_label_0)
 TEST(mrd_ibv_entropy__qpns_are_learnt)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
-    struct fixture *f = calloc(1, sizeof(*f));
+    struct fixture *f = fixture_alloc();
     char address[MRD_ADDRESS_MAX];
     struct seen seen;
 
@@ -334,4 +334,5 @@ TEST(mrd_ibv_new_path__none_of_pairs)
     make_blackhole(f, &hole, has_dead_path);
     some_traffic(f);
     assert_int_equal(fixture_counter(f->a.context, "paths_replaced"), 0);
+    fixture_end(f); /* while `hole` is there */
 }
