@@ -2,9 +2,9 @@
 /*
  * Tests that register themselves; cmocka runs them, and its assertions are what they say.
  *
- *     TEST(mrd_seq_less__wraps)
+ *     TEST(mrd_seq_before__wraps)
  *     {
- *         assert_true(mrd_seq_less(UINT32_MAX, 0));
+ *         assert_true(mrd_seq_before(UINT32_MAX, 0));
  *     }
  *
  * A fixture is what several tests begin with. Its setup runs before each of them, on a struct of
