@@ -66,7 +66,7 @@ struct mrd_cc_swift_state {
 };
 
 /* What a policy requests of the paths (path.h). The engine does it after each ack. */
-enum mrd_cc_request_type {
+enum mrd_cc_request {
     MRD_CC_REQUEST_NONE = 0,
     /* mrd_path_watch(): note the least delay of each path from now on. */
     MRD_CC_REQUEST_WATCH,
@@ -78,8 +78,8 @@ enum mrd_cc_request_type {
     MRD_CC_REQUEST_CALIBRATE_UNMARKED,
 };
 
-struct mrd_cc_request {
-    uint8_t type;    /* enum mrd_cc_request_type */
+/* Of a request to calibrate. nscc keeps fall_ns there from the begin of a drain. */
+struct mrd_cc_calibration {
     double fall_ns;  /* fall of the delay expected if all of it is our queue */
     double least_ns; /* least growth of a path's length to be taken over */
 };
@@ -91,7 +91,6 @@ struct mrd_cc_watch {
     uint32_t rest;              /* rounds until the same delay may be asked about again */
     uint32_t pause;             /* rounds until the window may be drained again */
     double lately;              /* decaying number of recent drains */
-    double fall_ns;             /* what the drain takes off the delay if all of it is our queue */
     double ours_ns;             /* until `rest` is over only more delay than this is asked about */
     double before_ns, after_ns; /* delay before the drain; least delay since */
     double cwnd_bytes;          /* window to be restored after the drain */
@@ -143,6 +142,7 @@ struct mrd_cc {
     bool slow_start;
     bool ce_seen;     /* the network marked a packet to this peer once */
     bool delay_valid; /* delay_ns is valid */
+    uint8_t request;  /* enum mrd_cc_request, made in the last ack */
     double cwnd_bytes;
     double cap_bytes;   /* most of cwnd_bytes: config->cwnd_cap_bytes, or more on a long path */
     double start_bytes; /* the start window */
@@ -168,7 +168,7 @@ struct mrd_cc {
     double length_ns; /* mean RTT less queue delay; 0: no sample yet */
     struct mrd_cc_undo undo;
     struct mrd_cc_losses *losses; /* NULL: nothing was lost yet, or there is no memory */
-    struct mrd_cc_request request;
+    struct mrd_cc_calibration calibration;
     union { /* by policy */
         struct mrd_cc_nscc_state nscc;
         struct mrd_cc_swift_state swift;

@@ -13,12 +13,14 @@ static void enter_state(struct mrd_cc *cc, uint8_t state)
 }
 
 /* Requests that the paths take the watched delay for their length; ends a drain. */
-static void calibrate(struct mrd_cc *cc, enum mrd_cc_request_type type, double fall_ns,
+static void calibrate(struct mrd_cc *cc, enum mrd_cc_request request, double fall_ns,
                       uint64_t rtt_min_ns)
 {
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
-    cc->request = (struct mrd_cc_request){type, fall_ns, constants(cc)->calibrate_share * base_ns};
+    cc->request = request;
+    cc->calibration.fall_ns = fall_ns;
+    cc->calibration.least_ns = constants(cc)->calibrate_share * base_ns;
     enter_state(cc, WATCH_DOUBT);
 }
 
@@ -39,9 +41,9 @@ static void drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
         floor_bytes = cc->cwnd_bytes;
     w->before_ns = cc->delay_ns;
     w->cwnd_bytes = cc->cwnd_bytes;
-    w->fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
+    cc->calibration.fall_ns = (cc->length_ns + cc->delay_ns) * (1 - floor_bytes / cc->cwnd_bytes);
     cc->cwnd_bytes = floor_bytes;
-    cc->request.type = MRD_CC_REQUEST_DRAIN;
+    cc->request = MRD_CC_REQUEST_DRAIN;
     enter_state(cc, WATCH_DRAIN);
 }
 
@@ -72,7 +74,7 @@ static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     if (++w->rounds < constants(cc)->watch_drain_rtts)
         return;
     if (w->state == WATCH_DRAIN) {
-        cc->request.type = MRD_CC_REQUEST_WATCH;
+        cc->request = MRD_CC_REQUEST_WATCH;
         w->after_ns = w->before_ns;
         enter_state(cc, WATCH_LEAST);
         return;
@@ -81,7 +83,7 @@ static void advance_drain(struct mrd_cc *cc, uint64_t rtt_min_ns)
     w->rest = mrd_tune_count(constants(cc)->watch_rest_rtts);
     w->ours_ns = w->before_ns * (1 + constants(cc)->watch_share);
     refill(cc);
-    calibrate(cc, MRD_CC_REQUEST_CALIBRATE, w->fall_ns, rtt_min_ns);
+    calibrate(cc, MRD_CC_REQUEST_CALIBRATE, cc->calibration.fall_ns, rtt_min_ns);
 }
 
 /*
@@ -119,7 +121,7 @@ void mrd_nscc_watch(struct mrd_cc *cc, uint64_t rtt_min_ns, double target_ns)
         return;
     }
     if (w->rounds++ == 0)
-        cc->request.type = MRD_CC_REQUEST_WATCH;
+        cc->request = MRD_CC_REQUEST_WATCH;
     if (cc->delay_ns >= target_ns && cc->cwnd_bytes * (1 - tune->watch_slack) <= floor_bytes) {
         if (w->rounds > tune->watch_floor_rtts)
             drain(cc, rtt_min_ns);

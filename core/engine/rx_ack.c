@@ -389,25 +389,24 @@ static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, u
 }
 
 /* Does with the paths what the congestion control requests, and reports what they found. */
-static void run_request(struct mrd_engine *e, struct mrd_tx_half *tx,
-                        const struct mrd_cc_request *request)
+static void run_request(struct mrd_engine *e, struct mrd_tx_half *tx, enum mrd_cc_request request)
 {
     uint64_t rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
     struct mrd_path_calibration calibration = {.rtt_min_ns = rtt_min_ns,
                                                .most_ns = mrd_cc_longest_ns(&tx->cc, rtt_min_ns),
-                                               .fall_ns = (uint64_t)request->fall_ns,
-                                               .least_ns = (uint64_t)request->least_ns,
-                                               .unmarked = request->type ==
-                                                           MRD_CC_REQUEST_CALIBRATE_UNMARKED};
+                                               .fall_ns = (uint64_t)tx->cc.calibration.fall_ns,
+                                               .least_ns = (uint64_t)tx->cc.calibration.least_ns,
+                                               .unmarked =
+                                                   request == MRD_CC_REQUEST_CALIBRATE_UNMARKED};
 
-    if (request->type == MRD_CC_REQUEST_DRAIN) {
+    if (request == MRD_CC_REQUEST_DRAIN) {
         mrd_path_drain(&tx->paths, &e->allocator);
         return;
     }
-    if (request->type != MRD_CC_REQUEST_WATCH &&
+    if (request != MRD_CC_REQUEST_WATCH &&
         mrd_path_calibrate(&tx->paths, &e->allocator, &calibration, e->clock.now_ns))
         mrd_cc_calibrated(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.far_mean_ns);
-    if (request->type != MRD_CC_REQUEST_CALIBRATE)
+    if (request != MRD_CC_REQUEST_CALIBRATE)
         mrd_path_watch(&tx->paths, &e->allocator);
 }
 
@@ -427,9 +426,9 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
     a->limited = tx->run.limited;
     tx->run.full |= (double)inflight >= tx->cc.cwnd_bytes;
     tx->cc.ops->ack(&tx->cc, a);
-    if (tx->cc.request.type)
-        run_request(e, tx, &tx->cc.request);
-    tx->cc.request.type = MRD_CC_REQUEST_NONE;
+    if (tx->cc.request)
+        run_request(e, tx, tx->cc.request);
+    tx->cc.request = MRD_CC_REQUEST_NONE;
 }
 
 /*

@@ -16,10 +16,10 @@ TEST_F(cc_fixture, nscc_ack__asks_whether_it_is_our_queue)
     leave_slow_start(self, 60);
     self->ack.rtt_ns = self->ack.srtt_ns = 8 * BASE_NS;
     for (int i = 0; i < 40 && !calibrations; i++) {
-        self->cc.request.type = MRD_CC_REQUEST_NONE;
+        self->cc.request = MRD_CC_REQUEST_NONE;
         acks(self, 1, 1);
-        watches += self->cc.request.type == MRD_CC_REQUEST_WATCH;
-        calibrations += self->cc.request.type == MRD_CC_REQUEST_CALIBRATE;
+        watches += self->cc.request == MRD_CC_REQUEST_WATCH;
+        calibrations += self->cc.request == MRD_CC_REQUEST_CALIBRATE;
         least = packets(self) < least ? packets(self) : least;
     }
     assert_int_equal(calibrations, 1);
@@ -35,7 +35,7 @@ static unsigned drained_rounds(struct cc_fixture *f, uint64_t rtt_ns)
 
     f->ack.rtt_ns = f->ack.srtt_ns = rtt_ns;
     for (int i = 0; i < 1000; i++) {
-        f->cc.request.type = MRD_CC_REQUEST_NONE;
+        f->cc.request = MRD_CC_REQUEST_NONE;
         f->cc.nscc.watch.rest = 0; /* as if there were more delay each time */
         acks(f, 1, 1.1);
         drained += f->cc.nscc.watch.state != 0;
