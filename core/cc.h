@@ -3,7 +3,7 @@
  * Congestion control: one window for each peer. A policy is a const table of functions with a name,
  * which mrd_cc_find() looks up.
  *
- * The engine calls init() when the send half is made; ack() for each ack that acks something new;
+ * The engine calls init() when the send state is made; ack() for each ack that acks something new;
  * lost() once for each burst of declared losses; timeout() at an RTO. It sends while
  * mrd_cc.cwnd_bytes > bytes in flight, and paces a window below one packet at SRTT / cwnd.
  *
@@ -22,7 +22,7 @@
 struct mrd_allocator;
 struct mrd_cc_ops;
 
-/* What the engine knows of the network to the peer when the send half is made. */
+/* What the engine knows of the network to the peer when the send state is made. */
 struct mrd_cc_config {
     uint64_t link_bps;    /* 0: unknown, the delivered rate is measured */
     uint64_t base_rtt_ns; /* lower bound of the base RTT; 0: none */

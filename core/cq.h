@@ -50,11 +50,11 @@ struct mrd_cq_notify {
 struct mrd_cq_impl {
     struct mrd_cq pub; /* first: the user's pointer */
     struct mrd_wc *ring;
-    uint32_t mask;         /* ring size - 1; the size is at least pub.cqe */
-    uint32_t head, tail;   /* free-running; head: next to poll */
-    uint32_t reserved;     /* places reserved for posted work */
-    uint32_t users;        /* queue pairs that use it */
-    struct mrd_node wants; /* mrd_want.queue_node: peers refused for want of room */
+    uint32_t mask;               /* ring size - 1; the size is at least pub.cqe */
+    uint32_t head, tail;         /* free-running; head: next to poll */
+    uint32_t reserved;           /* places reserved for posted work */
+    uint32_t users;              /* queue pairs that use it */
+    struct mrd_node rnr_waiters; /* mrd_rnr_waiter.queue_node: peers refused for want of room */
     struct mrd_cq_notify notify;
 };
 

@@ -8,9 +8,9 @@
 
 #define GONE_MASK (MRD_MSN_WINDOW - 1)
 
-static struct mrd_pend *pend_of(struct mrd_node *n)
+static struct mrd_reorder_entry *pend_of(struct mrd_node *n)
 {
-    return mrd_container_of(n, struct mrd_pend, node);
+    return mrd_container_of(n, struct mrd_reorder_entry, node);
 }
 
 void mrd_flow_tx_init(struct mrd_flow_tx *flow, struct mrd_peer *peer, uint32_t qpn,
@@ -103,18 +103,19 @@ uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn)
     return need;
 }
 
-void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_pend *pend, struct mrd_recv *recv)
+void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_reorder_entry *entry,
+                         struct mrd_recv *recv)
 {
-    pend->rsn = flow->rsn_next++;
-    pend->recv = recv;
-    mrd_list_append(&flow->reserved, &pend->node);
+    entry->rsn = flow->rsn_next++;
+    entry->recv = recv;
+    mrd_list_append(&flow->reserved, &entry->node);
     pass_gone(flow, flow->gone_rsn, &flow->rsn_next);
 }
 
-struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
+struct mrd_reorder_entry *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
 {
     for (struct mrd_node *n = flow->reserved.next; n != &flow->reserved; n = n->next) {
-        struct mrd_pend *p = pend_of(n);
+        struct mrd_reorder_entry *p = pend_of(n);
 
         if (p->rsn != rsn)
             continue;
@@ -124,19 +125,19 @@ struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn)
     return NULL;
 }
 
-void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend)
+void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_reorder_entry *entry)
 {
     struct mrd_node *at = flow->pending.prev; /* mostly it belongs at the end */
 
-    while (at != &flow->pending && mrd_seq_before(pend->msn, pend_of(at)->msn))
+    while (at != &flow->pending && mrd_seq_before(entry->msn, pend_of(at)->msn))
         at = at->prev;
-    mrd_list_insert_before(at->next, &pend->node);
+    mrd_list_insert_before(at->next, &entry->node);
 }
 
-struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn)
+struct mrd_reorder_entry *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn)
 {
     for (struct mrd_node *n = flow->pending.prev; n != &flow->pending; n = n->prev) {
-        struct mrd_pend *p = pend_of(n);
+        struct mrd_reorder_entry *p = pend_of(n);
 
         if (p->msn == msn)
             return p;
@@ -183,12 +184,12 @@ bool mrd_flow_rx_idle(const struct mrd_flow_rx *flow)
            !flow->num_gone;
 }
 
-struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)
+struct mrd_reorder_entry *mrd_flow_rx_deliver(struct mrd_flow_rx *flow)
 {
     struct mrd_node *n = mrd_list_first(&flow->pending);
-    struct mrd_pend *p = n ? pend_of(n) : NULL;
+    struct mrd_reorder_entry *p = n ? pend_of(n) : NULL;
 
-    if (!p || p->msn != flow->msn_next || p->state == MRD_PEND_OPEN)
+    if (!p || p->msn != flow->msn_next || p->state == MRD_REORDER_OPEN)
         return NULL;
     flow->msn_next++;
     pass_gone(flow, flow->gone_msn, &flow->msn_next);

@@ -20,10 +20,10 @@
 #include <stdint.h>
 
 #include "core/hash.h"
+#include "core/last_bytes.h"
 #include "core/limits.h"
 #include "core/list.h"
 #include "core/pool.h"
-#include "core/tail.h"
 #include "mrd/mrd.h"
 
 struct mrd_peer;
@@ -53,7 +53,7 @@ struct mrd_flow_tx {
     uint32_t num_held;       /* messages that have no number yet; the record stays for them */
     struct mrd_node msgs;    /* mrd_msg.order.node, MSN order */
     struct mrd_node qp_node; /* on its queue pair's list `flows`, or `ended` */
-    /* A flow without messages: on the send half's list `idle` or `closes`. */
+    /* A flow without messages: on the send state's list `idle` or `closes`. */
     struct mrd_node idle_node;
     uint64_t idle_ns;   /* when it became idle */
     bool closing;       /* a CLOSE is in flight */
@@ -62,23 +62,23 @@ struct mrd_flow_tx {
     uint64_t start_ns;  /* nothing of it is sent earlier: see mrd_handle_await() */
 };
 
-enum mrd_pend_state {
-    MRD_PEND_OPEN, /* some of its packets arrived */
-    MRD_PEND_FULL, /* complete; waits for earlier messages */
+enum mrd_reorder_state {
+    MRD_REORDER_OPEN, /* some of its packets arrived */
+    MRD_REORDER_FULL, /* complete; waits for earlier messages */
 };
 
 /*
  * On `pending`: a message that is not delivered yet. On `reserved`: a receive for an RSN whose
  * message did not come yet.
  */
-struct mrd_pend {
+struct mrd_reorder_entry {
     struct mrd_node node;
     uint32_t msn, rsn;
     uint8_t state;
     bool complete; /* push `wc` when it is delivered */
     struct mrd_recv *recv;
     struct mrd_response *response; /* of a request: what to do when it is delivered; or NULL */
-    struct mrd_tail tail;          /* of a write: to be stored when it is delivered */
+    struct mrd_last_bytes last;    /* of a write: to be stored when it is delivered */
     struct mrd_wc wc;
 };
 
@@ -121,13 +121,14 @@ enum mrd_msn_verdict mrd_flow_rx_judge(const struct mrd_flow_rx *flow, uint32_t 
                                        uint32_t rsn);
 /* Returns how many receives binding all RSNs up to `rsn` takes. */
 uint32_t mrd_flow_rx_needs(const struct mrd_flow_rx *flow, uint32_t rsn);
-/* Binds `recv` to the next RSN, in the caller's record `pend`. */
-void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_pend *pend, struct mrd_recv *recv);
+/* Binds `recv` to the next RSN, in the caller's record `entry`. */
+void mrd_flow_rx_reserve(struct mrd_flow_rx *flow, struct mrd_reorder_entry *entry,
+                         struct mrd_recv *recv);
 /* Takes the reserved record of an RSN off its list and returns it; NULL: none. */
-struct mrd_pend *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn);
+struct mrd_reorder_entry *mrd_flow_rx_claim(struct mrd_flow_rx *flow, uint32_t rsn);
 /* Inserts a pending record by its MSN. */
-void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_pend *pend);
-struct mrd_pend *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
+void mrd_flow_rx_insert(struct mrd_flow_rx *flow, struct mrd_reorder_entry *entry);
+struct mrd_reorder_entry *mrd_flow_rx_find(const struct mrd_flow_rx *flow, uint32_t msn);
 /* Notes that a new message will never come. If its RSN is below rsn_next, claim that first. */
 void mrd_flow_rx_gone(struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn, uint32_t rsn);
 /* RSNs below `rsn` will not come: moves their reserved records to `done`, oldest last. */
@@ -140,6 +141,6 @@ void mrd_flow_rx_skip(struct mrd_flow_rx *flow, uint32_t msn);
 /* Returns whether nothing of the flow waits here: its record may be released. */
 bool mrd_flow_rx_idle(const struct mrd_flow_rx *flow);
 /* Takes the next message in order off its list and returns it; NULL: it is not FULL. */
-struct mrd_pend *mrd_flow_rx_deliver(struct mrd_flow_rx *flow);
+struct mrd_reorder_entry *mrd_flow_rx_deliver(struct mrd_flow_rx *flow);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Ids of messages of several packets, at their sender: MRD_MSG_SLOTS slots for each send half.
+ * Ids of messages of several packets, at their sender: MRD_MSG_SLOTS slots for each send state.
  *
  * mrd_ids_take() when a message, or a new attempt of it, begins. `live` counts the records that
  * name the id; mrd_ids_release() when there are none and the message no longer uses it. Any free

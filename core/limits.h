@@ -16,7 +16,7 @@ enum {
     MRD_MRS_MAX = 1 << 20,      /* of a context */
     MRD_CQE_MAX = 1 << 24,      /* of a completion queue */
     MRD_RESPONSES = 4096,       /* reads and atomics of peers that are executed at a time */
-    MRD_TRACKER_MIN = 512,      /* its share of data goes before the first ack: half.c */
+    MRD_TRACKER_MIN = 512,      /* its share of data goes before the first ack: peer_state.c */
     MRD_TRACKER_MAX = 4096,     /* of a peer at first */
     MRD_TRACKER_WIDEST = 65536, /* of one whose packets in flight are many */
     MRD_ROUTES_WANTED = 64,     /* peers whose route is asked for at a time; others ask again */
@@ -109,7 +109,7 @@ enum {
 /* The user is told that peers are turned away, at most so often. */
 #define MRD_FULL_EVENT_NS MRD_SEC
 
-/* Lives of packets and halves; the identity rules rely on their relations (see WIRE.md). */
+/* Lives of packets, send and receive states; the identity rules rely on their relations (see WIRE.md). */
 #define MRD_PACKET_LIFE_NS        (2 * MRD_SEC) /* L */
 #define MRD_FIRST_CONTACT_LIFE_NS (2 * MRD_SEC) /* F */
 #define MRD_SEND_IDLE_LIFE_NS     (8 * MRD_SEC) /* S */
@@ -121,12 +121,12 @@ enum {
 #define MRD_WAITING_NS    (MRD_SEND_IDLE_LIFE_NS / 4)
 #define MRD_WAITING_SHARE 4
 /*
- * Send halves that stay for MRD_SEND_IDLE_LIFE_NS unused. With more of them all go sooner, but never
+ * Send states that stay for MRD_SEND_IDLE_LIFE_NS unused. With more of them all go sooner, but never
  * before MRD_SEND_IDLE_LEAST_NS.
  */
-#define MRD_SEND_HALVES_KEPT   1024
+#define MRD_SEND_STATES_KEPT   1024
 #define MRD_SEND_IDLE_LEAST_NS (100 * MRD_MSEC)
-/* Each peer that is awake is looked at once in this time, some of them each step. */
+/* Each peer that is active is looked at once in this time, some of them each step. */
 #define MRD_SWEEP_NS      (1 * MRD_SEC)
 #define MRD_SWEEP_STEP_NS (1 * MRD_MSEC)
 /* Most of them in one call. */

@@ -160,12 +160,12 @@ static struct mrd_sent *find_lost_by_order(struct mrd_loss *l, const struct mrd_
 }
 
 /*
- * Returns the oldest packet of some path, if it is older than `patience_ns` and than that path's
+ * Returns the oldest packet of some path, if it is older than `least_age_ns` and than that path's
  * packets were when acked lately. Walks the records oldest first; the first one of each
  * path counts.
  */
 static struct mrd_sent *find_lost_by_time(struct mrd_loss *l, const struct mrd_sents *s,
-                                          const struct mrd_paths *paths, uint64_t patience_ns,
+                                          const struct mrd_paths *paths, uint64_t least_age_ns,
                                           uint64_t now_ns)
 {
     uint64_t seen[MRD_PATHS_MAX / 64] = {0};
@@ -178,8 +178,8 @@ static struct mrd_sent *find_lost_by_time(struct mrd_loss *l, const struct mrd_s
         psn = rec->next;
         if (rec->tx_ns >= l->rack_tx_ns)
             break;
-        if (now_ns - rec->tx_ns < patience_ns) {
-            l->rack_ns = min_u64(l->rack_ns, rec->tx_ns + patience_ns);
+        if (now_ns - rec->tx_ns < least_age_ns) {
+            l->rack_ns = min_u64(l->rack_ns, rec->tx_ns + least_age_ns);
             break;
         }
         if (seen[rec->path / 64] & bit)
@@ -187,7 +187,7 @@ static struct mrd_sent *find_lost_by_time(struct mrd_loss *l, const struct mrd_s
         seen[rec->path / 64] |= bit;
 
         uint64_t path_ns =
-            max_u64(patience_ns, times(l->tune->window_ages, paths->path[rec->path].age_ns));
+            max_u64(least_age_ns, times(l->tune->window_ages, paths->path[rec->path].age_ns));
         if (now_ns - rec->tx_ns >= path_ns)
             return rec;
         l->rack_ns = min_u64(l->rack_ns, rec->tx_ns + path_ns);
@@ -244,13 +244,14 @@ void mrd_loss_log(struct mrd_loss *l, const struct mrd_allocator *allocator,
         l->log = mrd_alloc(allocator, MRD_RETX_LOG * sizeof(*l->log));
     if (!l->log)
         return;
-    l->log[l->log_next++ % MRD_RETX_LOG] = (struct mrd_retx){.psn = rec->psn,
-                                                             .live = true,
-                                                             .deliberate = rec->deliberate != 0,
-                                                             .by_order = rec->by_order != 0,
-                                                             .blamed = rec->blamed != 0,
-                                                             .old_path = old_path,
-                                                             .tx_ns = rec->tx_ns};
+    l->log[l->log_next++ % MRD_RETX_LOG] =
+        (struct mrd_retx){.psn = rec->psn,
+                          .live = true,
+                          .deliberate = rec->deliberate != 0,
+                          .by_order = rec->by_order != 0,
+                          .path_penalized = rec->path_penalized != 0,
+                          .old_path = old_path,
+                          .tx_ns = rec->tx_ns};
 }
 
 struct mrd_retx *mrd_loss_spurious(struct mrd_loss *l, uint32_t psn, uint64_t now_ns)

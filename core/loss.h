@@ -28,7 +28,7 @@ struct mrd_retx {   /* a retransmission that may turn out spurious */
     uint64_t tx_ns; /* when the copy declared lost was sent */
     uint32_t psn;
     uint16_t old_path; /* index of the path that it took */
-    bool live : 1, deliberate : 1, by_order : 1, blamed : 1;
+    bool live : 1, deliberate : 1, by_order : 1, path_penalized : 1;
 };
 
 struct mrd_loss {

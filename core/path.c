@@ -83,14 +83,14 @@ bool mrd_paths_add(struct mrd_paths *paths, const struct mrd_allocator *allocato
         return false;
     paths->num = num;
     for (uint32_t i = 1; i < old; i++) {
-        if (paths->path[i].far_ns < paths->path[shortest].far_ns)
+        if (paths->path[i].excess_ns < paths->path[shortest].excess_ns)
             shortest = i;
     }
     for (uint32_t i = old; i < num; i++) {
         init_path(paths, i);
         paths->path[i].order_off = paths->num_disordered > 1;
         paths->path[i].watch = (uint16_t)(paths->watch - 1);
-        paths->path[i].far_ns = paths->path[shortest].far_ns;
+        paths->path[i].excess_ns = paths->path[shortest].excess_ns;
         paths->load[i].weight = paths->load[shortest].weight;
     }
     return true;
@@ -292,7 +292,7 @@ static void suspend(struct mrd_paths *paths, struct mrd_path *path, uint64_t bas
 }
 
 /* A lone loss on a path that loses no more than others do: it says nothing about this path. */
-static bool is_usual(const struct mrd_paths *paths, uint32_t index)
+static bool is_background_loss(const struct mrd_paths *paths, uint32_t index)
 {
     const struct mrd_path *path = &paths->path[index];
 
@@ -310,7 +310,7 @@ void mrd_path_lost(struct mrd_paths *paths, uint32_t index, uint64_t base_rtt_ns
     struct mrd_path *path = &paths->path[index];
     /* While no path works, a loss says nothing about this one: losses_row does not grow. */
     bool others_work = paths->acks != path->lost_acks;
-    bool usual = is_usual(paths, index);
+    bool usual = is_background_loss(paths, index);
 
     count_outcome(paths, path, true);
     path->lost++;
@@ -378,14 +378,14 @@ bool mrd_path_in_queue(const struct mrd_paths *paths, uint32_t index, double del
     return 2 * in >= sampled;
 }
 
-bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index)
+bool mrd_path_suspect(struct mrd_paths *paths, uint32_t index)
 {
     struct mrd_path *path = &paths->path[index];
-    bool again = path->doubted && paths->acks != path->doubted_acks;
+    bool again = path->suspect && paths->acks != path->suspect_acks;
 
-    if (!path->doubted)
-        path->doubted_acks = paths->acks;
-    path->doubted = true;
+    if (!path->suspect)
+        path->suspect_acks = paths->acks;
+    path->suspect = true;
     return again;
 }
 
@@ -467,7 +467,7 @@ void mrd_path_sample(struct mrd_paths *paths, uint32_t index, int64_t delay_ns, 
     struct mrd_path *path = &paths->path[index];
     struct mrd_path_load *load = &paths->load[index];
     uint64_t half_at_ns = paths->delay_min_at_ns;
-    float q_ns = update_queue_delay(paths, delay_ns - (int64_t)path->far_ns, srtt_ns, now_ns);
+    float q_ns = update_queue_delay(paths, delay_ns - (int64_t)path->excess_ns, srtt_ns, now_ns);
 
     if (path->watch != paths->watch || delay_ns < path->least_ns)
         path->least_ns = delay_ns;
@@ -537,8 +537,8 @@ void mrd_path_replace(struct mrd_paths *paths, uint32_t index, uint16_t ev)
     path->packets = path->lost = path->ce = 0;
     path->rx_count = path->rx_ce = 0;
     path->srtt_ns = path->rtt_min_ns = path->age_ns = 0;
-    path->doubted = false;
-    path->far_ns = 0;
+    path->suspect = false;
+    path->excess_ns = 0;
     paths->load[index].weight = 1;
     paths->load[index].level_at_ns = 0;
     path->watch = (uint16_t)(paths->watch - 1);

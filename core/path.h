@@ -2,7 +2,7 @@
 /*
  * Paths to a peer: what is measured, suspended and counted for each entropy value.
  *
- * mrd_paths_init() when the send half is made; mrd_path_sent() as a packet leaves, followed by
+ * mrd_paths_init() when the send state is made; mrd_path_sent() as a packet leaves, followed by
  * exactly one of mrd_path_acked(), mrd_path_lost() and mrd_path_forgot(); mrd_path_usable() before
  * a path is chosen. Measurements belong to struct mrd_path, not to the entropy value `ev` that
  * reaches it: a map of the paths could make several values share one path.
@@ -33,7 +33,7 @@ struct mrd_path {
     bool order_off : 1; /* loss detection by order is off: too many spurious losses */
     bool wants_ev : 1;  /* DEAD, and no fresh entropy value was requested yet */
     bool rx_ce_now : 1; /* the last ack reported new CE marks on it */
-    bool doubted : 1;   /* mrd_path_doubt(), and nothing came by it since */
+    bool suspect : 1;   /* mrd_path_suspect(), and nothing came by it since */
     /* Suspensions since a packet on it was last acked: a burst of losses counts once. */
     uint8_t losses_row;
     uint8_t spurious;         /* losses declared by order that were spurious; saturates */
@@ -44,11 +44,11 @@ struct mrd_path {
     uint16_t bad_packets;     /* packets acked or lost since loss_ewma was last <= dead_share */
     uint16_t watch;           /* least_ns is of this watch */
     uint32_t lost_acks;       /* mrd_paths.acks when a loss on it was last declared */
-    uint32_t doubted_acks;    /* and when it was doubted */
+    uint32_t suspect_acks;    /* and when it was suspect */
     uint32_t rx_count, rx_ce; /* the peer's cumulative counts in its last ack */
     /* In ns. They saturate. age_ns: decaying maximum of the time from sent to acked. */
     uint32_t srtt_ns, rtt_min_ns, age_ns;
-    float far_ns; /* its length: base RTT beyond the least RTT of all paths; not a queue */
+    float excess_ns; /* its length: base RTT beyond the least RTT of all paths; not a queue */
     /* SUSPENDED: its end; DEAD: next probe; UINT64_MAX: a probe is in flight. */
     uint64_t until_ns;
     int64_t last_ns;  /* last one-way delay */
@@ -100,7 +100,7 @@ struct mrd_paths {
     int64_t back_cur, back_prev;
     uint64_t failed_ns;               /* when a path last failed for sure; 0: never */
     struct mrd_path_watch *watched;   /* of each path; NULL: there was no watch yet */
-    float far_mean_ns;                /* mean of far_ns when weights were last set */
+    float excess_mean_ns;             /* mean of excess_ns when weights were last set */
     uint16_t num_disordered;          /* paths with a spurious loss by order */
     const struct mrd_tune_path *tune; /* borrowed */
 };
@@ -167,11 +167,11 @@ bool mrd_path_in_queue(const struct mrd_paths *paths, uint32_t index, double del
  * to count as a loss: the same happened before, and since then packets were acked, but nothing came
  * by this path. A single time says nothing: the peer may be late.
  */
-bool mrd_path_doubt(struct mrd_paths *paths, uint32_t index);
+bool mrd_path_suspect(struct mrd_paths *paths, uint32_t index);
 /* The peer counted packets that came by it. */
 static inline void mrd_path_came(struct mrd_path *path)
 {
-    path->doubted = false;
+    path->suspect = false;
 }
 /* A packet in flight on it was abandoned or sent elsewhere: that says nothing about the path. */
 void mrd_path_forgot(struct mrd_paths *paths, uint32_t index);

@@ -30,12 +30,13 @@ static void weigh(struct mrd_paths *paths, uint64_t rtt_min_ns)
     float base_ns = (float)rtt_min_ns, mean_ns = 0;
 
     for (uint32_t i = 0; i < paths->num; i++)
-        mean_ns += paths->path[i].far_ns / (float)paths->num;
-    paths->far_mean_ns = mean_ns;
+        mean_ns += paths->path[i].excess_ns / (float)paths->num;
+    paths->excess_mean_ns = mean_ns;
     mean_ns += base_ns;
     for (uint32_t i = 0; i < paths->num; i++)
         paths->load[i].weight =
-            mean_ns > base_ns ? mean_ns / base_ns * mean_ns / (base_ns + paths->path[i].far_ns) : 1;
+            mean_ns > base_ns ? mean_ns / base_ns * mean_ns / (base_ns + paths->path[i].excess_ns)
+                              : 1;
 }
 
 uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int64_t delay_ns,
@@ -50,14 +51,14 @@ uint64_t mrd_path_measure_queue_ns(struct mrd_paths *paths, uint32_t index, int6
         excess = 0;
     if ((uint64_t)excess > rtt_ns - rtt_min_ns)
         excess = (int64_t)(rtt_ns - rtt_min_ns);
-    if (path->far_ns > 0 && (float)excess < path->far_ns) {
-        bool is_much = (float)excess < path->far_ns * (1 - (float)paths->tune->q_gain);
+    if (path->excess_ns > 0 && (float)excess < path->excess_ns) {
+        bool is_much = (float)excess < path->excess_ns * (1 - (float)paths->tune->q_gain);
 
-        path->far_ns = (float)excess;
+        path->excess_ns = (float)excess;
         if (is_much)
             weigh(paths, rtt_min_ns);
     }
-    return (uint64_t)excess - (uint64_t)path->far_ns;
+    return (uint64_t)excess - (uint64_t)path->excess_ns;
 }
 
 /* Is there memory for what is noted of each path? */
@@ -131,16 +132,16 @@ static bool is_watched(const struct mrd_paths *paths, uint32_t index)
  * the path seems as short as others, or as it once was. A path that never was shorter is known soon. One
  * that was may have another way now, or a queue that some of our paths keep: that takes longer.
  */
-static bool stays_longer(const struct mrd_paths *paths, uint32_t index, float far_ns,
+static bool stays_longer(const struct mrd_paths *paths, uint32_t index, float excess_ns,
                          const struct mrd_path_calibration *calibration, uint64_t now_ns)
 {
     const struct mrd_tune_path *tune = paths->tune;
     uint32_t ns = (uint32_t)now_ns - paths->load[index].level_at_ns;
-    double rtt_ns = (double)calibration->rtt_min_ns + far_ns, times = tune->level_times;
+    double rtt_ns = (double)calibration->rtt_min_ns + excess_ns, times = tune->level_times;
 
     if (paths->path[index].rtt_min_ns >= tune->level_once * rtt_ns)
         times = tune->level_new_times;
-    return ns >= times * far_ns;
+    return ns >= times * excess_ns;
 }
 
 static bool is_length(const struct mrd_paths *paths, uint32_t index,
@@ -159,9 +160,9 @@ static bool is_length(const struct mrd_paths *paths, uint32_t index,
            now_ns - at_ns <= mrd_tune_ns(paths->tune->last_rtts * (double)calibration->rtt_min_ns);
 }
 
-static void set_length(struct mrd_paths *paths, uint32_t index, float far_ns)
+static void set_length(struct mrd_paths *paths, uint32_t index, float excess_ns)
 {
-    paths->path[index].far_ns = far_ns;
+    paths->path[index].excess_ns = excess_ns;
     /* Until now the length was counted as queue delay. */
     paths->load[index].q_ns = MRD_PATH_NO_DELAY;
 }
@@ -177,14 +178,14 @@ static float learnt_ns(const struct mrd_paths *paths, uint32_t index,
 
     if (!is_watched(paths, index))
         far -= (int64_t)ours_ns;
-    uint64_t far_ns = far < 0 ? 0 : (uint64_t)far;
+    uint64_t excess_ns = far < 0 ? 0 : (uint64_t)far;
 
-    if (far_ns > calibration->most_ns)
-        far_ns = calibration->most_ns;
-    if ((float)far_ns < path->far_ns + (float)calibration->least_ns ||
+    if (excess_ns > calibration->most_ns)
+        excess_ns = calibration->most_ns;
+    if ((float)excess_ns < path->excess_ns + (float)calibration->least_ns ||
         !is_length(paths, index, calibration, now_ns))
         return 0;
-    return (float)far_ns;
+    return (float)excess_ns;
 }
 
 /*
@@ -218,19 +219,19 @@ bool mrd_path_calibrate(struct mrd_paths *paths, const struct mrd_allocator *all
     ours_ns = mean_fall_ns(paths);
     most = most_are_longer(paths, calibration, ours_ns, now_ns);
     for (uint32_t i = 0; i < paths->num; i++) {
-        float far_ns = learnt_ns(paths, i, calibration, ours_ns, now_ns);
+        float excess_ns = learnt_ns(paths, i, calibration, ours_ns, now_ns);
 
-        if (far_ns > 0 && (most || stays_longer(paths, i, far_ns, calibration, now_ns))) {
-            set_length(paths, i, far_ns);
+        if (excess_ns > 0 && (most || stays_longer(paths, i, excess_ns, calibration, now_ns))) {
+            set_length(paths, i, excess_ns);
             learnt = true;
         }
-        if (is_watched(paths, i) && paths->path[i].far_ns < least_ns)
-            least_ns = paths->path[i].far_ns;
+        if (is_watched(paths, i) && paths->path[i].excess_ns < least_ns)
+            least_ns = paths->path[i].excess_ns;
     }
     if (!learnt)
         return false;
     for (uint32_t i = 0; least_ns < FLT_MAX && i < paths->num; i++) {
-        if (!is_watched(paths, i) && paths->path[i].far_ns < least_ns)
+        if (!is_watched(paths, i) && paths->path[i].excess_ns < least_ns)
             set_length(paths, i, least_ns);
     }
     paths->delay_min_valid = false;

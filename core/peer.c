@@ -28,24 +28,25 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
     /* The fewer peers, the more bits for the generation: the later an id recurs. */
     while (1u << peers->index_bits < max_peers)
         peers->index_bits++;
-    mrd_list_init(&peers->awake);
+    mrd_list_init(&peers->active);
     peers->rest_mask = mrd_hash_buckets(max_peers) - 1;
     peers->by_number = mrd_alloc(allocator, max_peers * sizeof(*peers->by_number));
-    peers->rest_bucket = mrd_alloc(allocator, 2 * (peers->rest_mask + 1) * sizeof(uint32_t));
-    return peers->by_number && peers->rest_bucket &&
+    peers->idle_bucket = mrd_alloc(allocator, 2 * (peers->rest_mask + 1) * sizeof(uint32_t));
+    return peers->by_number && peers->idle_bucket &&
            mrd_hash_init(&peers->by_addr, allocator, 2 * max_peers) &&
            mrd_hash_init(&peers->by_own, allocator, max_peers) &&
            mrd_table_init(&peers->hosts, allocator, sizeof(struct mrd_host), max_peers,
                           max_peers) &&
-           mrd_pool_init(&peers->rests, allocator, sizeof(struct mrd_rest), max_peers) &&
+           mrd_pool_init(&peers->idle, allocator, sizeof(struct mrd_idle_peer), max_peers) &&
            mrd_pool_init(&peers->entries, allocator, sizeof(struct mrd_peer), max_peers) &&
-           mrd_pool_init(&peers->tx_halves, allocator,
-                         sizeof(struct mrd_tx_half) +
+           mrd_pool_init(&peers->send_states, allocator,
+                         sizeof(struct mrd_send_state) +
                              first_paths(max_paths) *
                                  (sizeof(struct mrd_path) + sizeof(struct mrd_path_load)) +
                              (cache ? MRD_SPRAY_CACHE * sizeof(uint16_t) : 0),
                          max_peers) &&
-           mrd_pool_init(&peers->rx_halves, allocator, sizeof(struct mrd_rx_half), max_peers) &&
+           mrd_pool_init(&peers->recv_states, allocator, sizeof(struct mrd_recv_state),
+                         max_peers) &&
            mrd_rcv_maps_init(&peers->maps, allocator, tracker, max_peers) &&
            mrd_pool_init(&peers->words, allocator, MRD_MSG_SLOTS * sizeof(uint32_t), max_peers) &&
            mrd_pool_init(&peers->commons, allocator, sizeof(struct mrd_txq), 2 * max_peers) &&
@@ -57,7 +58,7 @@ bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocat
 
 void mrd_peers_fini(struct mrd_peers *peers)
 {
-    for (struct mrd_node *n = peers->awake.next; n && n != &peers->awake; n = n->next) {
+    for (struct mrd_node *n = peers->active.next; n && n != &peers->active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         if (peer->tx)
@@ -69,12 +70,12 @@ void mrd_peers_fini(struct mrd_peers *peers)
     mrd_pool_fini(&peers->commons);
     mrd_pool_fini(&peers->words);
     mrd_rcv_maps_fini(&peers->maps);
-    mrd_pool_fini(&peers->rx_halves);
-    mrd_pool_fini(&peers->tx_halves);
+    mrd_pool_fini(&peers->recv_states);
+    mrd_pool_fini(&peers->send_states);
     mrd_pool_fini(&peers->entries);
-    mrd_pool_fini(&peers->rests);
-    if (peers->rest_bucket)
-        mrd_free(peers->allocator, peers->rest_bucket,
+    mrd_pool_fini(&peers->idle);
+    if (peers->idle_bucket)
+        mrd_free(peers->allocator, peers->idle_bucket,
                  2 * (peers->rest_mask + 1) * sizeof(uint32_t));
     if (peers->by_number)
         mrd_free(peers->allocator, peers->by_number, peers->max * sizeof(*peers->by_number));
@@ -118,7 +119,7 @@ struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_a
 {
     struct mrd_peer *first = mrd_peer_first(peers, addr), *peer = first;
 
-    while (peer && !mrd_peer_has_half(peer))
+    while (peer && !mrd_peer_has_state(peer))
         peer = mrd_peer_next(peer);
     return peer ? peer : first;
 }
@@ -332,7 +333,7 @@ struct mrd_peer *mrd_peer_by_id(const struct mrd_peers *peers, uint32_t id)
 }
 
 /* An entry of a peer, without what it knows. */
-static struct mrd_peer *awaken(struct mrd_peers *peers, const struct mrd_addr *addr, uint32_t id)
+static struct mrd_peer *activate(struct mrd_peers *peers, const struct mrd_addr *addr, uint32_t id)
 {
     struct mrd_peer *peer = mrd_pool_alloc(&peers->entries);
 
@@ -346,9 +347,9 @@ static struct mrd_peer *awaken(struct mrd_peers *peers, const struct mrd_addr *a
     mrd_list_init(&peer->msgs);
     mrd_list_init(&peer->flows_tx);
     mrd_list_init(&peer->flows_rx);
-    mrd_list_init(&peer->wants);
+    mrd_list_init(&peer->rnr_waiters);
     mrd_list_init(&peer->readies);
-    mrd_list_append(&peers->awake, &peer->node);
+    mrd_list_append(&peers->active, &peer->node);
     enter_address(peers, peer, addr);
     mrd_hash_add(&peers->by_own, &peer->by_own, mrd_hash_mix(0));
     peers->by_number[number_of(peers, id)] = peer;
@@ -357,14 +358,14 @@ static struct mrd_peer *awaken(struct mrd_peers *peers, const struct mrd_addr *a
 
 struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    struct mrd_rest *rest = mrd_pool_alloc(&peers->rests);
+    struct mrd_idle_peer *idle = mrd_pool_alloc(&peers->idle);
 
-    if (!rest)
+    if (!idle)
         return NULL;
     peers->generation += 1u << peers->index_bits;
     if (!peers->generation) /* an id is never 0 */
         peers->generation += 1u << peers->index_bits;
-    return awaken(peers, addr, peers->generation | mrd_pool_index(&peers->rests, rest));
+    return activate(peers, addr, peers->generation | mrd_pool_index(&peers->idle, idle));
 }
 
 /* Ends an entry; its number lives on. */
@@ -380,95 +381,97 @@ static void end_entry(struct mrd_peers *peers, struct mrd_peer *peer)
 
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer)
 {
-    struct mrd_rest *rest = mrd_pool_at(&peers->rests, number_of(peers, peer->id));
+    struct mrd_idle_peer *idle = mrd_pool_at(&peers->idle, number_of(peers, peer->id));
 
     end_entry(peers, peer);
-    rest->id = 0;
-    mrd_pool_release(&peers->rests, rest);
+    idle->id = 0;
+    mrd_pool_release(&peers->idle, idle);
 }
 
-/* -------------------------------------------------------------------------------------- resting */
+/* ----------------------------------------------------------------------------------- idle peers */
 
 static uint32_t *bucket_of(const struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    return &peers->rest_bucket[hash_addr(addr) & peers->rest_mask];
+    return &peers->idle_bucket[hash_addr(addr) & peers->rest_mask];
 }
 
 static uint32_t *own_bucket_of(const struct mrd_peers *peers, uint32_t own_inc)
 {
-    return &peers->rest_bucket[peers->rest_mask + 1 + (mrd_hash_mix(own_inc) & peers->rest_mask)];
+    return &peers->idle_bucket[peers->rest_mask + 1 + (mrd_hash_mix(own_inc) & peers->rest_mask)];
 }
 
-static struct mrd_rest *rest_of(const struct mrd_peers *peers, uint32_t place)
+static struct mrd_idle_peer *idle_of(const struct mrd_peers *peers, uint32_t place)
 {
-    return mrd_pool_at(&peers->rests, place - 1);
+    return mrd_pool_at(&peers->idle, place - 1);
 }
 
-static void link_rest(struct mrd_peers *peers, struct mrd_rest *rest)
+static void link_idle(struct mrd_peers *peers, struct mrd_idle_peer *idle)
 {
-    uint32_t *bucket = bucket_of(peers, &rest->addr);
-    uint32_t *own = own_bucket_of(peers, rest->pair.own_inc);
+    uint32_t *bucket = bucket_of(peers, &idle->addr);
+    uint32_t *own = own_bucket_of(peers, idle->pair.own_inc);
 
-    rest->next = *bucket;
-    rest->next_own = *own;
-    *bucket = *own = number_of(peers, rest->id) + 1;
-    peers->num_resting++;
+    idle->next = *bucket;
+    idle->next_own = *own;
+    *bucket = *own = number_of(peers, idle->id) + 1;
+    peers->num_idle++;
 }
 
-static void unlink_rest(struct mrd_peers *peers, struct mrd_rest *rest)
+static void unlink_idle(struct mrd_peers *peers, struct mrd_idle_peer *idle)
 {
-    uint32_t place = number_of(peers, rest->id) + 1, *at = bucket_of(peers, &rest->addr);
+    uint32_t place = number_of(peers, idle->id) + 1, *at = bucket_of(peers, &idle->addr);
 
     while (*at != place)
-        at = &rest_of(peers, *at)->next;
-    *at = rest->next;
-    at = own_bucket_of(peers, rest->pair.own_inc);
+        at = &idle_of(peers, *at)->next;
+    *at = idle->next;
+    at = own_bucket_of(peers, idle->pair.own_inc);
     while (*at != place)
-        at = &rest_of(peers, *at)->next_own;
-    *at = rest->next_own;
-    rest->id = 0;
-    peers->num_resting--;
+        at = &idle_of(peers, *at)->next_own;
+    *at = idle->next_own;
+    idle->id = 0;
+    peers->num_idle--;
 }
 
-void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer)
+void mrd_peer_make_idle(struct mrd_peers *peers, struct mrd_peer *peer)
 {
-    struct mrd_rest *rest = mrd_pool_at(&peers->rests, number_of(peers, peer->id));
+    struct mrd_idle_peer *idle = mrd_pool_at(&peers->idle, number_of(peers, peer->id));
 
-    *rest = (struct mrd_rest){.addr = peer->addr,
-                              .local = peer->local,
-                              .pair = peer->pair,
-                              .count = peer->count,
-                              .heard_ns = peer->heard_ns,
-                              .id = peer->id,
-                              .payload_bytes = peer->payload_bytes,
-                              .dscp = peer->dscp & 63u,
-                              .given_up = peer->given_up,
-                              .one_way = peer->one_way,
-                              .ect_failed = (peer->ect.failed < 63 ? peer->ect.failed : 63u) & 63u,
-                              .ect_off = peer->ect.off,
-                              .ect_acks_off = peer->ect.acks_off};
-    link_rest(peers, rest);
+    *idle =
+        (struct mrd_idle_peer){.addr = peer->addr,
+                               .local = peer->local,
+                               .pair = peer->pair,
+                               .count = peer->count,
+                               .heard_ns = peer->heard_ns,
+                               .id = peer->id,
+                               .payload_bytes = peer->payload_bytes,
+                               .dscp = peer->dscp & 63u,
+                               .given_up = peer->given_up,
+                               .one_way = peer->one_way,
+                               .ect_failed = (peer->ect.failed < 63 ? peer->ect.failed : 63u) & 63u,
+                               .ect_off = peer->ect.off,
+                               .ect_acks_off = peer->ect.acks_off};
+    link_idle(peers, idle);
     end_entry(peers, peer);
 }
 
-static struct mrd_rest *find_rest(const struct mrd_peers *peers, const struct mrd_addr *addr)
+static struct mrd_idle_peer *find_idle(const struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    uint32_t place = peers->num_resting ? *bucket_of(peers, addr) : 0;
+    uint32_t place = peers->num_idle ? *bucket_of(peers, addr) : 0;
 
-    while (place && memcmp(&rest_of(peers, place)->addr, addr, sizeof(*addr)) != 0)
-        place = rest_of(peers, place)->next;
-    return place ? rest_of(peers, place) : NULL;
+    while (place && memcmp(&idle_of(peers, place)->addr, addr, sizeof(*addr)) != 0)
+        place = idle_of(peers, place)->next;
+    return place ? idle_of(peers, place) : NULL;
 }
 
-const struct mrd_rest *mrd_peer_resting(const struct mrd_peers *peers, const struct mrd_addr *addr)
+const struct mrd_idle_peer *mrd_peer_find_idle(const struct mrd_peers *peers,
+                                               const struct mrd_addr *addr)
 {
-    return find_rest(peers, addr);
+    return find_idle(peers, addr);
 }
 
 bool mrd_peer_is_named_elsewhere(const struct mrd_peers *peers, uint32_t own_inc,
                                  const struct mrd_addr *addr)
 {
-    uint32_t place = peers->num_resting ? *own_bucket_of(peers, own_inc) : 0;
+    uint32_t place = peers->num_idle ? *own_bucket_of(peers, own_inc) : 0;
 
     for (struct mrd_hash_node *n = mrd_hash_first(&peers->by_own, mrd_hash_mix(own_inc)); n;
          n = n->next) {
@@ -477,66 +480,66 @@ bool mrd_peer_is_named_elsewhere(const struct mrd_peers *peers, uint32_t own_inc
         if (peer->pair.own_inc == own_inc && memcmp(&peer->addr, addr, sizeof(*addr)) != 0)
             return true;
     }
-    for (; place; place = rest_of(peers, place)->next_own) {
-        const struct mrd_rest *rest = rest_of(peers, place);
+    for (; place; place = idle_of(peers, place)->next_own) {
+        const struct mrd_idle_peer *idle = idle_of(peers, place);
 
-        if (rest->pair.own_inc == own_inc && memcmp(&rest->addr, addr, sizeof(*addr)) != 0)
+        if (idle->pair.own_inc == own_inc && memcmp(&idle->addr, addr, sizeof(*addr)) != 0)
             return true;
     }
     return false;
 }
 
-const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32_t id)
+const struct mrd_idle_peer *mrd_peer_idle_by_id(const struct mrd_peers *peers, uint32_t id)
 {
     uint32_t number = number_of(peers, id);
-    const struct mrd_rest *rest;
+    const struct mrd_idle_peer *idle;
 
-    if (!peers->num_resting || number >= peers->rests.fresh || peers->by_number[number])
+    if (!peers->num_idle || number >= peers->idle.fresh || peers->by_number[number])
         return NULL;
-    rest = mrd_pool_at(&peers->rests, number);
-    return id && rest->id == id ? rest : NULL;
+    idle = mrd_pool_at(&peers->idle, number);
+    return id && idle->id == id ? idle : NULL;
 }
 
-struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *addr)
+struct mrd_peer *mrd_peer_activate(struct mrd_peers *peers, const struct mrd_addr *addr)
 {
-    struct mrd_rest *rest = find_rest(peers, addr);
+    struct mrd_idle_peer *idle = find_idle(peers, addr);
     struct mrd_peer *peer;
 
-    if (!rest)
+    if (!idle)
         return NULL;
-    peer = awaken(peers, addr, rest->id);
-    peer->local = rest->local;
-    mrd_peer_name(peers, peer, rest->pair);
-    peer->count = rest->count;
-    peer->heard_ns = rest->heard_ns;
-    peer->payload_bytes = rest->payload_bytes;
-    peer->dscp = rest->dscp;
-    peer->given_up = rest->given_up;
-    peer->one_way = rest->one_way;
-    peer->ect.failed = rest->ect_failed;
-    peer->ect.off = rest->ect_off;
-    peer->ect.acks_off = rest->ect_acks_off;
-    unlink_rest(peers, rest);
+    peer = activate(peers, addr, idle->id);
+    peer->local = idle->local;
+    mrd_peer_name(peers, peer, idle->pair);
+    peer->count = idle->count;
+    peer->heard_ns = idle->heard_ns;
+    peer->payload_bytes = idle->payload_bytes;
+    peer->dscp = idle->dscp;
+    peer->given_up = idle->given_up;
+    peer->one_way = idle->one_way;
+    peer->ect.failed = idle->ect_failed;
+    peer->ect.off = idle->ect_off;
+    peer->ect.acks_off = idle->ect_acks_off;
+    unlink_idle(peers, idle);
     return peer;
 }
 
 bool mrd_peer_forget(struct mrd_peers *peers)
 {
-    struct mrd_rest *rest;
+    struct mrd_idle_peer *idle;
 
-    if (!peers->num_resting)
+    if (!peers->num_idle)
         return false;
     do {
-        if (peers->hand >= peers->rests.fresh)
+        if (peers->hand >= peers->idle.fresh)
             peers->hand = 0;
-        rest = mrd_pool_at(&peers->rests, peers->hand++);
-    } while (peers->by_number[peers->hand - 1] || !rest->id);
-    unlink_rest(peers, rest);
-    mrd_pool_release(&peers->rests, rest);
+        idle = mrd_pool_at(&peers->idle, peers->hand++);
+    } while (peers->by_number[peers->hand - 1] || !idle->id);
+    unlink_idle(peers, idle);
+    mrd_pool_release(&peers->idle, idle);
     return true;
 }
 
-/* --------------------------------------------------------------------------------------- halves */
+/* ----------------------------------------------------------------------- send and receive states */
 
 void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn)
 {
@@ -566,11 +569,11 @@ struct mrd_txq *mrd_peer_common(struct mrd_peers *peers, struct mrd_peer *peer, 
     return *q;
 }
 
-struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t num_paths, const struct mrd_tune *tune,
-                                      uint64_t now_ns)
+struct mrd_send_state *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                         uint32_t num_paths, const struct mrd_tune *tune,
+                                         uint64_t now_ns)
 {
-    struct mrd_tx_half *tx = mrd_pool_alloc(&peers->tx_halves);
+    struct mrd_send_state *tx = mrd_pool_alloc(&peers->send_states);
     uint32_t first = first_paths(num_paths);
     struct mrd_path_load *load = (struct mrd_path_load *)&tx->path[first];
 
@@ -595,7 +598,7 @@ struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *
 
 void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     for (unsigned i = 0; i < 2; i++)
         if (tx->rnr.common[i])
@@ -606,14 +609,14 @@ void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer)
     mrd_cc_fini(&tx->cc);
     mrd_sent_fini(&tx->sent);
     peer->ect.testing = false;
-    mrd_pool_release(&peers->tx_halves, tx);
+    mrd_pool_release(&peers->send_states, tx);
     peer->tx = NULL;
 }
 
-struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t limit)
+struct mrd_recv_state *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                         uint32_t limit)
 {
-    struct mrd_rx_half *rx = mrd_pool_alloc(&peers->rx_halves);
+    struct mrd_recv_state *rx = mrd_pool_alloc(&peers->recv_states);
 
     assert(rx && !peer->rx);
     memset(rx, 0, sizeof(*rx));
@@ -631,15 +634,15 @@ void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_sp
     if (peer->rx) {
         mrd_slots_fini(&peer->rx->slots);
         mrd_rcv_fini(&peer->rx->rcv);
-        mrd_pool_release(&peers->rx_halves, peer->rx);
+        mrd_pool_release(&peers->recv_states, peer->rx);
     }
     peer->rx = NULL;
     peer->space.state = (uint8_t)state;
 }
 
-static uint64_t tx_bytes(const struct mrd_peers *peers, const struct mrd_tx_half *tx)
+static uint64_t tx_bytes(const struct mrd_peers *peers, const struct mrd_send_state *tx)
 {
-    uint64_t bytes = peers->tx_halves.item_bytes + tx->sent.num_pages * peers->pages.item_bytes +
+    uint64_t bytes = peers->send_states.item_bytes + tx->sent.num_pages * peers->pages.item_bytes +
                      tx->ids.room * sizeof(*tx->ids.entry);
 
     if (tx->sent.page != tx->sent.few)
@@ -657,10 +660,10 @@ static uint64_t tx_bytes(const struct mrd_peers *peers, const struct mrd_tx_half
     return bytes;
 }
 
-static uint64_t rx_bytes(const struct mrd_peers *peers, const struct mrd_rx_half *rx)
+static uint64_t rx_bytes(const struct mrd_peers *peers, const struct mrd_recv_state *rx)
 {
     uint64_t bytes =
-        peers->rx_halves.item_bytes + rx->slots.num_open * (uint64_t)peers->slots.item_bytes;
+        peers->recv_states.item_bytes + rx->slots.num_open * (uint64_t)peers->slots.item_bytes;
 
     if (rx->rcv.path != &rx->rcv.one)
         bytes += rx->rcv.room * sizeof(*rx->rcv.path);

@@ -2,15 +2,15 @@
 /*
  * The peer table: entries of remote contexts, by address.
  *
- * A peer is awake or rests. An idle one rests: what is to be known of it lies in a short record
- * (struct mrd_rest). One that is awake has an entry (struct mrd_peer); if data goes to it a send
- * half, if data came from it lately a receive half. mrd_peer_find() finds those awake by address,
- * mrd_peer_wake() wakes one that rests, mrd_peer_add() makes a new one. mrd_peer_tx_begin() and
- * mrd_peer_rx_begin() make the halves, mrd_peer_tx_end() and mrd_peer_rx_end() end them; the engine
+ * A peer is active or idle. What is to be known of an idle one lies in a short record
+ * (struct mrd_idle_peer). An active one has an entry (struct mrd_peer); if data goes to it a send
+ * state, if data came from it lately a receive state. mrd_peer_find() finds those active by address,
+ * mrd_peer_activate() makes an idle one active, mrd_peer_add() makes a new one. mrd_peer_tx_begin() and
+ * mrd_peer_rx_begin() make the two states, mrd_peer_tx_end() and mrd_peer_rx_end() end them; the engine
  * deals with their messages.
  *
- * A half belongs to a PSN space: (incarnation, epoch) of its sender. States of the space of
- * received packets: NONE -> KNOWN -> TOMB -> NONE. Only a KNOWN one has a receive half; packets of
+ * A state belongs to a PSN space: (incarnation, epoch) of its sender. States of the space of
+ * received packets: NONE -> KNOWN -> TOMB -> NONE. Only a KNOWN one has a receive state; packets of
  * a TOMB are answered with resets.
  */
 #ifndef MRD_CORE_PEER_H
@@ -43,7 +43,7 @@
  */
 struct mrd_txq {
     struct mrd_hash_node by_key;
-    struct mrd_node peer_node; /* with bytes to send: on mrd_tx_half.txqs, served round robin */
+    struct mrd_node peer_node; /* with bytes to send: on mrd_send_state.txqs, served round robin */
     struct mrd_node rnr_node;  /* with messages in `waiting`: on mrd_tx_rnr.txqs */
     struct mrd_node msgs;      /* not sent yet, or only in part */
     struct mrd_node retries;   /* next attempts of refused messages; sent before msgs */
@@ -64,11 +64,11 @@ struct mrd_txq {
  * A queue pair here refused a message of the peer for want of a receive: send the peer a READY when
  * there are some.
  */
-struct mrd_want {
+struct mrd_rnr_waiter {
     struct mrd_hash_node by_key;
-    struct mrd_node queue_node; /* on `wants` of what it waits for */
-    struct mrd_node qp_node;    /* on mrd_qp_impl.wants */
-    struct mrd_node peer_node;  /* on mrd_peer.wants, or on mrd_peer.readies: to be told */
+    struct mrd_node queue_node; /* on `rnr_waiters` of what it waits for */
+    struct mrd_node qp_node;    /* on mrd_qp_impl.rnr_waiters */
+    struct mrd_node peer_node;  /* on mrd_peer.rnr_waiters, or on mrd_peer.readies: to be told */
     struct mrd_peer *peer;
     struct mrd_qp_impl *qp;
     uint32_t receives; /* how many it is to be told of; 0: none yet */
@@ -77,16 +77,16 @@ struct mrd_want {
 
 /* A refusal to be delivered, of up to MRD_PARTS_MAX parts of one received packet. */
 struct mrd_refusal {
-    struct mrd_node node; /* on mrd_tx_half.refusals; on no list while in flight */
+    struct mrd_node node; /* on mrd_send_state.refusals; on no list while in flight */
     uint32_t epoch, psn;  /* the refused packet's space and PSN */
     uint32_t rnr_usec;
     uint8_t num;
-    uint8_t rx_life; /* space.life of the receive half that the PSN belongs to */
+    uint8_t rx_life; /* space.life of the receive state that the PSN belongs to */
     struct mrd_wire_refusal_entry entry[MRD_PARTS_MAX];
 };
 
 /*
- * Which incarnation the send half sends to, and whether that one knows our space. Owned by half.c
+ * Which incarnation the send state sends to, and whether that one knows our space. Owned by peer_state.c
  * and contact.c.
  */
 struct mrd_tx_contact {
@@ -107,18 +107,18 @@ struct mrd_tx_contact {
     uint64_t cookie;
 };
 
-/* What the peer's newest ack said. Owned by rx_ack.c; ask_ns by timer.c. */
+/* What the peer's newest ack said. Owned by rx_ack.c; grant_ask_ns by timer.c. */
 struct mrd_tx_told {
     bool valid;     /* an ack arrived: `serial` is valid */
     bool unchecked; /* the peer takes payloads without a check */
     bool delay_base_valid;
-    uint32_t stamp;      /* of the newest packet that acked */
-    uint64_t stamp_ns;   /* when the last one that acked came */
-    uint32_t serial;     /* of the newest ack */
-    uint32_t psn_limit;  /* the peer grants PSNs below it */
-    uint32_t tracker;    /* PSNs that it surely tracks: as many as it once granted, or ours */
-    uint32_t delay_base; /* first rx stamp - tx stamp; differences from it do not wrap */
-    uint64_t ask_ns;     /* when to ask for a grant if there is none */
+    uint32_t stamp;        /* of the newest packet that acked */
+    uint64_t stamp_ns;     /* when the last one that acked came */
+    uint32_t serial;       /* of the newest ack */
+    uint32_t psn_limit;    /* the peer grants PSNs below it */
+    uint32_t tracker;      /* PSNs that it surely tracks: as many as it once granted, or ours */
+    uint32_t delay_base;   /* first rx stamp - tx stamp; differences from it do not wrap */
+    uint64_t grant_ask_ns; /* when to ask for a grant if there is none */
 };
 
 /*
@@ -154,7 +154,7 @@ struct mrd_tx_probes {
     uint32_t copy_psn;   /* of the last retransmission */
     uint32_t unanswered; /* probes since the peer was last heard from */
     /* Start of the silence, stalls not counted: last answer, or first packet in flight. */
-    uint64_t patience_ns;
+    uint64_t silent_since_ns;
     uint64_t timeout_ns;      /* first RTO in a row, while it may be spurious; 0: none */
     uint64_t last_timeout_ns; /* last RTO */
     double timeout_cwnd;      /* window before that RTO */
@@ -172,7 +172,7 @@ struct mrd_tx_rnr {
     struct mrd_txq *common[2];
 };
 
-struct mrd_tx_half {
+struct mrd_send_state {
     struct mrd_tx_contact contact;
     struct mrd_tx_told told;
     struct mrd_tx_run run;
@@ -205,7 +205,7 @@ struct mrd_tx_half {
     struct mrd_path path[];
 };
 
-struct mrd_rx_half {
+struct mrd_recv_state {
     uint64_t silence_ns;  /* current interval between silence probes */
     uint64_t probe_at_ns; /* time of the next silence probe; MRD_NEVER: the peer owes nothing */
     uint32_t call_seq;    /* API call in which wait_for_reply was set */
@@ -224,15 +224,15 @@ enum mrd_space_state { MRD_SPACE_NONE = 0, MRD_SPACE_KNOWN, MRD_SPACE_TOMB };
 /* The space of packets from a peer. */
 struct mrd_peer_space {
     uint8_t state;     /* enum mrd_space_state */
-    uint8_t life;      /* number of receive halves so far, modulo 256 */
+    uint8_t life;      /* number of receive states so far, modulo 256 */
     uint32_t replaced; /* the number of the last life that took another one's place; 0: none did */
-    uint32_t inc, epoch;  /* of the peer as sender */
-    uint64_t patience_ns; /* how long the peer waits for our acks before it gives up */
+    uint32_t inc, epoch;     /* of the peer as sender */
+    uint64_t max_unacked_ns; /* how long the peer waits for our acks before it gives up */
 };
 
 /* Records of shared pools in use for a peer. */
 struct mrd_peer_uses {
-    uint32_t pends, refusals, flows;
+    uint32_t reorder_entries, refusals, flows;
     uint32_t requests;  /* reads and atomics to it that are not answered */
     uint32_t held;      /* messages to it that their queue pairs keep back */
     uint32_t responses; /* to requests of it */
@@ -240,7 +240,7 @@ struct mrd_peer_uses {
     uint32_t gone;      /* sum of num_gone of its mrd_flow_rx */
 };
 
-/* The user is to be told when the peer goes away, or comes back as another. Owned by half.c. */
+/* The user is to be told when the peer goes away, or comes back as another. Owned by peer_state.c. */
 struct mrd_peer_watch {
     bool on;
     uint32_t inc; /* incarnation that answered; 0: none did yet */
@@ -274,7 +274,7 @@ struct mrd_peer_place {
 struct mrd_peer {
     struct mrd_hash_node by_addr;
     struct mrd_hash_node by_own; /* by pair.own_inc */
-    struct mrd_node node;        /* on mrd_peers.awake */
+    struct mrd_node node;        /* on mrd_peers.active */
     struct mrd_node ready;       /* on the list of peers with something to send */
     struct mrd_node suspect; /* on the list of peers with acks since losses were last looked for */
     struct mrd_node touched; /* on the list of peers whose timer is to be set */
@@ -294,12 +294,12 @@ struct mrd_peer {
     uint64_t heard_ns;
     /*
      * When a space was given up in which ordered messages had been sent: for a packet's life, copies of them
-     * may come to their target. 0: never. Owned by half.c.
+     * may come to their target. 0: never. Owned by peer_state.c.
      */
     uint64_t failed_ns;
-    uint64_t guesses_ns;    /* when the refusals of its wrong keys so far are within the rate */
-    struct mrd_tx_half *tx; /* NULL: nothing is sent to it */
-    struct mrd_rx_half *rx; /* only if space.state is KNOWN */
+    uint64_t guesses_ns;       /* when the refusals of its wrong keys so far are within the rate */
+    struct mrd_send_state *tx; /* NULL: nothing is sent to it */
+    struct mrd_recv_state *rx; /* only if space.state is KNOWN */
     struct mrd_peer_space space;
     struct mrd_peer_uses uses;
     struct mrd_peer_watch watch;
@@ -308,23 +308,23 @@ struct mrd_peer {
     struct mrd_peer_count count;
     struct mrd_node msgs; /* all live messages to it, by mrd_msg.peer_node */
     struct mrd_node flows_tx, flows_rx;
-    /* mrd_want.peer_node: waiting for receives here; READY to be sent. */
-    struct mrd_node wants, readies;
+    /* mrd_rnr_waiter.peer_node: waiting for receives here; READY to be sent. */
+    struct mrd_node rnr_waiters, readies;
 };
 
-/* Was anything received from the peer that shows that it is there? It has a send half. */
+/* Was anything received from the peer that shows that it is there? It has a send state. */
 static inline bool mrd_peer_was_heard(const struct mrd_peer *peer)
 {
     return peer->tx->contact.inc || peer->space.state != MRD_SPACE_NONE;
 }
 
-/* A peer that rests: no half, no message, no space of its packets. */
-struct mrd_rest {
+/* An idle peer: no send or receive state, no message, no space of its packets. */
+struct mrd_idle_peer {
     struct mrd_addr addr, local;
     struct mrd_pair pair;
     struct mrd_peer_count count;
     uint64_t heard_ns;
-    uint32_t id; /* 0: the peer of this number does not rest */
+    uint32_t id; /* 0: the peer of this number is not idle */
     /* In its buckets, by address and by pair.own_inc: number + 1 of the next one; 0: none. */
     uint32_t next, next_own;
     uint16_t payload_bytes;
@@ -333,7 +333,7 @@ struct mrd_rest {
     uint8_t ect_failed : 6, ect_off : 1, ect_acks_off : 1;
 };
 
-/* A host with peers that are awake. */
+/* A host with active peers. */
 struct mrd_host {
     struct mrd_hash_node by_key;
     uint64_t prefix[2];
@@ -341,25 +341,25 @@ struct mrd_host {
 };
 
 struct mrd_peers {
-    struct mrd_pool entries, tx_halves, rx_halves, pages, slots;
-    /* A peer has a number for life: the index of its item here, untouched before it rests. */
-    struct mrd_pool rests;
-    struct mrd_peer **by_number; /* NULL: it rests, or there is none */
-    uint32_t *rest_bucket;       /* of those that rest, by address: number + 1; 0: none */
+    struct mrd_pool entries, send_states, recv_states, pages, slots;
+    /* A peer has a number for life: the index of its item here, untouched before it is idle. */
+    struct mrd_pool idle;
+    struct mrd_peer **by_number; /* NULL: it is idle, or there is none */
+    uint32_t *idle_bucket;       /* of idle ones, by address: number + 1; 0: none */
     uint32_t rest_mask;          /* number of buckets - 1 */
-    uint32_t num_resting, hand;  /* hand: where mrd_peer_forget() looks next */
+    uint32_t num_idle, hand;     /* hand: where mrd_peer_forget() looks next */
     struct mrd_rcv_maps maps;
     struct mrd_pool words;   /* mrd_slots.words */
     struct mrd_pool commons; /* mrd_tx_rnr.common */
     struct mrd_hash by_addr, by_own;
-    struct mrd_table hosts; /* of struct mrd_host: how many of those awake each host has */
-    struct mrd_node awake;  /* those looked at longest ago first: mrd_half_sweep() */
-    uint64_t swept_ns;      /* when some were looked at; half.c */
+    struct mrd_table hosts; /* of struct mrd_host: how many of those active each host has */
+    struct mrd_node active; /* those looked at longest ago first: mrd_peers_sweep() */
+    uint64_t swept_ns;      /* when some were looked at; peer_state.c */
     const struct mrd_allocator *allocator;
     uint32_t max, index_bits; /* most peers; low bits of an id that are its index */
     uint32_t tracker;         /* PSNs in flight from a peer, at first */
     uint32_t generation;
-    uint64_t full_ns; /* nobody can be evicted before this time; half.c */
+    uint64_t full_ns; /* nobody can be evicted before this time; peer_state.c */
 };
 
 /* Returns mrd_tx_rnr.common[responses], which it makes if there is none. Never fails. */
@@ -367,18 +367,18 @@ struct mrd_txq *mrd_peer_common(struct mrd_peers *peers, struct mrd_peer *peer, 
 /* Initializes an empty send queue on no list. */
 void mrd_txq_init(struct mrd_txq *q, struct mrd_peer *peer, uint32_t qpn, uint32_t remote_qpn);
 
-/* cache: send halves need mrd_spray.cache. */
+/* cache: send states need mrd_spray.cache. */
 bool mrd_peers_init(struct mrd_peers *peers, const struct mrd_allocator *allocator,
                     uint32_t max_peers, uint32_t max_paths, uint32_t tracker, bool cache);
 void mrd_peers_fini(struct mrd_peers *peers);
 
-static inline bool mrd_peer_has_half(const struct mrd_peer *peer)
+static inline bool mrd_peer_has_state(const struct mrd_peer *peer)
 {
     return peer->tx || peer->space.state == MRD_SPACE_KNOWN;
 }
 /*
- * Those that are awake; NULL: none. Of several at one address, which reach us at different addresses
- * of ours, the newest that has a half.
+ * Those that are active; NULL: none. Of several at one address, which reach us at different addresses
+ * of ours, the newest that has a send or receive state.
  */
 struct mrd_peer *mrd_peer_find(const struct mrd_peers *peers, const struct mrd_addr *addr);
 /* All of them, one after the other. */
@@ -386,7 +386,7 @@ struct mrd_peer *mrd_peer_first(const struct mrd_peers *peers, const struct mrd_
 struct mrd_peer *mrd_peer_next(const struct mrd_peer *peer);
 /* Returns the same for all addresses of a host: of an IPv6 prefix of 64 bits. */
 uint64_t mrd_peer_hash_host(const struct mrd_addr *addr);
-/* Does the peer call itself so in its space, or in what it answered to our send half? */
+/* Does the peer call itself so in its space, or in what it answered to our send state? */
 bool mrd_peer_speaks_as(const struct mrd_peer *peer, uint32_t inc);
 /*
  * The peer that speaks as `inc` to us, whom it knows as `own_inc`: at that address if there is one,
@@ -411,48 +411,49 @@ struct mrd_peer *mrd_peer_add(struct mrd_peers *peers, const struct mrd_addr *ad
 /* The peer that we sent to in that epoch, as `own_inc`, and that did not answer yet; NULL: none. */
 struct mrd_peer *mrd_peer_find_asked(const struct mrd_peers *peers, uint32_t own_inc,
                                      uint32_t epoch);
-/* Do we call ourselves so to a peer that is awake? */
+/* Do we call ourselves so to a peer that is active? */
 bool mrd_peer_has_name(const struct mrd_peers *peers, uint32_t own_inc);
 /* Gives an entry its names. */
 void mrd_peer_name(struct mrd_peers *peers, struct mrd_peer *peer, struct mrd_pair pair);
 /* The peer is at another address from now on. */
 void mrd_peer_move(struct mrd_peers *peers, struct mrd_peer *peer, const struct mrd_addr *addr);
-/* Returns how many peers that are awake have this host's address; for IPv6, its first 64 bits. */
+/* Returns how many peers that are active have this host's address; for IPv6, its first 64 bits. */
 uint32_t mrd_peers_of_host(const struct mrd_peers *peers, const struct mrd_addr *addr);
-/* The peer rests from now on: its halves have ended, and nothing of it is left. */
-void mrd_peer_rest(struct mrd_peers *peers, struct mrd_peer *peer);
-/* Returns the record of a peer that rests, valid while it does; NULL: none of that address rests. */
-const struct mrd_rest *mrd_peer_resting(const struct mrd_peers *peers, const struct mrd_addr *addr);
+/* The peer is idle from now on: its states have ended, and nothing of it is left. */
+void mrd_peer_make_idle(struct mrd_peers *peers, struct mrd_peer *peer);
+/* Returns the record of an idle peer, valid while it is idle; NULL: none of that address is. */
+const struct mrd_idle_peer *mrd_peer_find_idle(const struct mrd_peers *peers,
+                                               const struct mrd_addr *addr);
 /*
- * Is it what a peer at another address, awake or resting, knows us as? It moved there, or the name came
+ * Is it what a peer at another address, active or idle, knows us as? It moved there, or the name came
  * out the same by chance.
  */
 bool mrd_peer_is_named_elsewhere(const struct mrd_peers *peers, uint32_t own_inc,
                                  const struct mrd_addr *addr);
 /* The same by id. */
-const struct mrd_rest *mrd_peer_resting_id(const struct mrd_peers *peers, uint32_t id);
-/* Wakes the peer of an address, which keeps its id; NULL: none rests. */
-struct mrd_peer *mrd_peer_wake(struct mrd_peers *peers, const struct mrd_addr *addr);
-/* Forgets a peer that rests, to make room. Returns false if none does. */
+const struct mrd_idle_peer *mrd_peer_idle_by_id(const struct mrd_peers *peers, uint32_t id);
+/* Makes the idle peer of an address active, with its id; NULL: none is idle. */
+struct mrd_peer *mrd_peer_activate(struct mrd_peers *peers, const struct mrd_addr *addr);
+/* Forgets an idle peer, to make room. Returns false if there is none. */
 bool mrd_peer_forget(struct mrd_peers *peers);
-/* Returns how many peers there may be beside those that are awake: others can be forgotten. */
+/* Returns how many peers there may be beside those that are active: others can be forgotten. */
 static inline uint32_t mrd_peers_room(const struct mrd_peers *peers)
 {
     return mrd_pool_free(&peers->entries);
 }
-/* Removes an entry whose halves have ended. */
+/* Removes an entry whose states have ended. */
 void mrd_peer_remove(struct mrd_peers *peers, struct mrd_peer *peer);
-/* Makes the send half with its paths, records and lists. Never fails: each entry has one. */
-struct mrd_tx_half *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t num_paths, const struct mrd_tune *tune,
-                                      uint64_t now_ns);
+/* Makes the send state with its paths, records and lists. Never fails: each entry has one. */
+struct mrd_send_state *mrd_peer_tx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                         uint32_t num_paths, const struct mrd_tune *tune,
+                                         uint64_t now_ns);
 void mrd_peer_tx_end(struct mrd_peers *peers, struct mrd_peer *peer);
 /* limit: see mrd_rcv_init(). */
-struct mrd_rx_half *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
-                                      uint32_t limit);
-/* Returns the bytes that the peer's halves take, with what they allocated and took from pools. */
+struct mrd_recv_state *mrd_peer_rx_begin(struct mrd_peers *peers, struct mrd_peer *peer,
+                                         uint32_t limit);
+/* Returns the bytes that the peer's states take, with what they allocated and took from pools. */
 uint64_t mrd_peer_bytes(const struct mrd_peers *peers, const struct mrd_peer *peer);
-/* Ends the receive half if there is one; `state` is NONE or TOMB. */
+/* Ends the receive state if there is one; `state` is NONE or TOMB. */
 void mrd_peer_rx_end(struct mrd_peers *peers, struct mrd_peer *peer, enum mrd_space_state state);
 
 #endif

@@ -66,7 +66,7 @@ void mrd_qp_init(struct mrd_qp_impl *qp, struct mrd_pd *pd, const struct mrd_qp_
     mrd_list_init(&qp->free_msgs);
     mrd_list_init(&qp->flows);
     mrd_list_init(&qp->ended);
-    mrd_list_init(&qp->wants);
+    mrd_list_init(&qp->rnr_waiters);
     qp->event = (struct mrd_event_source){.type = MRD_EVENT_QP_FATAL, .object = qp};
     mrd_list_init(&qp->event.node);
     qp->refused = (struct mrd_event_source){.type = MRD_EVENT_QP_REFUSED, .object = qp};

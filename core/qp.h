@@ -55,10 +55,10 @@ struct mrd_qp_impl {
     struct mrd_recvq own;      /* has no slots if it shares another */
     struct mrd_recvq *recvq;   /* where it takes receives: `own`, or that of `srq` */
     struct mrd_srq_impl *srq;
-    struct mrd_node flows; /* mrd_flow_tx.qp_node */
-    struct mrd_node ended; /* the same of flows whose space ended, the oldest first */
-    struct mrd_node wants; /* mrd_want.qp_node: peers that it refused for want of a receive */
-    struct mrd_sge *sges;  /* of all messages */
+    struct mrd_node flows;       /* mrd_flow_tx.qp_node */
+    struct mrd_node ended;       /* the same of flows whose space ended, the oldest first */
+    struct mrd_node rnr_waiters; /* mrd_rnr_waiter.qp_node: peers that it refused */
+    struct mrd_sge *sges;        /* of all messages */
     uint8_t *inline_data;
     size_t bytes; /* size of the one allocation that holds all of the above */
 };

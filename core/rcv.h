@@ -21,9 +21,9 @@
 
 enum { MRD_RCV_FEW = 128 }; /* PSNs ahead of cum that need no map of their own */
 
-/* Memory of the receive halves of a context for PSNs ahead of cum. */
+/* Memory of the receive states of a context for PSNs ahead of cum. */
 struct mrd_rcv_maps {
-    struct mrd_pool pool; /* one item for each half */
+    struct mrd_pool pool; /* one item for each receive state */
     size_t wide_bytes;    /* allocated beyond it, for trackers that grew; MRD_WIDE_BYTES at most */
 };
 
@@ -80,7 +80,7 @@ struct mrd_rcv {
 
 enum mrd_rcv_verdict { MRD_RCV_NEW, MRD_RCV_DUPLICATE, MRD_RCV_BEYOND };
 
-/* For `num` receive halves with this tracker at first. Returns false if there is no memory. */
+/* For `num` receive states with this tracker at first. Returns false if there is no memory. */
 bool mrd_rcv_maps_init(struct mrd_rcv_maps *maps, const struct mrd_allocator *allocator,
                        uint32_t tracker, uint32_t num);
 static inline void mrd_rcv_maps_fini(struct mrd_rcv_maps *maps)

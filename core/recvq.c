@@ -27,7 +27,7 @@ void mrd_recvq_init(struct mrd_recvq *q, void *slots, uint32_t max_wr, uint32_t 
     *q = (struct mrd_recvq){.pd = pd, .max_wr = max_wr, .max_sge = max_sge ? max_sge : 1};
     mrd_list_init(&q->free);
     mrd_list_init(&q->posted);
-    mrd_list_init(&q->wants);
+    mrd_list_init(&q->rnr_waiters);
     for (uint32_t i = 0; i < max_wr; i++) {
         recv[i].sge = &sge[(size_t)i * q->max_sge];
         mrd_list_append(&q->free, &recv[i].node);

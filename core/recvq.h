@@ -28,7 +28,7 @@ struct mrd_recv {
 struct mrd_recvq {
     struct mrd_pd *pd; /* whose keys cover the buffers */
     struct mrd_node free, posted;
-    struct mrd_node wants; /* mrd_want.queue_node: peers refused for want of a receive */
+    struct mrd_node rnr_waiters; /* mrd_rnr_waiter.queue_node: peers refused without a receive */
     uint32_t num_posted;
     uint32_t seq_next;
     uint32_t max_wr, max_sge;

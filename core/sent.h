@@ -63,8 +63,8 @@ struct mrd_sent {
     uint8_t by_order;    /* declared lost by order, not by time */
     /* Sent again as a tail loss probe: if only that copy arrives, the first one was lost. */
     uint8_t probed;
-    /* Its path was blamed for a tail probe: a loss that the window knows not of. */
-    uint8_t blamed : 1;
+    /* Its path was path_penalized for a tail probe: a loss that the window knows not of. */
+    uint8_t path_penalized : 1;
     /* The last transmission was a header alone, as its message was refused or ended: `bytes` stays. */
     uint8_t bare : 1;
     uint16_t len;   /* SEGMENT: payload bytes; EMPTY: those that it stands for, to probe the MTU */

@@ -26,7 +26,7 @@
 
 struct mrd_qp_impl;
 struct mrd_recv;
-struct mrd_pend;
+struct mrd_reorder_entry;
 struct mrd_flow_rx;
 struct mrd_msg;
 
@@ -38,11 +38,11 @@ enum mrd_slot_state {
 
 /* What a message is bound to at its target. */
 struct mrd_bound {
-    struct mrd_qp_impl *qp;   /* the target queue pair */
-    struct mrd_recv *recv;    /* NULL: it consumes none */
-    struct mrd_flow_rx *flow; /* ordered */
-    struct mrd_pend *pend;    /* ordered: on no list before mrd_flow_rx_insert() */
-    struct mrd_msg *request;  /* RESPONSE: the request that it answers */
+    struct mrd_qp_impl *qp;          /* the target queue pair */
+    struct mrd_recv *recv;           /* NULL: it consumes none */
+    struct mrd_flow_rx *flow;        /* ordered */
+    struct mrd_reorder_entry *entry; /* ordered: on no list before mrd_flow_rx_insert() */
+    struct mrd_msg *request;         /* RESPONSE: the request that it answers */
 };
 
 /* An open message: some of its packets arrived. */
@@ -70,7 +70,7 @@ struct mrd_slots {
     /*
      * Low two bits: enum mrd_slot_state. The others: of OPEN the record's index in the pool, of
      * CLOSED the id's upper bits. `room` words, those behind are EMPTY: `few`, or once higher slots
-     * are used an item of `words` with all. It has one for each receive half.
+     * are used an item of `words` with all. It has one for each receive state.
      */
     uint32_t *word, few[MRD_SLOTS_FEW], room;
     uint32_t num_open;

@@ -5,7 +5,7 @@
  *
  * Copy mrd_tune_default, mrd_tune_set() what differs, and give the copy to the engine by
  * mrd_mover.tune. The parts borrow the copy: it must outlive them, and must not change meanwhile,
- * as some values are converted when a send half is made. mrd_tune_set() refuses only negative
+ * as some values are converted when a send state is made. mrd_tune_set() refuses only negative
  * values and those that are not finite.
  *
  * Adding one: a line here. Setting and listing work at once; code reads `tune->part.name`.

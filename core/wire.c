@@ -113,7 +113,7 @@ uint32_t mrd_wire_payload_check(const void *data, uint32_t len)
  */
 enum { PATIENCE_BITS = 12, PATIENCE_MASK = (1 << PATIENCE_BITS) - 1, PATIENCE_SHIFT_MAX = 15 };
 
-static uint16_t patience_code(uint64_t ns)
+static uint16_t timeout_code(uint64_t ns)
 {
     uint64_t ms = ns / MRD_MSEC + (ns % MRD_MSEC != 0);
     uint32_t shift = 0;
@@ -123,7 +123,7 @@ static uint16_t patience_code(uint64_t ns)
     return (uint16_t)(shift << PATIENCE_BITS | (ms < PATIENCE_MASK ? (uint32_t)ms : PATIENCE_MASK));
 }
 
-static uint64_t patience_ns(uint16_t code)
+static uint64_t timeout_of_code(uint16_t code)
 {
     return ((uint64_t)(code & PATIENCE_MASK) << (code >> PATIENCE_BITS)) * MRD_MSEC;
 }
@@ -148,8 +148,8 @@ uint8_t *mrd_wire_put_head(uint8_t *buf, const struct mrd_wire_head *head)
             put32(b->psn, head->live_epoch);
         put32(b->stamp, head->stamp);
         put16(b->path_id, head->path_id);
-        put16(b->pseq,
-              head->flags & MRD_WIRE_FIRST_CONTACT ? patience_code(head->patience_ns) : head->pseq);
+        put16(b->pseq, head->flags & MRD_WIRE_FIRST_CONTACT ? timeout_code(head->peer_timeout_ns)
+                                                            : head->pseq);
         put32(b->payload_check, head->payload_check);
     }
     put32(b->key_reply, (uint32_t)head->key_id << 24 | (head->reply & 0xffffff));
@@ -367,14 +367,14 @@ enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wi
     head->cookie = get64(b->stamp);
     head->path_id = get16(b->path_id);
     head->pseq = get16(b->pseq);
-    head->patience_ns = 0;
+    head->peer_timeout_ns = 0;
     head->key_id = b->key_reply[0];
     head->reply = get32(b->key_reply) & 0xffffff;
     head->payload_check = head->echo_stamp = get32(b->payload_check);
     if (head->type == MRD_WIRE_DATA) {
         head->cookie = 0;
         if (head->flags & MRD_WIRE_FIRST_CONTACT)
-            head->patience_ns = patience_ns(head->pseq);
+            head->peer_timeout_ns = timeout_of_code(head->pseq);
         if (head->flags & MRD_WIRE_COOKIE) {
             head->cookie = get64(at);
             at += MRD_WIRE_COOKIE_BYTES;

@@ -115,7 +115,7 @@ struct mrd_wire_head {
     /*
      * FIRST_CONTACT: how long its sender waits for acks before it gives up; rounded up on the wire.
      */
-    uint64_t patience_ns;
+    uint64_t peer_timeout_ns;
     uint32_t whole_len, whole_offset; /* FRAGMENT: of the whole packet; where this piece begins */
     /* MRD_WIRE_ACKBLOCK */
     uint32_t ack_epoch, ack_cum, ack_serial, ack_stamp, ack_psn_limit;

@@ -61,8 +61,8 @@ static unsigned plan_segments(void *arg, const uint8_t *head, unsigned head_len,
                               plan);
 }
 
-/* `lone`: a packet that the mover gives alone is enough; else all that came. */
-static unsigned receive(struct mrd_context_impl *c, bool lone, uint64_t *now_ns)
+/* `single_packet`: a packet that the mover gives alone is enough; else all that came. */
+static unsigned receive(struct mrd_context_impl *c, bool single_packet, uint64_t *now_ns)
 {
     unsigned total = 0;
 
@@ -82,7 +82,7 @@ static unsigned receive(struct mrd_context_impl *c, bool lone, uint64_t *now_ns)
             total += n;
         }
         c->rx_more = more;
-        if (!more || (lone && total == 1))
+        if (!more || (single_packet && total == 1))
             break;
     }
     if (total >= RX_CLOCK_PACKETS)
@@ -328,15 +328,15 @@ void mrd_progress_forget_events(struct mrd_context_impl *c, const void *object)
 }
 
 /*
- * The first half of a turn: receives; `lone`: see receive(). *now_ns is the time before and after.
- * Returns the number of packets received.
+ * The first half of a turn: receives; `single_packet`: see receive(). *now_ns is the time before
+ * and after. Returns the number of packets received.
  */
-static unsigned begin(struct mrd_context_impl *c, bool lone, uint64_t *now_ns)
+static unsigned begin(struct mrd_context_impl *c, bool single_packet, uint64_t *now_ns)
 {
     mrd_engine_begin(c->engine, *now_ns);
     if (c->outbox.unreaped)
         reap(c, *now_ns);
-    return receive(c, lone, now_ns);
+    return receive(c, single_packet, now_ns);
 }
 
 static void end_turn(struct mrd_context_impl *c, uint64_t now_ns, bool whole)
@@ -405,9 +405,9 @@ unsigned mrd_progress_step_for(struct mrd_context_impl *c, const struct mrd_cq *
      * Whoever waits for one message, perhaps by looking at memory, has it a system call earlier:
      * whether more came is looked at in the next turn.
      */
-    bool lone = c->rx_more && received == 1;
+    bool single_packet = c->rx_more && received == 1;
 
-    if (!owed && received && (lone || (!c->rx_more && mrd_engine_cq_waits(cq))) &&
+    if (!owed && received && (single_packet || (!c->rx_more && mrd_engine_cq_waits(cq))) &&
         !c->outbox.count && mrd_engine_quiet(c->engine)) {
         end_turn(c, now_ns, false);
         return received;

@@ -3,7 +3,7 @@
 #include "core/engine/address.h"
 
 #include "core/engine/answer.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/seq.h"
 
 /*
@@ -25,7 +25,7 @@ static bool is_newest(const struct mrd_engine *e, const struct mrd_peer *peer,
  */
 static bool would_replace(const struct mrd_peer *other, const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = other->tx;
+    const struct mrd_send_state *tx = other->tx;
 
     if (!tx || tx->contact.acked_once || other->pair.own_inc == peer->pair.own_inc)
         return false;
@@ -42,7 +42,7 @@ static void take_place(struct mrd_engine *e, struct mrd_peer *peer)
     for (other = mrd_peer_first(&e->peers, &peer->addr); other; other = next) {
         next = mrd_peer_next(other);
         if (would_replace(other, peer))
-            mrd_half_give_way(e, other, peer);
+            mrd_peer_give_way(e, other, peer);
     }
 }
 
@@ -122,7 +122,7 @@ void mrd_address_came(struct mrd_engine *e, struct mrd_peer *peer, const struct 
 
 void mrd_address_prove(struct mrd_engine *e, struct mrd_peer *peer, uint64_t cookie)
 {
-    struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
+    struct mrd_send_state *tx = mrd_send_state_open(e, peer);
 
     tx->contact.cookie = cookie;
     tx->contact.has_cookie = tx->contact.proves = true;
@@ -142,7 +142,7 @@ void mrd_address_doubt(struct mrd_engine *e, struct mrd_peer *peer)
     if (contact->has_cookie && !contact->acked_once &&
         e->clock.now_ns - contact->epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS)
         return;
-    if (probes->unanswered < MRD_SOURCE_PROBES || present_ns < probes->patience_ns + pause_ns ||
+    if (probes->unanswered < MRD_SOURCE_PROBES || present_ns < probes->silent_since_ns + pause_ns ||
         (peer->place.tried_ns && e->clock.now_ns - peer->place.tried_ns < pause_ns) ||
         turns->wants_source == MRD_ROUTES_WANTED)
         return;

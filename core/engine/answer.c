@@ -36,11 +36,11 @@ bool mrd_answer_is_usual(const struct mrd_engine *e, const struct mrd_addr *addr
 
 struct mrd_pair mrd_answer_pair(const struct mrd_engine *e, const struct mrd_addr *addr)
 {
-    const struct mrd_rest *rest = mrd_peer_resting(&e->peers, addr);
+    const struct mrd_idle_peer *idle = mrd_peer_find_idle(&e->peers, addr);
     struct mrd_pair pair;
 
-    if (rest)
-        return rest->pair;
+    if (idle)
+        return idle->pair;
     for (uint32_t turn = 0;; turn++) {
         pair = draw_pair(e, addr, turn);
         if (!mrd_peer_is_named_elsewhere(&e->peers, pair.own_inc, addr))

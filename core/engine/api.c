@@ -4,13 +4,13 @@
 
 #include "core/engine/answer.h"
 #include "core/engine/complete.h"
-#include "core/engine/half.h"
 #include "core/engine/handle.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/query.h"
 #include "core/engine/respond.h"
+#include "core/engine/rnr.h"
 #include "core/engine/rx_place.h"
-#include "core/engine/want.h"
 
 enum { RD_ATOMIC_DEFAULT = 16 }; /* as many RDMA adapters have */
 
@@ -124,7 +124,7 @@ struct mrd_cq *mrd_engine_create_cq(struct mrd_engine *e, struct mrd_context *co
         return NULL;
     }
     cq->mask = size - 1;
-    mrd_list_init(&cq->wants);
+    mrd_list_init(&cq->rnr_waiters);
     cq->pub = (struct mrd_cq){.context = context, .cq_context = cq_context, .cqe = cqe};
     e->objects.num_cqs++;
     *error = 0;
@@ -154,7 +154,7 @@ int mrd_engine_resize_cq(struct mrd_engine *e, struct mrd_cq *cq_pub, int cqe)
     }
     cq->pub.cqe = cqe;
     if (mrd_cq_room(cq) > room)
-        mrd_want_meet_each(e, &cq->wants);
+        mrd_rnr_notify_all(e, &cq->rnr_waiters);
     return 0;
 }
 
@@ -177,7 +177,7 @@ int mrd_engine_poll_cq(struct mrd_engine *e, struct mrd_cq *cq, int n, struct mr
 {
     int taken = mrd_cq_take(mrd_cq_impl(cq), n, wc);
 
-    mrd_want_meet(e, &mrd_cq_impl(cq)->wants, (uint32_t)taken);
+    mrd_rnr_notify(e, &mrd_cq_impl(cq)->rnr_waiters, (uint32_t)taken);
     return taken;
 }
 
@@ -270,7 +270,7 @@ static void flush_sends(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
     struct mrd_node *n;
 
-    mrd_want_forget_qp(e, qp);
+    mrd_rnr_forget_qp(e, qp);
     /* In the order posted, in which they complete behind the others of their flows. */
     while ((n = mrd_list_first(&qp->requests.held)))
         mrd_msg_cancel(e, mrd_container_of(n, struct mrd_msg, node), MRD_WC_WR_FLUSH_ERR);
@@ -376,7 +376,7 @@ int mrd_engine_modify_qp(struct mrd_engine *e, struct mrd_qp *qp_pub,
         if (attr->qp_state == MRD_QPS_ERR)
             flush_qp(e, qp);
         else
-            mrd_want_admit(e, qp);
+            mrd_rnr_admit(e, qp);
     }
     return 0;
 }
@@ -400,12 +400,12 @@ void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
     for (n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next)
         flush_receives(e, mrd_container_of(n, struct mrd_qp_impl, node));
     /* Those that were under way wait for an answer, which will not come. */
-    for (n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         peer->watch.on = false;
         if (peer->tx)
-            mrd_half_end_tx(e, peer, MRD_WC_WR_FLUSH_ERR);
+            mrd_send_state_end(e, peer, MRD_WC_WR_FLUSH_ERR);
     }
 }
 
@@ -429,7 +429,7 @@ int mrd_engine_destroy_qp(struct mrd_engine *e, struct mrd_qp *qp_pub, uint64_t 
      */
     for (uint32_t i = 0; i < qp->cap.max_send_wr; i++)
         if (qp->msgs[i].state != MRD_MSG_FREE)
-            mrd_want_unreserve(e, mrd_cq_impl(qp->pub.send_cq));
+            mrd_rnr_unreserve(e, mrd_cq_impl(qp->pub.send_cq));
     mrd_cq_impl(qp->pub.send_cq)->users--;
     mrd_cq_impl(qp->pub.recv_cq)->users--;
     pd_impl(qp->pub.pd)->users--;
@@ -494,7 +494,7 @@ int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint
         return 0;
     peer->watch = (struct mrd_peer_watch){.on = on};
     if (on)
-        mrd_half_ask(e, peer);
+        mrd_send_state_keepalive(e, peer);
     return 0;
 }
 

@@ -22,19 +22,20 @@ static uint32_t gone_in_flows(const struct mrd_peer *peer)
 
 const char *mrd_engine_audit(struct mrd_engine *e)
 {
-    uint32_t pages = 0, tx = 0, rx = 0, open = 0, pends = 0, refusals = 0, flows = 0, wants = 0;
+    uint32_t pages = 0, tx = 0, rx = 0, open = 0, entries = 0, refusals = 0, flows = 0,
+             rnr_waiters = 0;
     uint32_t responses = 0, answers = 0;
 
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         rx += p->rx != NULL;
-        pends += p->uses.pends;
+        entries += p->uses.reorder_entries;
         refusals += p->uses.refusals;
         flows += p->uses.flows;
         responses += p->uses.responses;
         open += p->rx ? p->rx->slots.num_open : 0;
-        wants += length(&p->wants) + length(&p->readies);
+        rnr_waiters += length(&p->rnr_waiters) + length(&p->readies);
         if (p->uses.gone != gone_in_flows(p))
             return "a peer's number of messages that never come differs from its flows'";
         if (!p->tx)
@@ -47,14 +48,15 @@ const char *mrd_engine_audit(struct mrd_engine *e)
     }
     if (pages != e->peers.pages.used)
         return "pages of records leaked";
-    if (pends != e->pends.used || refusals != e->refusals.used || flows != e->flows_rx.pool.used)
+    if (entries != e->reorder_entries.used || refusals != e->refusals.used ||
+        flows != e->flows_rx.pool.used)
         return "records of pending messages, refusals or flows differ from the peers' counts";
     if (open != e->peers.slots.used)
         return "records of open messages leaked";
-    if (wants != e->wants.pool.used)
+    if (rnr_waiters != e->rnr_waiters.pool.used)
         return "records of who is to be told of receives leaked";
-    if (tx != e->peers.tx_halves.used || rx != e->peers.rx_halves.used)
-        return "halves leaked";
+    if (tx != e->peers.send_states.used || rx != e->peers.recv_states.used)
+        return "send or receive states leaked";
     for (struct mrd_node *n = e->objects.qp_list.next; n != &e->objects.qp_list; n = n->next) {
         struct mrd_qp_impl *qp = mrd_container_of(n, struct mrd_qp_impl, node);
 

@@ -3,7 +3,7 @@
 #include "core/engine/complete.h"
 
 #include "core/engine/query.h"
-#include "core/engine/want.h"
+#include "core/engine/rnr.h"
 
 struct mrd_recv *mrd_rx_take_recv(struct mrd_engine *e, struct mrd_qp_impl *qp)
 {
@@ -22,8 +22,8 @@ void mrd_rx_return_recv(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd
 {
     mrd_recvq_return(qp->recvq, recv);
     if (qp->srq)
-        mrd_want_unreserve(e, mrd_cq_impl(qp->pub.recv_cq));
-    mrd_want_meet(e, &qp->recvq->wants, 1);
+        mrd_rnr_unreserve(e, mrd_cq_impl(qp->pub.recv_cq));
+    mrd_rnr_notify(e, &qp->recvq->rnr_waiters, 1);
 }
 
 void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_recv *recv,
@@ -41,7 +41,7 @@ void mrd_rx_complete(struct mrd_engine *e, struct mrd_qp_impl *qp, struct mrd_re
         e->stats.rx_messages++;
     mrd_recvq_free(qp->recvq, recv);
     if (qp->destroyed)
-        mrd_want_unreserve(e, mrd_cq_impl(qp->pub.recv_cq));
+        mrd_rnr_unreserve(e, mrd_cq_impl(qp->pub.recv_cq));
     else
         mrd_cq_push(mrd_cq_impl(qp->pub.recv_cq), &full);
 }

@@ -12,8 +12,8 @@
 
 #include "core/engine/address.h"
 #include "core/engine/answer.h"
-#include "core/engine/half.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/query.h"
 #include "core/seq.h"
 
@@ -42,7 +42,7 @@ static void drop_responses(struct mrd_engine *e, struct mrd_peer *peer)
  */
 static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_pool *pages = tx->sent.pages;
 
     if (!tx->contact.hello || tx->contact.renewals++ == MRD_RENEWALS_MAX)
@@ -64,7 +64,7 @@ static bool renew_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t in
     mrd_sent_init(&tx->sent, pages, MRD_TRACKER_WIDEST, e->peers.max);
     mrd_loss_fini(&tx->loss, &e->allocator);
     mrd_loss_init(&tx->loss, e->config.mover.tune, e->clock.now_ns);
-    mrd_half_begin_epoch(e, peer, inc);
+    mrd_send_state_begin_epoch(e, peer, inc);
     tx->told.valid = tx->contact.has_cookie = tx->probes.copy_due = false;
     tx->request.packets = tx->request.psn = tx->probes.due = 0;
     tx->probes.silence_due = true;
@@ -117,7 +117,7 @@ static bool has_share(const struct mrd_engine *e, const struct mrd_addr *addr)
 static struct mrd_peer *add_beside(struct mrd_engine *e, const struct mrd_peer *other)
 {
     bool many = mrd_peers_named(&e->peers, other->pair.own_inc) >= MRD_NAMESAKES_MAX;
-    struct mrd_peer *peer = many ? NULL : mrd_half_add_peer(e, &other->addr);
+    struct mrd_peer *peer = many ? NULL : mrd_peer_add_entry(e, &other->addr);
 
     if (peer)
         mrd_peer_name(&e->peers, peer, other->pair);
@@ -134,7 +134,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
 {
     const struct mrd_peer *apart = NULL;
     bool pressed = !peer && mrd_peers_room(&e->peers) <= e->peers.max / 8 &&
-                   !mrd_peer_resting(&e->peers, addr);
+                   !mrd_peer_find_idle(&e->peers, addr);
     bool trusted = (e->config.trusting && !pressed) || head->src_inc == own_inc;
     uint32_t lives, other = 0;
 
@@ -158,16 +158,16 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
         return NULL;
     }
     if (!peer && has_share(e, addr))
-        peer = apart ? add_beside(e, apart) : mrd_half_open_peer(e, addr);
+        peer = apart ? add_beside(e, apart) : mrd_peer_open(e, addr);
     if (!peer) {
         mrd_answer_busy(e, own_inc, head, packet);
         return NULL;
     }
     if (peer->tx && peer->tx->contact.inc && peer->tx->contact.inc != head->src_inc) {
         e->stats.peers_restarted++;
-        mrd_half_tell(e, peer, MRD_EVENT_PEER_RESTARTED);
-        mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
-        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+        mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_recv_state_end(e, peer, MRD_SPACE_NONE);
+        mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     }
     if (other)
         peer->space.replaced = ++e->lives.replaced;
@@ -175,7 +175,7 @@ static struct mrd_peer *admit(struct mrd_engine *e, struct mrd_peer *peer, uint3
 }
 
 /*
- * Did we send the packet to ourselves? Then it is of our send half's epoch, and its source is the
+ * Did we send the packet to ourselves? Then it is of our send state's epoch, and its source is the
  * address that it arrived at, if that is known.
  */
 static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head,
@@ -187,14 +187,14 @@ static bool is_own(const struct mrd_peer *peer, const struct mrd_wire_head *head
 }
 
 /*
- * The peer begins an epoch, and holds no space of ours: what it once acked of our send half's it gave
+ * The peer begins an epoch, and holds no space of ours: what it once acked of our send state's it gave
  * up, and nothing in there will be answered. That comes before what the new epoch brings. But it may
  * have said so before it learned of that space: then an ack of it is newer.
  */
 static void end_forgotten(struct mrd_engine *e, struct mrd_peer *peer,
                           const struct mrd_wire_head *head)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
 
     if (!(head->flags & MRD_WIRE_FORGOTTEN) || !tx || !tx->contact.acked_once)
         return;
@@ -202,11 +202,11 @@ static void end_forgotten(struct mrd_engine *e, struct mrd_peer *peer,
     if (tx->told.stamp - head->stamp <= FLAG_LIFE_STAMPS &&
         e->clock.now_ns - tx->told.stamp_ns <= FLAG_LIFE_NS)
         return;
-    mrd_half_peer_restarted(e, peer, false);
+    mrd_peer_restarted(e, peer, false);
 }
 
 /*
- * The peer's host speaks by two names, that of the space which is over and that to which our send half
+ * The peer's host speaks by two names, that of the space which is over and that to which our send state
  * is bound: these are two peers from now on. The space goes into an entry of its own, which is
  * returned; NULL: there is no room for it.
  */
@@ -244,7 +244,7 @@ static void begin_space(struct mrd_engine *e, struct mrd_peer *peer,
                         const struct mrd_wire_head *head)
 {
     end_forgotten(e, peer, head);
-    mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
+    mrd_recv_state_end(e, peer, MRD_SPACE_NONE);
     mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
     peer->space.inc = head->src_inc;
     peer->space.epoch = head->epoch;
@@ -271,7 +271,7 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
         return NULL;
     }
     if (peer)
-        mrd_half_expire_rx(e, peer);
+        mrd_recv_state_expire(e, peer);
     named = head->dst_inc || e->config.trusting || head->src_inc == own_inc;
     known = peer && peer->space.state != MRD_SPACE_NONE && peer->space.inc == head->src_inc;
     if (known && mrd_seq_before(head->epoch, peer->space.epoch)) {
@@ -297,7 +297,7 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     }
     peer->heard_ns = e->clock.now_ns;
     if (fc)
-        peer->space.patience_ns = head->patience_ns;
+        peer->space.max_unacked_ns = head->peer_timeout_ns;
     mrd_address_came(e, peer, head, packet);
     if (peer->tx && !peer->tx->contact.inc)
         peer->tx->contact.inc = head->src_inc;
@@ -320,12 +320,13 @@ static struct mrd_peer *peer_of(struct mrd_engine *e, const struct mrd_wire_head
 }
 
 /*
- * Our send half, if it is about that, from whom that speaks to, or from anybody if nobody answered yet.
+ * Our send state, if it is about that, from whom that speaks to, or from anybody if nobody answered yet.
  * NULL: it is not.
  */
-static struct mrd_tx_half *half_meant(const struct mrd_peer *peer, const struct mrd_wire_head *head)
+static struct mrd_send_state *half_meant(const struct mrd_peer *peer,
+                                         const struct mrd_wire_head *head)
 {
-    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    struct mrd_send_state *tx = peer ? peer->tx : NULL;
     bool meant;
 
     if (!tx)
@@ -339,7 +340,7 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
                        const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
-    struct mrd_tx_half *tx = half_meant(peer, head);
+    struct mrd_send_state *tx = half_meant(peer, head);
     bool dropped;
 
     if (!tx) {
@@ -350,15 +351,15 @@ void mrd_contact_reset(struct mrd_engine *e, const struct mrd_wire_head *head,
     dropped = peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == head->src_inc &&
               mrd_wire_epoch_over(peer->space.epoch, head->live_epoch);
     if (dropped)
-        mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
+        mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
     if (renew_epoch(e, peer, 0))
         return;
     /* The life that had no room is there: it had none until now, or forgot us. */
     if (tx->contact.busy && !tx->contact.acked_once && !dropped &&
         head->live_epoch != MRD_WIRE_EPOCH_NONE)
-        mrd_half_turned_away(e, peer);
+        mrd_peer_turned_away(e, peer);
     else
-        mrd_half_peer_restarted(e, peer, dropped);
+        mrd_peer_restarted(e, peer, dropped);
 }
 
 /*
@@ -370,7 +371,7 @@ void mrd_contact_busy(struct mrd_engine *e, const struct mrd_wire_head *head,
                       const struct mrd_addr *from)
 {
     struct mrd_peer *peer = peer_of(e, head, from);
-    struct mrd_tx_half *tx = half_meant(peer, head);
+    struct mrd_send_state *tx = half_meant(peer, head);
     struct mrd_tx_contact *contact;
 
     if (!tx || tx->contact.acked_once || !tx->contact.inc) {
@@ -401,7 +402,7 @@ static uint64_t question_age_ns(const struct mrd_engine *e, const struct mrd_wir
  */
 enum epoch_age { EPOCH_OLDER, EPOCH_YOUNGER, EPOCH_IN_DOUBT };
 
-static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd_send_state *tx,
                                     const struct mrd_wire_head *head)
 {
     uint64_t up_ns = head->up_usec * MRD_USEC;
@@ -419,7 +420,7 @@ static enum epoch_age compare_epoch(const struct mrd_engine *e, const struct mrd
 static bool asks_where_we_are(const struct mrd_engine *e, const struct mrd_peer *peer,
                               const struct mrd_wire_head *head)
 {
-    const struct mrd_tx_half *tx = half_meant(peer, head);
+    const struct mrd_send_state *tx = half_meant(peer, head);
 
     if (tx && !tx->contact.hello && tx->contact.epoch_ns != MRD_NEVER &&
         e->clock.now_ns - tx->contact.epoch_ns > MRD_FIRST_CONTACT_LIFE_NS)
@@ -441,7 +442,7 @@ static bool was_heard_since(const struct mrd_engine *e, const struct mrd_peer *p
 }
 
 /*
- * The send half will be bound to that name. If another entry is of it, its packets would be taken for
+ * The send state will be bound to that name. If another entry is of it, its packets would be taken for
  * one or the other entry's: a space that is over goes with the name. false: there is more than that.
  */
 static bool take_name(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
@@ -478,7 +479,7 @@ static void leave_to_namesake(struct mrd_engine *e, struct mrd_peer *peer,
         (!other->place.asked_ns || e->clock.now_ns - other->place.asked_ns >= age_ns))
         mrd_address_move(e, other, &peer->addr);
     if (peer->tx)
-        mrd_half_give_way(e, peer, other);
+        mrd_peer_give_way(e, peer, other);
 }
 
 /* The challenger executed nothing of the epoch: bind to it, and send all again with the cookie. */
@@ -486,7 +487,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
                            const struct mrd_rx_packet *packet)
 {
     struct mrd_peer *peer = peer_of(e, head, &packet->from);
-    struct mrd_tx_half *tx = half_meant(peer, head);
+    struct mrd_send_state *tx = half_meant(peer, head);
 
     if (peer && asks_where_we_are(e, peer, head)) {
         e->stats.rx_challenges++;
@@ -512,7 +513,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
         if (renew_epoch(e, peer, head->src_inc))
             break;
         e->stats.rx_resets++;
-        mrd_half_peer_restarted(e, peer, false);
+        mrd_peer_restarted(e, peer, false);
         return;
     case EPOCH_IN_DOUBT:
         if (renew_epoch(e, peer, head->src_inc))
@@ -533,7 +534,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     /* The cookie is for the address that the first packet left from: all others leave from there. */
     mrd_address_of_ours(peer, &packet->to);
     peer->heard_ns = e->clock.now_ns;
-    mrd_half_answered(e, peer);
+    mrd_send_state_answered(e, peer);
     while (tx->sent.inflight.num) {
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
 

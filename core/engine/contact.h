@@ -6,7 +6,7 @@
 #include "core/engine/state.h"
 
 /*
- * The space that a DATA packet belongs to. Returns the peer, with a receive half that holds the
+ * The space that a DATA packet belongs to. Returns the peer, with a receive state that holds the
  * space; NULL: the packet was dealt with, by a reset, a challenge or a counter.
  */
 struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wire_head *head,

@@ -5,8 +5,8 @@
 #include "core/engine/state.h"
 
 enum {
-    PENDS_PER_FLOW = 4,
-    PENDS_SHARED = 4096,
+    ENTRIES_PER_FLOW = 4,
+    ENTRIES_SHARED = 4096,
     REFUSALS = 8192,
     REQUESTS = 4096, /* buckets of our own */
     QPS_MIN = 1024,  /* buckets of queue pairs, at least */
@@ -16,15 +16,15 @@ static bool make_pools(struct mrd_engine *e)
 {
     const struct mrd_engine_config *c = &e->config;
     const struct mrd_allocator *a = &e->allocator;
-    uint32_t flows = c->max_flows, pends = PENDS_PER_FLOW * flows + PENDS_SHARED;
+    uint32_t flows = c->max_flows, entries = ENTRIES_PER_FLOW * flows + ENTRIES_SHARED;
 
     return mrd_peers_init(&e->peers, a, c->max_peers, c->paths, c->mover.tracker,
                           e->spray->caches) &&
            mrd_table_init(&e->txqs, a, sizeof(struct mrd_txq), flows, flows) &&
-           mrd_table_init(&e->wants, a, sizeof(struct mrd_want), flows, flows) &&
+           mrd_table_init(&e->rnr_waiters, a, sizeof(struct mrd_rnr_waiter), flows, flows) &&
            mrd_table_init(&e->flows_tx, a, sizeof(struct mrd_flow_tx), flows, flows) &&
            mrd_table_init(&e->flows_rx, a, sizeof(struct mrd_flow_rx), 3 * flows, flows) &&
-           mrd_pool_init(&e->pends, a, sizeof(struct mrd_pend), pends) &&
+           mrd_pool_init(&e->reorder_entries, a, sizeof(struct mrd_reorder_entry), entries) &&
            mrd_pool_init(&e->refusals, a, sizeof(struct mrd_refusal), REFUSALS) &&
            mrd_pool_init(&e->responses, a, sizeof(struct mrd_response), MRD_RESPONSES) &&
            mrd_hash_init(&e->requests.by_token, a, REQUESTS) && mrd_mrs_init(&e->objects.mrs, a) &&
@@ -124,10 +124,10 @@ void mrd_engine_destroy(struct mrd_engine *e)
     mrd_hash_fini(&e->requests.by_token, &a);
     mrd_pool_fini(&e->responses);
     mrd_pool_fini(&e->refusals);
-    mrd_pool_fini(&e->pends);
+    mrd_pool_fini(&e->reorder_entries);
     mrd_table_fini(&e->flows_rx, &a);
     mrd_table_fini(&e->flows_tx, &a);
-    mrd_table_fini(&e->wants, &a);
+    mrd_table_fini(&e->rnr_waiters, &a);
     mrd_table_fini(&e->txqs, &a);
     mrd_peers_fini(&e->peers);
     if (e->plan.moved)

@@ -4,12 +4,12 @@
 #include "core/seq.h"
 
 /* Data of one before the peer heard of the raised grant lies below this PSN: grants halve it. */
-static uint32_t answered(const struct mrd_rx_half *rx, uint32_t psns)
+static uint32_t answered(const struct mrd_recv_state *rx, uint32_t psns)
 {
     return rx->rcv.cum + psns / 2;
 }
 
-void mrd_grant_wanted(struct mrd_rx_half *rx, uint32_t psn)
+void mrd_grant_wanted(struct mrd_recv_state *rx, uint32_t psn)
 {
     /* What left before it heard of its grant asks for what it has. */
     if (!rx->doublings || !mrd_seq_before(psn, rx->asks_from))
@@ -33,7 +33,7 @@ static bool tracks(struct mrd_rcv *r, uint32_t psns)
 
 uint32_t mrd_grant_limit(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_rx_half *rx = peer->rx;
+    struct mrd_recv_state *rx = peer->rx;
     uint32_t share = mrd_share_grant(&e->share, &rx->share_seen, peer->id, e->clock.now_ns);
     uint32_t psns = times(share, rx->doublings);
 

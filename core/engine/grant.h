@@ -12,8 +12,8 @@
 #include "core/engine/state.h"
 
 /* A new packet of this PSN says that its sender wants more. */
-void mrd_grant_wanted(struct mrd_rx_half *rx, uint32_t psn);
-/* Returns the psn_limit to tell the peer, which has a receive half: it may send PSNs below it. */
+void mrd_grant_wanted(struct mrd_recv_state *rx, uint32_t psn);
+/* Returns the psn_limit to tell the peer, which has a receive state: it may send PSNs below it. */
 uint32_t mrd_grant_limit(struct mrd_engine *e, struct mrd_peer *peer);
 
 #endif

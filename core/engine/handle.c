@@ -5,14 +5,14 @@
 #include <string.h>
 
 #include "core/engine/answer.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 
 /* mrd_ah_impl.start_ns and mrd_flow_tx.start_ns from the first message on. */
 enum { BEGUN = 1 };
 
 /*
  * Ask for the cache lines of a record that is about to be read. A message to a peer reads nearly all
- * of its entry and its send half, about 25 lines, one after another. Where there are more peers than
+ * of its entry and its send state, about 25 lines, one after another. Where there are more peers than
  * the caches hold, each is a wait for memory; these waits overlap then.
  */
 static void prefetch(const void *record, size_t bytes)
@@ -23,7 +23,7 @@ static void prefetch(const void *record, size_t bytes)
         __builtin_prefetch((const char *)record + i, 1);
 }
 
-/* The entry that a handle's messages went by last; NULL: it is not awake. */
+/* The entry that a handle's messages went by last; NULL: the peer is not active. */
 static struct mrd_peer *last_entry(const struct mrd_engine *e, const struct mrd_ah_impl *ah)
 {
     struct mrd_peer *peer = ah->peer_id ? mrd_peer_by_id(&e->peers, ah->peer_id) : NULL;
@@ -38,10 +38,10 @@ struct mrd_peer *mrd_handle_known(const struct mrd_engine *e, const struct mrd_a
 
     if (!peer)
         return mrd_peer_find(&e->peers, &ah->addr);
-    if (mrd_peer_has_half(peer))
+    if (mrd_peer_has_state(peer))
         return peer;
-    /* One that gave way has no half: another entry speaks with the peer. */
-    heir = mrd_half_heir(e, peer);
+    /* One that gave way has neither state: another entry speaks with the peer. */
+    heir = mrd_peer_heir(e, peer);
     return heir ? heir : mrd_peer_find(&e->peers, &peer->addr);
 }
 
@@ -52,7 +52,7 @@ struct mrd_peer *mrd_handle_watched(const struct mrd_engine *e, const struct mrd
     if (!peer || peer->watch.on)
         return peer;
     last = last_entry(e, ah);
-    heir = last ? mrd_half_heir(e, last) : NULL;
+    heir = last ? mrd_peer_heir(e, last) : NULL;
     return heir && heir->watch.on ? heir : NULL;
 }
 
@@ -88,30 +88,30 @@ static uint64_t unknown_over_ns(const struct mrd_engine *e, const struct mrd_ah_
 struct mrd_peer *mrd_handle_open(struct mrd_engine *e, struct mrd_ah_impl *ah)
 {
     struct mrd_peer *last = last_entry(e, ah), *peer = last;
-    const struct mrd_rest *rest = last ? NULL : mrd_peer_resting_id(&e->peers, ah->peer_id);
-    bool lost = ah->peer_id && !last && !rest;
+    const struct mrd_idle_peer *idle = last ? NULL : mrd_peer_idle_by_id(&e->peers, ah->peer_id);
+    bool lost = ah->peer_id && !last && !idle;
     uint64_t failed_ns = 0;
 
-    if (last && !mrd_peer_has_half(last) && mrd_half_heir(e, last))
-        peer = mrd_half_heir(e, last);
+    if (last && !mrd_peer_has_state(last) && mrd_peer_heir(e, last))
+        peer = mrd_peer_heir(e, last);
     if (peer && !peer->tx && may_be_back(e, ah, peer->given_up, &peer->addr))
         peer = NULL;
-    /* Whoever answers there answers as the one with a half: two may not speak as the same. */
-    if (peer && !mrd_peer_has_half(peer) && mrd_peer_find(&e->peers, &peer->addr) != peer)
+    /* Whoever answers there answers as the one with a state: two may not speak as the same. */
+    if (peer && !mrd_peer_has_state(peer) && mrd_peer_find(&e->peers, &peer->addr) != peer)
         peer = NULL;
     if (last && peer != last)
-        failed_ns = mrd_later(last->failed_ns, mrd_half_heirs_failed_ns(e, last));
+        failed_ns = mrd_later(last->failed_ns, mrd_peer_heirs_failed_ns(e, last));
     if (!peer) {
         struct mrd_addr to = ah->addr;
 
-        if (rest && rest->pair.own_inc == ah->own_inc &&
-            !may_be_back(e, ah, rest->given_up, &rest->addr))
-            to = rest->addr;
-        peer = mrd_half_open_peer(e, &to); /* `last` may have to go */
+        if (idle && idle->pair.own_inc == ah->own_inc &&
+            !may_be_back(e, ah, idle->given_up, &idle->addr))
+            to = idle->addr;
+        peer = mrd_peer_open(e, &to); /* `last` may have to go */
         if (!peer)
             return NULL;
         peer->one_way = ah->one_way;
-        mrd_half_limit_payload(e, peer, ah->payload_bytes);
+        mrd_send_state_limit_payload(e, peer, ah->payload_bytes);
     }
     /* Did ordered messages fail by another entry? */
     if (peer->id != ah->peer_id)
@@ -149,7 +149,7 @@ void mrd_handle_await(const struct mrd_engine *e, struct mrd_flow_tx *flow, stru
     const struct mrd_peer *peer = flow->peer;
 
     if (e->lives.failed_ns && e->clock.now_ns - e->lives.failed_ns <= MRD_PACKET_LIFE_NS) {
-        uint64_t failed_ns = mrd_half_heirs_failed_ns(e, peer);
+        uint64_t failed_ns = mrd_peer_heirs_failed_ns(e, peer);
 
         failed_ns = mrd_later(failed_ns, others_failed_ns(e, peer, &ah->addr));
         failed_ns = mrd_later(failed_ns, others_failed_ns(e, peer, &peer->addr));

@@ -8,7 +8,7 @@
 
 #include "core/engine/state.h"
 
-/* The peer of a handle, if it is awake; NULL: it is not. */
+/* The peer of a handle, if it is active; NULL: it is not. */
 struct mrd_peer *mrd_handle_known(const struct mrd_engine *e, const struct mrd_ah_impl *ah);
 /* The entry that its watch is of, also where its own gave way and the other one moved on; NULL: of none. */
 struct mrd_peer *mrd_handle_watched(const struct mrd_engine *e, const struct mrd_ah_impl *ah);

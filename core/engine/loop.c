@@ -3,8 +3,8 @@
  * The turn of a caller: it begins, the receive queue was empty, what is due; and news of the mover.
  */
 #include "core/engine/answer.h"
-#include "core/engine/half.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/rx_ack.h"
 #include "core/engine/timer.h"
 
@@ -37,7 +37,7 @@ void mrd_engine_expire(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_clock_set(&e->clock, now_ns);
     mrd_timer_fire_due(e);
-    mrd_half_sweep(e);
+    mrd_peers_sweep(e);
 }
 
 uint64_t mrd_engine_deadline(struct mrd_engine *e)
@@ -55,7 +55,7 @@ void mrd_engine_farewell(struct mrd_engine *e, uint64_t now_ns)
 {
     mrd_clock_set(&e->clock, now_ns);
     e->lives.closing = true;
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         if (!peer->rx || e->clock.now_ns - peer->heard_ns > MRD_FAREWELL_NS)
@@ -71,7 +71,7 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
         return false;
     /* Who wants nothing goes to the end: the next call need not look at it. */
     for (uint32_t looks = e->peers.entries.used; looks; looks--) {
-        struct mrd_node *n = e->peers.awake.next;
+        struct mrd_node *n = e->peers.active.next;
         struct mrd_peer *p = mrd_container_of(n, struct mrd_peer, node);
 
         for (uint32_t i = 0; p->tx && i < p->tx->paths.num; i++) {
@@ -82,7 +82,7 @@ bool mrd_engine_wants_path(struct mrd_engine *e, uint32_t *peer_id, uint32_t *in
             return true;
         }
         mrd_list_remove(n);
-        mrd_list_append(&e->peers.awake, n);
+        mrd_list_append(&e->peers.active, n);
     }
     e->turns.wants_path = false;
     return false;
@@ -131,7 +131,7 @@ void mrd_engine_give_route(struct mrd_engine *e, uint32_t peer_id, uint32_t payl
     if (payload_bytes > e->config.mover.payload_bytes)
         payload_bytes = e->config.mover.payload_bytes;
     if (payload_bytes)
-        mrd_half_limit_payload(e, p, payload_bytes);
+        mrd_send_state_limit_payload(e, p, payload_bytes);
 }
 
 bool mrd_engine_other_source(struct mrd_engine *e, struct mrd_addr *to)
@@ -160,7 +160,7 @@ void mrd_engine_tx_too_big(struct mrd_engine *e, const struct mrd_addr *to, uint
 
     payload_bytes &= ~63u;
     if (peer && payload_bytes >= 64)
-        mrd_half_too_big(e, peer, payload_bytes);
+        mrd_send_state_too_big(e, peer, payload_bytes);
 }
 
 bool mrd_engine_tx_refused(struct mrd_engine *e, const struct mrd_addr *to, uint64_t now_ns)
@@ -179,7 +179,7 @@ bool mrd_engine_tx_refused(struct mrd_engine *e, const struct mrd_addr *to, uint
         contact->refused++;
     if (contact->refused < MRD_REFUSED_MIN || now_ns - contact->refused_ns < MRD_REFUSED_NS)
         return false;
-    mrd_half_peer_unreachable(e, peer);
+    mrd_peer_unreachable(e, peer);
     mrd_timer_touch(e, peer);
     return true;
 }

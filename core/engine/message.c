@@ -5,9 +5,9 @@
 #include <assert.h>
 
 #include "core/engine/request.h"
+#include "core/engine/rnr.h"
 #include "core/engine/tx_flow.h"
 #include "core/engine/txq.h"
-#include "core/engine/want.h"
 #include "core/seq.h"
 
 /* The record of a response goes. */
@@ -71,7 +71,7 @@ static void complete(struct mrd_engine *e, struct mrd_msg *msg)
                             .peer_id = msg->peer_id,
                         });
     else if (cq)
-        mrd_want_unreserve(e, cq);
+        mrd_rnr_unreserve(e, cq);
     mrd_qp_msg_free(qp, msg);
 }
 
@@ -395,7 +395,7 @@ void mrd_msg_record_acked(struct mrd_engine *e, struct mrd_peer *peer, struct mr
     case MRD_SENT_EMPTY:
         break;
     case MRD_SENT_READY:
-        mrd_want_told(e, rec->id);
+        mrd_rnr_notified(e, rec->id);
         break;
     case MRD_SENT_SMALL:
         small_acked(e, rec);

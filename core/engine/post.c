@@ -3,13 +3,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "core/engine/half.h"
 #include "core/engine/handle.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/query.h"
 #include "core/engine/request.h"
+#include "core/engine/rnr.h"
 #include "core/engine/tx_flow.h"
 #include "core/engine/txq.h"
-#include "core/engine/want.h"
 
 /* A queue pair in error takes requests and gives them back at once, as libibverbs does. */
 static void post_flushed(struct mrd_qp_impl *qp, const struct mrd_send_wr *wr)
@@ -27,7 +27,7 @@ static int open_flow(struct mrd_engine *e, struct mrd_msg *msg, struct mrd_ah_im
 
     msg->order.flow = flow;
     if (!flow) {
-        mrd_half_reclaim(e);
+        mrd_peers_reclaim(e);
         return mrd_error_keep(e, -EAGAIN, "the context's flow table is full (max_flows)");
     }
     mrd_handle_await(e, flow, ah);
@@ -67,7 +67,7 @@ static struct mrd_txq *open_queue(struct mrd_engine *e, const struct mrd_qp_impl
     struct mrd_txq *q = NULL;
 
     if (peer) {
-        mrd_half_open_tx(e, peer); /* before numbering: numbers start with the space */
+        mrd_send_state_open(e, peer); /* before numbering: numbers start with the space */
         q = mrd_txq_open(e, peer, qp->pub.qp_num, wr->ud.remote_qpn, false);
     }
     if (!q)
@@ -155,7 +155,7 @@ static int add_recv(struct mrd_engine *e, struct mrd_recvq *q, const struct mrd_
                               error == -ENOMEM ? "the receive queue is full"
                                                : "a receive that the receive queue cannot hold");
     mrd_recvq_newest(q)->memory_seen = e->objects.mrs.removals; /* check_recv() looked */
-    mrd_want_meet(e, &q->wants, 1);
+    mrd_rnr_notify(e, &q->rnr_waiters, 1);
     return 0;
 }
 

@@ -117,12 +117,12 @@ int mrd_engine_query_peer(struct mrd_engine *e, const struct mrd_addr *addr,
                           struct mrd_peer_attr *attr)
 {
     const struct mrd_peer *p = mrd_peer_find(&e->peers, addr);
-    const struct mrd_rest *rest = p ? NULL : mrd_peer_resting(&e->peers, addr);
+    const struct mrd_idle_peer *idle = p ? NULL : mrd_peer_find_idle(&e->peers, addr);
 
-    if (!p && !rest)
+    if (!p && !idle)
         return -ENOENT;
-    *attr = counts_of(p ? &p->count : &rest->count);
-    attr->peer_id = p ? p->id : rest->id;
+    *attr = counts_of(p ? &p->count : &idle->count);
+    attr->peer_id = p ? p->id : idle->id;
     if (p && p->tx) {
         attr->paths = p->tx->paths.max;
         attr->srtt_ns = p->tx->loss.srtt_ns;
@@ -159,11 +159,11 @@ int mrd_engine_query_path(struct mrd_engine *e, const struct mrd_addr *addr, uin
 int mrd_engine_peer_addr(struct mrd_engine *e, uint32_t peer_id, struct mrd_addr *addr)
 {
     const struct mrd_peer *p = mrd_peer_by_id(&e->peers, peer_id);
-    const struct mrd_rest *rest = p ? NULL : mrd_peer_resting_id(&e->peers, peer_id);
+    const struct mrd_idle_peer *idle = p ? NULL : mrd_peer_idle_by_id(&e->peers, peer_id);
 
-    if (!p && !rest)
+    if (!p && !idle)
         return -ENOENT;
-    *addr = p ? p->addr : rest->addr;
+    *addr = p ? p->addr : idle->addr;
     return 0;
 }
 

@@ -74,10 +74,10 @@ static void unhold_response(struct mrd_msg *msg)
 {
     struct mrd_response *r = mrd_container_of(msg, struct mrd_response, msg);
 
-    if (!r->pend)
+    if (!r->entry)
         return;
-    r->pend->response = NULL;
-    r->pend = NULL;
+    r->entry->response = NULL;
+    r->entry = NULL;
     msg->peer->uses.turns--;
 }
 

@@ -12,8 +12,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "core/engine/half.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/receive.h"
 #include "core/engine/txq.h"
 
@@ -30,7 +30,7 @@ struct mrd_response *mrd_respond_admit(struct mrd_engine *e, struct mrd_peer *pe
 
     assert(r);
     memset(r, 0, sizeof(*r));
-    mrd_half_open_tx(e, peer);
+    mrd_send_state_open(e, peer);
     msg->qp = qp;
     msg->peer = peer;
     msg->peer_id = peer->id;
@@ -87,7 +87,7 @@ static uint64_t run_atomic(const struct mrd_response *r)
  */
 static void ask_for_route(struct mrd_engine *e, struct mrd_peer *peer, uint32_t length)
 {
-    const uint32_t limit = mrd_half_range(e, peer).limit;
+    const uint32_t limit = mrd_send_state_pmtu_range(e, peer).limit;
 
     if (peer->payload_bytes || peer->route_asked || e->turns.wants_route == MRD_ROUTES_WANTED ||
         length <= limit || limit >= e->config.mover.payload_bytes)

@@ -5,7 +5,7 @@
 #include "core/engine/answer.h"
 #include "core/engine/contact.h"
 #include "core/engine/grant.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/receive.h"
 #include "core/engine/rx_ack.h"
 #include "core/engine/rx_place.h"
@@ -55,10 +55,11 @@ static void owe_ack(struct mrd_engine *e, struct mrd_peer *peer, const struct mr
 /* A peer that owes us something is probed after a silence, which begins now. */
 static void watch_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_rx_half *rx = peer->rx;
+    struct mrd_recv_state *rx = peer->rx;
 
     rx->silence_ns = 0;
-    rx->probe_at_ns = mrd_half_is_owed(peer) ? e->clock.now_ns + MRD_SILENCE_MIN_NS : MRD_NEVER;
+    rx->probe_at_ns =
+        mrd_recv_state_is_owed(peer) ? e->clock.now_ns + MRD_SILENCE_MIN_NS : MRD_NEVER;
     mrd_heap_arm(&e->timers.heap, &peer->timer, rx->probe_at_ns);
 }
 
@@ -143,7 +144,7 @@ static void rx_data(struct mrd_engine *e, struct mrd_rx_in *in)
         return;
     case MRD_PLACE_REFUSED:
         /* A refusal is a reliable packet of ours. The PSN is acked only once the refusal was. */
-        mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &refusal->node);
+        mrd_list_append(&mrd_send_state_open(e, peer)->refusals, &refusal->node);
         mrd_tx_ready(e, peer);
         break;
     case MRD_PLACED:

@@ -3,8 +3,8 @@
 #include "core/engine/rx_ack.h"
 
 #include "core/engine/address.h"
-#include "core/engine/half.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/seq.h"
 
 enum {
@@ -33,8 +33,8 @@ static uint32_t carried(const struct mrd_sent *rec)
 
 void mrd_rx_count_large_loss(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
-    struct mrd_pmtu_range r = mrd_half_range(e, peer);
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_pmtu_range r = mrd_send_state_pmtu_range(e, peer);
+    struct mrd_send_state *tx = peer->tx;
 
     /* A lost path probe tells of its path only; and acks of data, a bit smaller, never outweigh it. */
     if (rec->kind == MRD_SENT_EMPTY)
@@ -42,7 +42,7 @@ void mrd_rx_count_large_loss(struct mrd_engine *e, struct mrd_peer *peer, struct
     if (!mrd_pmtu_payload_lost(&tx->pmtu, &r, carried(rec), tx->loss.srtt_ns, e->clock.now_ns))
         return;
     e->stats.mtu_falls++;
-    mrd_half_use_found(e, tx);
+    mrd_send_state_use_pmtu(e, tx);
 }
 
 /*
@@ -53,7 +53,7 @@ void mrd_rx_count_large_loss(struct mrd_engine *e, struct mrd_peer *peer, struct
 static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                          enum mrd_loss_cause cause)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     bool fails;
 
     if (mrd_sent_is_mtu_probe(rec)) { /* too large, or it is tried again: not the path's fault */
@@ -69,7 +69,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         peer->count.lost_by_rack++;
         e->stats.retx_rack++;
     }
-    mrd_half_path_lost(e, tx, rec->path);
+    mrd_send_state_path_lost(e, tx, rec->path);
     fails = mrd_path_fails(&tx->paths, rec->path, e->clock.now_ns);
     if (!fails)
         mrd_cc_lost(&tx->cc, mrd_path_in_queue(&tx->paths, rec->path, tx->cc.delay_ns,
@@ -81,7 +81,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
         tx->run.losses = 0;
         tx->run.single_until_ns = e->clock.now_ns + MRD_SEC;
     }
-    rec->deliberate = rec->probed = rec->blamed = false;
+    rec->deliberate = rec->probed = rec->path_penalized = false;
     rec->by_order = cause == MRD_LOSS_BY_ORDER;
     mrd_sent_lose(&tx->sent, rec, &tx->paths);
     return !fails;
@@ -89,7 +89,7 @@ static bool declare_lost(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
 
 void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     enum mrd_loss_cause cause;
     struct mrd_sent *rec;
     uint32_t n = 0, counted = 0;
@@ -107,7 +107,7 @@ void mrd_rx_judge_losses(struct mrd_engine *e, struct mrd_peer *peer)
 
 /* ---------------------------------------------------------------------------------------- acks */
 
-static void undo_timeout(struct mrd_tx_half *tx)
+static void undo_timeout(struct mrd_send_state *tx)
 {
     if (tx->cc.cwnd_bytes < tx->probes.timeout_cwnd)
         tx->cc.cwnd_bytes = tx->probes.timeout_cwnd;
@@ -121,7 +121,7 @@ static void undo_timeout(struct mrd_tx_half *tx)
  * RFC 5682). An ack of a retransmitted packet is ambiguous unless its last copy is known to have
  * come. Several RTOs in a row are judged as one.
  */
-static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bool last_copy)
+static void judge_timeout(struct mrd_send_state *tx, const struct mrd_sent *rec, bool last_copy)
 {
     if (!last_copy)
         return;
@@ -131,10 +131,10 @@ static void judge_timeout(struct mrd_tx_half *tx, const struct mrd_sent *rec, bo
 }
 
 /* A packet that was declared lost arrived: take back what the loss did to its path and window. */
-static void undo_loss(struct mrd_peer *peer, uint32_t path, bool blamed)
+static void undo_loss(struct mrd_peer *peer, uint32_t path, bool path_penalized)
 {
     mrd_path_found(&peer->tx->paths, path);
-    if (!blamed)
+    if (!path_penalized)
         mrd_cc_found(&peer->tx->cc);
 }
 
@@ -150,7 +150,7 @@ static void undo_retransmission(struct mrd_engine *e, struct mrd_peer *peer, uin
     if (r->by_order)
         mrd_path_order_spurious(&peer->tx->paths, r->old_path);
     mrd_path_age(&peer->tx->paths.path[r->old_path], e->clock.now_ns - r->tx_ns);
-    undo_loss(peer, r->old_path, r->blamed);
+    undo_loss(peer, r->old_path, r->path_penalized);
 }
 
 /* What an ack of either form says of PSNs, summed up. */
@@ -175,7 +175,7 @@ static bool came_twice(const struct acked *sum, uint32_t psn)
  * Did its ack come sooner than any answer to its last copy could? Half of the least round trip
  * leaves room for one that was measured while a queue stood.
  */
-static bool is_too_soon(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+static bool is_too_soon(const struct mrd_engine *e, const struct mrd_send_state *tx,
                         const struct mrd_sent *rec)
 {
     uint64_t age_ns = e->clock.now_ns - rec->tx_ns;
@@ -186,7 +186,7 @@ static bool is_too_soon(const struct mrd_engine *e, const struct mrd_tx_half *tx
 
 static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, struct acked *sum)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
     struct mrd_pmtu_range r;
     bool last_copy;
@@ -202,7 +202,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (rec->state == MRD_SENT_LOST && !mrd_sent_is_mtu_probe(rec)) {
         if (rec->by_order)
             mrd_path_order_spurious(&tx->paths, rec->path);
-        undo_loss(peer, rec->path, rec->blamed);
+        undo_loss(peer, rec->path, rec->path_penalized);
     }
     if (rec->state == MRD_SENT_INFLIGHT) {
         if (last_copy) {
@@ -223,11 +223,11 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
     if (tx->probes.timeout_ns)
         judge_timeout(tx, rec, last_copy);
     if (mrd_sent_is_mtu_probe(rec)) {
-        r = mrd_half_range(e, peer);
+        r = mrd_send_state_pmtu_range(e, peer);
         mrd_pmtu_acked(&tx->pmtu, &r, rec->len, e->clock.now_ns);
-        mrd_half_use_found(e, tx);
+        mrd_send_state_use_pmtu(e, tx);
     } else if (tx->pmtu.losses) {
-        r = mrd_half_range(e, peer);
+        r = mrd_send_state_pmtu_range(e, peer);
         mrd_pmtu_payload_acked(&tx->pmtu, &r, carried(rec));
     }
     sum->packets++;
@@ -243,7 +243,7 @@ static void ack_psn(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, s
 static uint32_t ack_run(struct mrd_engine *e, struct mrd_peer *peer, uint32_t psn, uint32_t end,
                         struct acked *sum)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec = mrd_sent_get(&tx->sent, psn);
     struct mrd_pmtu_range r;
     struct mrd_path *path;
@@ -265,7 +265,7 @@ static uint32_t ack_run(struct mrd_engine *e, struct mrd_peer *peer, uint32_t ps
         tx->spray.ops->acked(&tx->spray, rec->path, path->rx_ce_now);
     tx->run.losses = 0;
     if (tx->pmtu.losses) {
-        r = mrd_half_range(e, peer);
+        r = mrd_send_state_pmtu_range(e, peer);
         mrd_pmtu_payload_acked(&tx->pmtu, &r, carried(rec));
     }
     id = rec->id;
@@ -312,10 +312,11 @@ static void ack_slices(struct mrd_engine *e, struct mrd_peer *peer, const struct
  * The space that an ack is about. Binds it to the acker's incarnation, if none was known. NULL: the
  * ack is of another space, or from another life, and was counted.
  */
-static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
-                                    const struct mrd_wire_head *head, uint32_t epoch, uint32_t cum)
+static struct mrd_send_state *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
+                                       const struct mrd_wire_head *head, uint32_t epoch,
+                                       uint32_t cum)
 {
-    struct mrd_tx_half *tx = peer ? peer->tx : NULL;
+    struct mrd_send_state *tx = peer ? peer->tx : NULL;
 
     if (!tx || head->dst_inc != peer->pair.own_inc || epoch != tx->contact.epoch ||
         (tx->contact.inc && tx->contact.inc != head->src_inc) ||
@@ -332,7 +333,7 @@ static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
     tx->contact.acked_once = true;
     tx->contact.hello = false;
     tx->contact.has_cookie = tx->contact.proves = false;
-    /* Copies of old acks would keep a half that is not used, and that the peer forgets. */
+    /* Copies of old acks would keep a send state that is not used, and that the peer forgets. */
     if (tx->sent.una != tx->sent.next)
         tx->active_ns = e->clock.now_ns;
     peer->heard_ns = e->clock.now_ns;
@@ -343,7 +344,7 @@ static struct mrd_tx_half *bind_ack(struct mrd_engine *e, struct mrd_peer *peer,
  * Is the ack newer than all before it? Of an older one only the PSNs count, since what is acked
  * stays acked.
  */
-static bool check_serial(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t serial)
+static bool check_serial(struct mrd_engine *e, struct mrd_send_state *tx, uint32_t serial)
 {
     if (tx->told.valid && !mrd_seq_before(tx->told.serial, serial)) {
         e->stats.rx_drop_stale_ack++;
@@ -355,7 +356,7 @@ static bool check_serial(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t 
 }
 
 /* The peer grants PSNs below `limit`, and tracks all of them from `cum` on. */
-static void note_grant(struct mrd_tx_half *tx, uint32_t limit, uint32_t cum)
+static void note_grant(struct mrd_send_state *tx, uint32_t limit, uint32_t cum)
 {
     uint32_t psns = limit - cum;
 
@@ -370,7 +371,7 @@ static void note_grant(struct mrd_tx_half *tx, uint32_t limit, uint32_t cum)
  * than others. The first one may tell that the RTT is longer than was taken for granted: then the timeouts
  * before it were early.
  */
-static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t stamp,
+static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_send_state *tx, uint32_t stamp,
                            uint32_t delay)
 {
     uint32_t elapsed = mrd_wire_stamp(e->clock.now_ns) - stamp - delay;
@@ -389,7 +390,8 @@ static uint64_t rtt_sample(const struct mrd_engine *e, struct mrd_tx_half *tx, u
 }
 
 /* Does with the paths what the congestion control requests, and reports what they found. */
-static void run_request(struct mrd_engine *e, struct mrd_tx_half *tx, enum mrd_cc_request request)
+static void run_request(struct mrd_engine *e, struct mrd_send_state *tx,
+                        enum mrd_cc_request request)
 {
     uint64_t rtt_min_ns = mrd_loss_rtt_min_ns(&tx->loss);
     struct mrd_path_calibration calibration = {.rtt_min_ns = rtt_min_ns,
@@ -405,7 +407,7 @@ static void run_request(struct mrd_engine *e, struct mrd_tx_half *tx, enum mrd_c
     }
     if (request != MRD_CC_REQUEST_WATCH &&
         mrd_path_calibrate(&tx->paths, &e->allocator, &calibration, e->clock.now_ns))
-        mrd_cc_calibrated(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.far_mean_ns);
+        mrd_cc_calibrated(&tx->cc, rtt_min_ns + (uint64_t)tx->paths.excess_mean_ns);
     if (request != MRD_CC_REQUEST_CALIBRATE)
         mrd_path_watch(&tx->paths, &e->allocator);
 }
@@ -413,7 +415,7 @@ static void run_request(struct mrd_engine *e, struct mrd_tx_half *tx, enum mrd_c
 static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_ack *a,
                     uint64_t inflight)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     if (!a->acked_packets && !a->counted_packets)
         return;
@@ -436,7 +438,7 @@ static void tell_cc(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_cc_a
  * carries their low 16 bits: they are taken to differ from the echoed delay by less than half of
  * that range, which holds where round trips are short (DELAY_SRTT_MAX_NS).
  */
-static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
+static void apply_delays(struct mrd_engine *e, struct mrd_send_state *tx,
                          const struct mrd_wire_ack *ack)
 {
     uint32_t echoed = ack->echo_rx_stamp - ack->echo_stamp;
@@ -458,8 +460,8 @@ static void apply_delays(struct mrd_engine *e, struct mrd_tx_half *tx,
 }
 
 /* The sample of RTT and one-way delay of the packet whose stamp the ack echoes. */
-static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
-                       struct mrd_cc_ack *a)
+static void apply_echo(struct mrd_engine *e, struct mrd_send_state *tx,
+                       const struct mrd_wire_ack *ack, struct mrd_cc_ack *a)
 {
     const struct mrd_path *path = mrd_path_of_id(&tx->paths, ack->echo_path);
     uint32_t delay = ack->echo_rx_stamp - ack->echo_stamp;
@@ -487,7 +489,7 @@ static void apply_echo(struct mrd_engine *e, struct mrd_tx_half *tx, const struc
 }
 
 /* The packets and CE marks that the peer counted on each path. */
-static void apply_counts(struct mrd_tx_half *tx, const struct mrd_wire_ack *ack,
+static void apply_counts(struct mrd_send_state *tx, const struct mrd_wire_ack *ack,
                          struct mrd_cc_ack *a)
 {
     for (unsigned i = 0; i < ack->num_paths; i++) {
@@ -546,7 +548,7 @@ static void apply_live_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32
 {
     if (peer->space.state == MRD_SPACE_KNOWN && peer->space.inc == src_inc &&
         mrd_wire_epoch_over(peer->space.epoch, live_epoch))
-        mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
+        mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
 }
 
 void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
@@ -556,7 +558,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     struct mrd_cc_ack a = {0};
     struct acked sum = {0};
     struct mrd_wire_ack ack;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     struct mrd_peer *peer;
     uint64_t inflight;
     bool news;
@@ -592,7 +594,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     ack_range(e, peer, tx->sent.una, ack.cum, &sum);
     ack_slices(e, peer, &ack, &sum);
     if (sum.packets || (news && (ack.num_dups || ack.flags & MRD_ACK_ECHO)))
-        mrd_half_answered(e, peer);
+        mrd_send_state_answered(e, peer);
     a.acked_packets = sum.packets;
     a.acked_bytes = sum.bytes;
     tell_cc(e, peer, &a, inflight);
@@ -600,13 +602,13 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
         mrd_cc_repaired(&tx->cc, sum.repaired, e->clock.now_ns, tx->loss.srtt_ns,
                         mrd_loss_rtt_min_ns(&tx->loss));
     if (ack.live_epoch == MRD_WIRE_EPOCH_NONE)
-        mrd_half_peer_closed(e, peer);
+        mrd_peer_closed(e, peer);
     after_ack(e, peer);
 }
 
 void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_wire_head *head)
 {
-    struct mrd_tx_half *tx = bind_ack(e, peer, head, head->ack_epoch, head->ack_cum);
+    struct mrd_send_state *tx = bind_ack(e, peer, head, head->ack_epoch, head->ack_cum);
     struct mrd_cc_ack a = {0};
     struct acked sum = {0};
     uint64_t inflight;
@@ -615,7 +617,7 @@ void mrd_rx_ackblock(struct mrd_engine *e, struct mrd_peer *peer, const struct m
         return;
     inflight = tx->sent.inflight_bytes;
     if (check_serial(e, tx, head->ack_serial)) {
-        mrd_half_answered(e, peer);
+        mrd_send_state_answered(e, peer);
         note_grant(tx, head->ack_psn_limit, head->ack_cum);
         a.rtt_ns = rtt_sample(e, tx, head->ack_stamp, 0);
         if (a.rtt_ns)

@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "core/engine/complete.h"
-#include "core/engine/half.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/receive.h"
 #include "core/engine/request.h"
 #include "core/engine/rx_flow.h"
 #include "core/seq.h"
 
 /* Pending records, and records of responses, kept for messages that are next in order. */
-enum { PENDS_FOR_NEXT = 32, RESPONSES_FOR_NEXT = 32 };
+enum { ENTRIES_FOR_NEXT = 32, RESPONSES_FOR_NEXT = 32 };
 
 /* ---------------------------------------------------------------------------------------- flows */
 
@@ -35,7 +35,7 @@ static struct mrd_flow_rx *make_flow(struct mrd_engine *e, struct mrd_peer *peer
     struct mrd_flow_rx *flow;
 
     if (part->op != MRD_OP_ABORT && !may_make(e, peer))
-        mrd_half_reclaim(e);
+        mrd_peers_reclaim(e);
     if (part->op != MRD_OP_ABORT && !may_make(e, peer))
         return NULL;
     flow = mrd_table_alloc(&e->flows_rx);
@@ -66,10 +66,10 @@ static void catch_up(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t ms
     mrd_list_init(&done);
     mrd_flow_rx_pass_rsn(flow, rsn, &done);
     while ((n = mrd_list_pop(&done))) {
-        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+        struct mrd_reorder_entry *entry = mrd_container_of(n, struct mrd_reorder_entry, node);
 
-        mrd_rx_return_recv(e, flow->qp, pend->recv);
-        mrd_rx_release_pend(e, flow->peer, pend);
+        mrd_rx_return_recv(e, flow->qp, entry->recv);
+        mrd_rx_release_entry(e, flow->peer, entry);
     }
 }
 
@@ -144,15 +144,16 @@ static uint8_t check_answer(struct mrd_engine *e, struct mrd_peer *peer,
 
 /*
  * May the message take so many pending records? The one that is next in order may take any, because
- * all behind it wait for it. The others leave PENDS_FOR_NEXT of them, and keep to their
+ * all behind it wait for it. The others leave ENTRIES_FOR_NEXT of them, and keep to their
  * peer's share.
  */
-static bool may_take_pends(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
-                           bool next)
+static bool may_take_entries(const struct mrd_engine *e, const struct mrd_peer *peer, uint32_t num,
+                             bool next)
 {
-    uint32_t free = mrd_pool_free(&e->pends);
+    uint32_t free = mrd_pool_free(&e->reorder_entries);
 
-    return next ? free >= num : free >= num + PENDS_FOR_NEXT && peer->uses.pends + num < free - num;
+    return next ? free >= num
+                : free >= num + ENTRIES_FOR_NEXT && peer->uses.reorder_entries + num < free - num;
 }
 
 /*
@@ -172,18 +173,18 @@ static bool may_take_response(const struct mrd_engine *e, const struct mrd_peer 
  * take the only receive that an earlier one needs.
  */
 static uint8_t bind_by_rsn(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t rsn, bool next,
-                           struct mrd_pend **pend)
+                           struct mrd_reorder_entry **entry)
 {
     uint32_t need = mrd_flow_rx_needs(flow, rsn);
 
     if (need > mrd_qp_receives(flow->qp))
         return MRD_REFUSE_RNR;
-    if (!may_take_pends(e, flow->peer, need, next))
+    if (!may_take_entries(e, flow->peer, need, next))
         return MRD_REFUSE_RESOURCES;
     while (!mrd_seq_before(rsn, flow->rsn_next))
-        mrd_flow_rx_reserve(flow, mrd_rx_take_pend(e, flow->peer), mrd_rx_take_recv(e, flow->qp));
-    *pend = mrd_flow_rx_claim(flow, rsn);
-    return *pend ? MRD_RX_TAKEN : MRD_REFUSE_INVALID;
+        mrd_flow_rx_reserve(flow, mrd_rx_take_entry(e, flow->peer), mrd_rx_take_recv(e, flow->qp));
+    *entry = mrd_flow_rx_claim(flow, rsn);
+    return *entry ? MRD_RX_TAKEN : MRD_REFUSE_INVALID;
 }
 
 static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
@@ -211,21 +212,21 @@ static uint8_t bind_ordered(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_rx_skip_message(e, b->flow, msn, mrd_wire_consumes(part), rsn);
         return code;
     }
-    if (!may_take_pends(e, peer, mrd_wire_consumes(part) ? 0 : 1, next) ||
+    if (!may_take_entries(e, peer, mrd_wire_consumes(part) ? 0 : 1, next) ||
         (mrd_wire_is_request(part->op) && !may_take_response(e, peer, !next)))
         return MRD_REFUSE_RESOURCES;
     if (mrd_wire_consumes(part)) {
-        code = bind_by_rsn(e, b->flow, rsn, next, &b->pend);
+        code = bind_by_rsn(e, b->flow, rsn, next, &b->entry);
         if (code)
             return code;
-        b->recv = b->pend->recv;
+        b->recv = b->entry->recv;
     } else {
-        b->pend = mrd_rx_take_pend(e, peer);
+        b->entry = mrd_rx_take_entry(e, peer);
     }
-    memset(b->pend, 0, sizeof(*b->pend));
-    mrd_list_init(&b->pend->node);
-    b->pend->msn = msn;
-    b->pend->recv = b->recv;
+    memset(b->entry, 0, sizeof(*b->entry));
+    mrd_list_init(&b->entry->node);
+    b->entry->msn = msn;
+    b->entry->recv = b->recv;
     return MRD_RX_TAKEN;
 }
 

@@ -8,11 +8,11 @@
 
 void mrd_rx_end_in_order(struct mrd_engine *e, const struct mrd_bound *b, const struct mrd_wc *wc)
 {
-    b->pend->state = MRD_PEND_FULL;
-    b->pend->complete = b->recv != NULL;
-    b->pend->wc = *wc;
-    if (mrd_list_empty(&b->pend->node))
-        mrd_flow_rx_insert(b->flow, b->pend);
+    b->entry->state = MRD_REORDER_FULL;
+    b->entry->complete = b->recv != NULL;
+    b->entry->wc = *wc;
+    if (mrd_list_empty(&b->entry->node))
+        mrd_flow_rx_insert(b->flow, b->entry);
     mrd_rx_deliver(e, b->flow);
 }
 
@@ -37,56 +37,58 @@ void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sl
     mrd_rx_end_message(e, &b, &wc);
 }
 
-struct mrd_pend *mrd_rx_take_pend(struct mrd_engine *e, struct mrd_peer *peer)
+struct mrd_reorder_entry *mrd_rx_take_entry(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_pend *pend = mrd_pool_alloc(&e->pends);
+    struct mrd_reorder_entry *entry = mrd_pool_alloc(&e->reorder_entries);
 
-    if (pend)
-        peer->uses.pends++;
-    return pend;
+    if (entry)
+        peer->uses.reorder_entries++;
+    return entry;
 }
 
-void mrd_rx_release_pend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend)
+void mrd_rx_release_entry(struct mrd_engine *e, struct mrd_peer *peer,
+                          struct mrd_reorder_entry *entry)
 {
-    peer->uses.pends--;
-    mrd_pool_release(&e->pends, pend);
+    peer->uses.reorder_entries--;
+    mrd_pool_release(&e->reorder_entries, entry);
 }
 
 /* The turn of a request came, or with `failed` it never will: respond.c does what follows. */
 static void end_wait(struct mrd_engine *e, struct mrd_response *response, bool failed)
 {
     response->failed = failed;
-    response->pend = NULL;
+    response->entry = NULL;
     response->msg.peer->uses.turns--;
     mrd_list_append(&e->turns.responses, &response->msg.node);
     mrd_tx_ready(e, response->msg.peer);
 }
 
 /* The turn of a write came: its end lands, unless its memory was deregistered meanwhile. */
-static void land(struct mrd_engine *e, const struct mrd_flow_rx *flow, struct mrd_pend *pend)
+static void land(struct mrd_engine *e, const struct mrd_flow_rx *flow,
+                 struct mrd_reorder_entry *entry)
 {
-    const struct mrd_tail *tail = &pend->tail;
+    const struct mrd_last_bytes *tail = &entry->last;
 
-    if (!tail->len || pend->wc.status != MRD_WC_SUCCESS)
+    if (!tail->len || entry->wc.status != MRD_WC_SUCCESS)
         return;
     if (mrd_mr_remote(&e->objects.mrs, flow->qp->pub.pd, tail->rkey, tail->addr, tail->len,
                       MRD_ACCESS_REMOTE_WRITE) == MRD_MR_OK)
-        mrd_tail_store(tail);
+        mrd_last_bytes_store(tail);
     else
-        pend->wc.status = MRD_WC_LOC_PROT_ERR;
+        entry->wc.status = MRD_WC_LOC_PROT_ERR;
 }
 
 void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow)
 {
-    struct mrd_pend *pend;
+    struct mrd_reorder_entry *entry;
 
-    while ((pend = mrd_flow_rx_deliver(flow))) {
-        if (pend->response)
-            end_wait(e, pend->response, false);
-        land(e, flow, pend);
-        if (pend->complete)
-            mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
-        mrd_rx_release_pend(e, flow->peer, pend);
+    while ((entry = mrd_flow_rx_deliver(flow))) {
+        if (entry->response)
+            end_wait(e, entry->response, false);
+        land(e, flow, entry);
+        if (entry->complete)
+            mrd_rx_complete(e, flow->qp, entry->recv, &entry->wc);
+        mrd_rx_release_entry(e, flow->peer, entry);
     }
 }
 
@@ -104,13 +106,13 @@ struct mrd_flow_rx *mrd_rx_find_flow(const struct mrd_engine *e, const struct mr
     return NULL;
 }
 
-void mrd_rx_spoil_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status)
+void mrd_rx_fail_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status)
 {
     for (struct mrd_node *n = flow->pending.next; n != &flow->pending; n = n->next) {
-        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+        struct mrd_reorder_entry *entry = mrd_container_of(n, struct mrd_reorder_entry, node);
 
-        if (pend->wc.status == MRD_WC_SUCCESS)
-            pend->wc.status = status;
+        if (entry->wc.status == MRD_WC_SUCCESS)
+            entry->wc.status = status;
     }
 }
 
@@ -118,23 +120,24 @@ void mrd_rx_free_flow(struct mrd_engine *e, struct mrd_flow_rx *flow, enum mrd_w
 {
     struct mrd_node *n;
 
-    mrd_rx_spoil_flow(flow, status);
+    mrd_rx_fail_flow(flow, status);
     while ((n = mrd_list_pop(&flow->pending))) {
-        struct mrd_pend *pend = mrd_container_of(n, struct mrd_pend, node);
+        struct mrd_reorder_entry *entry = mrd_container_of(n, struct mrd_reorder_entry, node);
 
-        if (pend->complete)
-            mrd_rx_complete(e, flow->qp, pend->recv, &pend->wc);
-        if (pend->response)
-            end_wait(e, pend->response, true);
-        mrd_rx_release_pend(e, flow->peer, pend);
+        if (entry->complete)
+            mrd_rx_complete(e, flow->qp, entry->recv, &entry->wc);
+        if (entry->response)
+            end_wait(e, entry->response, true);
+        mrd_rx_release_entry(e, flow->peer, entry);
     }
     /* The newest first, because each goes back to the front of its queue. */
     while (!mrd_list_empty(&flow->reserved)) {
-        struct mrd_pend *pend = mrd_container_of(flow->reserved.prev, struct mrd_pend, node);
+        struct mrd_reorder_entry *entry =
+            mrd_container_of(flow->reserved.prev, struct mrd_reorder_entry, node);
 
-        mrd_list_remove(&pend->node);
-        mrd_rx_return_recv(e, flow->qp, pend->recv);
-        mrd_rx_release_pend(e, flow->peer, pend);
+        mrd_list_remove(&entry->node);
+        mrd_rx_return_recv(e, flow->qp, entry->recv);
+        mrd_rx_release_entry(e, flow->peer, entry);
     }
     flow->peer->uses.gone -= flow->num_gone;
     flow->peer->uses.flows--;
@@ -155,12 +158,12 @@ void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_q
 void mrd_rx_skip_message(struct mrd_engine *e, struct mrd_flow_rx *flow, uint32_t msn, bool has_rsn,
                          uint32_t rsn)
 {
-    struct mrd_pend *pend =
+    struct mrd_reorder_entry *entry =
         has_rsn && mrd_seq_before(rsn, flow->rsn_next) ? mrd_flow_rx_claim(flow, rsn) : NULL;
 
-    if (pend) {
-        mrd_rx_return_recv(e, flow->qp, pend->recv);
-        mrd_rx_release_pend(e, flow->peer, pend);
+    if (entry) {
+        mrd_rx_return_recv(e, flow->qp, entry->recv);
+        mrd_rx_release_entry(e, flow->peer, entry);
     }
     mrd_flow_rx_gone(flow, msn, has_rsn, rsn);
     mrd_rx_deliver(e, flow);

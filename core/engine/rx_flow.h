@@ -32,8 +32,9 @@ static inline void mrd_rx_end_message(struct mrd_engine *e, const struct mrd_bou
 void mrd_rx_fail_slot(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_slot *slot,
                       enum mrd_slot_state state, enum mrd_wc_status status);
 /* A record of a message that waits for its turn, counted for its peer; NULL: there is none. */
-struct mrd_pend *mrd_rx_take_pend(struct mrd_engine *e, struct mrd_peer *peer);
-void mrd_rx_release_pend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pend *pend);
+struct mrd_reorder_entry *mrd_rx_take_entry(struct mrd_engine *e, struct mrd_peer *peer);
+void mrd_rx_release_entry(struct mrd_engine *e, struct mrd_peer *peer,
+                          struct mrd_reorder_entry *entry);
 /* Complete what is in order. */
 void mrd_rx_deliver(struct mrd_engine *e, struct mrd_flow_rx *flow);
 /* The flow from a peer's queue pair to one of ours; NULL: there is none. */
@@ -49,7 +50,7 @@ void mrd_rx_close_flow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_q
  * Earlier messages of the flow will never be here: those behind them that are here, and wait for
  * their turn, will complete with `status`.
  */
-void mrd_rx_spoil_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status);
+void mrd_rx_fail_flow(struct mrd_flow_rx *flow, enum mrd_wc_status status);
 /*
  * The record goes. What waits there completes with `status`; reserved receives go back to
  * their queue.

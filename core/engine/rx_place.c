@@ -11,10 +11,10 @@
 #include "core/engine/receive.h"
 #include "core/engine/request.h"
 #include "core/engine/respond.h"
+#include "core/engine/rnr.h"
 #include "core/engine/rx_bind.h"
 #include "core/engine/rx_flow.h"
 #include "core/engine/txq.h"
-#include "core/engine/want.h"
 #include "core/sge.h"
 
 enum {
@@ -41,8 +41,8 @@ static uint8_t place_request(struct mrd_engine *e, struct mrd_peer *peer,
         mrd_respond_begin(e, response);
         return MRD_RX_TAKEN;
     }
-    b.pend->response = response;
-    response->pend = b.pend;
+    b.entry->response = response;
+    response->entry = b.entry;
     peer->uses.turns++;
     mrd_rx_end_message(e, &b, &(struct mrd_wc){.status = MRD_WC_SUCCESS});
     return MRD_RX_TAKEN;
@@ -75,10 +75,11 @@ static void place_write(const struct mrd_bound *b, const struct mrd_wire_part *p
     uint8_t *to = (uint8_t *)(uintptr_t)(part->addr + part->offset);
 
     if (ends_in_order(b, part->op)) {
-        b->pend->tail.rkey = part->rkey;
-        len = mrd_tail_keep(&b->pend->tail, part->addr, part->total, part->offset, payload, len);
+        b->entry->last.rkey = part->rkey;
+        len = mrd_last_bytes_keep(&b->entry->last, part->addr, part->total, part->offset, payload,
+                                  len);
         if (!(part->flags & MRD_PART_MULTI)) {
-            mrd_tail_copy_up(to, payload, len);
+            mrd_last_bytes_copy_up(to, payload, len);
             return;
         }
     }
@@ -145,8 +146,8 @@ static uint8_t begin_slot(struct mrd_engine *e, struct mrd_peer *peer,
     if (b.request)
         b.request->request.slot = s;
     if (b.flow) {
-        b.pend->state = MRD_PEND_OPEN;
-        mrd_flow_rx_insert(b.flow, b.pend);
+        b.entry->state = MRD_REORDER_OPEN;
+        mrd_flow_rx_insert(b.flow, b.entry);
     }
     *slot = s;
     return MRD_RX_TAKEN;
@@ -199,7 +200,7 @@ uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t o
     if (!slot_memory_valid(e, slot))
         return 0;
     if (ends_in_order(&slot->bound, slot->op))
-        end -= mrd_tail_len(slot->total);
+        end -= mrd_last_bytes_len(slot->total);
     if (offset >= end)
         return 0;
     if (slot->op == MRD_OP_WRITE) {
@@ -342,7 +343,7 @@ static void place_close(struct mrd_engine *e, struct mrd_peer *peer,
 static void place_refusal(struct mrd_engine *e, struct mrd_peer *peer,
                           const struct mrd_wire_part *part)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
     bool known = false; /* whom it names: a part that is not there proves nothing */
 
@@ -395,7 +396,7 @@ static void refuse(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd
     }
     if (code == MRD_REFUSE_RNR && qp) {
         usec = (uint32_t)(qp->rnr_timer_ns / MRD_USEC);
-        mrd_want_add(e, peer, qp);
+        mrd_rnr_add(e, peer, qp);
     }
     if (code == MRD_REFUSE_RESOURCES)
         usec = RESOURCES_RETRY_USEC;
@@ -581,7 +582,7 @@ static bool is_flushed(const struct mrd_qp_impl *qp, const struct mrd_qp_impl *o
 
 void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc_status status)
 {
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
         struct mrd_node *f, *next;
 
@@ -589,7 +590,7 @@ void mrd_rx_flush_qp(struct mrd_engine *e, struct mrd_qp_impl *only, enum mrd_wc
             struct mrd_flow_rx *flow = mrd_container_of(f, struct mrd_flow_rx, peer_node);
 
             if (is_flushed(flow->qp, only))
-                mrd_rx_spoil_flow(flow, status);
+                mrd_rx_fail_flow(flow, status);
         }
         /* EMPTY: a later packet begins the message again and is refused, which tells its sender. */
         for (f = peer->rx ? peer->rx->slots.open.next : NULL; f && f != &peer->rx->slots.open;

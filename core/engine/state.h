@@ -79,11 +79,11 @@ struct mrd_events {
     struct mrd_engine_event ring[MRD_EVENTS_MAX];
 };
 
-/* Lives of halves, and of the context. Owned by half.c; closing by loop.c. */
+/* Lives of send and receive states, and of the context. Owned by peer_state.c; closing by loop.c. */
 struct mrd_lives {
-    uint32_t epoch_next;   /* of the next send half */
+    uint32_t epoch_next;   /* of the next send state */
     uint32_t replaced;     /* so many lives of peers took another one's place */
-    uint64_t reclaimed_ns; /* when mrd_half_reclaim() last looked; 0: never */
+    uint64_t reclaimed_ns; /* when mrd_peers_reclaim() last looked; 0: never */
     uint64_t keys_told_ns; /* when the user was told of a peer that guesses keys; 0: never */
     uint64_t full_told_ns; /* when the user was told of peers turned away; 0: never */
     uint64_t failed_ns;    /* the latest mrd_peer.failed_ns */
@@ -137,7 +137,7 @@ struct mrd_response {
     struct mrd_node node; /* on mrd_qp_impl.responses */
     struct mrd_sge sge;   /* READ: what is read */
     uint8_t result[MRD_WIRE_ATOMIC_BYTES]; /* atomics: what was there, big-endian */
-    struct mrd_pend *pend;                 /* its turn in the order did not come yet */
+    struct mrd_reorder_entry *entry;       /* its turn in the order did not come yet */
     uint8_t request_op;
     bool failed; /* it was never its turn: its queue pair is gone */
 };
@@ -147,7 +147,7 @@ struct mrd_engine {
     struct mrd_engine_config config;
     const struct mrd_spray_ops *spray;
     const struct mrd_cc_ops *cc;
-    struct mrd_cc_config cc_config; /* the mover's figures, for all windows; half.c */
+    struct mrd_cc_config cc_config; /* the mover's figures, for all windows; peer_state.c */
     struct mrd_rng rng;
     struct mrd_secret secret;
     struct mrd_stats stats;
@@ -160,13 +160,13 @@ struct mrd_engine {
 
     struct mrd_turns turns;
     struct mrd_peers peers;
-    struct mrd_table txqs;     /* of struct mrd_txq; txq.c */
-    struct mrd_table wants;    /* of struct mrd_want; want.c */
-    struct mrd_table flows_tx; /* of struct mrd_flow_tx; tx_flow.c */
-    struct mrd_table flows_rx; /* of struct mrd_flow_rx; rx_flow.c */
-    struct mrd_pool pends;     /* of struct mrd_pend; rx_flow.c */
-    struct mrd_pool refusals;  /* of struct mrd_refusal; rx_place.c */
-    struct mrd_pool responses; /* of struct mrd_response; respond.c */
+    struct mrd_table txqs;           /* of struct mrd_txq; txq.c */
+    struct mrd_table rnr_waiters;    /* of struct mrd_rnr_waiter; rnr.c */
+    struct mrd_table flows_tx;       /* of struct mrd_flow_tx; tx_flow.c */
+    struct mrd_table flows_rx;       /* of struct mrd_flow_rx; rx_flow.c */
+    struct mrd_pool reorder_entries; /* of struct mrd_reorder_entry; rx_flow.c */
+    struct mrd_pool refusals;        /* of struct mrd_refusal; rx_place.c */
+    struct mrd_pool responses;       /* of struct mrd_response; respond.c */
     struct mrd_requests requests;
 
     /* What is large comes last: what each turn reads lies together. */

@@ -7,7 +7,7 @@
 #include <assert.h>
 
 #include "core/engine/address.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/rx_ack.h"
 #include "core/engine/tx_flow.h"
 #include "core/engine/tx_gate.h"
@@ -34,13 +34,13 @@ static bool has_own_work(const struct mrd_peer *peer)
  * How long we wait for the peer: as long as we were told to, and, where no work of ours is at stake
  * but only its own, as long as it waits for us.
  */
-static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+static uint64_t give_up_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint64_t own_ns = e->config.peer_timeout_ns;
 
     if (!peer->rx || has_own_work(peer))
         return own_ns;
-    return peer->space.patience_ns > own_ns ? peer->space.patience_ns : own_ns;
+    return peer->space.max_unacked_ns > own_ns ? peer->space.max_unacked_ns : own_ns;
 }
 
 /*
@@ -51,7 +51,7 @@ static uint64_t patience_ns(const struct mrd_engine *e, const struct mrd_peer *p
 static uint64_t rto_most_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint64_t rto_ns = mrd_loss_rto_ns(&peer->tx->loss, e->config.mover.rto_floor_ns);
-    uint64_t most_ns = patience_ns(e, peer) / MRD_PROBES_MIN;
+    uint64_t most_ns = give_up_ns(e, peer) / MRD_PROBES_MIN;
 
     return most_ns > rto_ns ? most_ns : rto_ns;
 }
@@ -59,7 +59,7 @@ static uint64_t rto_most_ns(const struct mrd_engine *e, const struct mrd_peer *p
 /* When the next tail probe or RTO is due. */
 static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
     uint64_t at_ns, most_ns;
 
     if (!mrd_sent_any(&tx->sent))
@@ -73,7 +73,7 @@ static uint64_t tail_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 }
 
 /* Does the next packet wait for its time? */
-static bool paced(const struct mrd_tx_half *tx)
+static bool paced(const struct mrd_send_state *tx)
 {
     if (!tx->sent.lost.num && mrd_list_empty(&tx->txqs))
         return false;
@@ -86,9 +86,9 @@ static bool paced(const struct mrd_tx_half *tx)
  * When to ask a peer that owes responses whether it still holds our space; MRD_NEVER: it owes none.
  * What comes of its own does not tell: it may have forgotten us, and go on to write.
  */
-static uint64_t ask_ns(const struct mrd_peer *peer)
+static uint64_t keepalive_ns(const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
 
     if (!peer->uses.requests || mrd_sent_any(&tx->sent))
         return MRD_NEVER;
@@ -96,7 +96,7 @@ static uint64_t ask_ns(const struct mrd_peer *peer)
 }
 
 /* May messages wait until no copy of what failed can come? See mrd_handle_await(). */
-static bool may_await(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+static bool may_await(const struct mrd_engine *e, const struct mrd_send_state *tx)
 {
     return e->lives.failed_ns && e->clock.now_ns < e->lives.failed_ns + MRD_PACKET_LIFE_NS &&
            !mrd_list_empty(&tx->txqs);
@@ -107,9 +107,9 @@ static bool may_await(const struct mrd_engine *e, const struct mrd_tx_half *tx)
  * messages wait for receives, for others of their queue pairs, or for copies of what failed, or because it is
  * watched; MRD_NEVER: no need.
  */
-static uint64_t quiet_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+static uint64_t idle_keepalive_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
     uint64_t interval_ns = e->config.peer_timeout_ns / MRD_WAITING_SHARE;
 
     if (mrd_sent_any(&tx->sent))
@@ -123,7 +123,7 @@ static uint64_t quiet_ns(const struct mrd_engine *e, const struct mrd_peer *peer
 /* Is there something to send, but nothing in flight whose ack would wake us? */
 static bool starved(const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
 
     return !mrd_sent_any(&tx->sent) &&
            (!mrd_list_empty(&tx->txqs) || tx->refusals.next != &tx->refusals ||
@@ -138,7 +138,7 @@ static bool without_grant(const struct mrd_peer *peer)
 }
 
 /* When a starved peer is looked at again. */
-static uint64_t retry_ns(const struct mrd_tx_half *tx, uint64_t now_ns)
+static uint64_t retry_ns(const struct mrd_send_state *tx, uint64_t now_ns)
 {
     uint64_t pause_ns = now_ns > tx->active_ns ? (now_ns - tx->active_ns) / 8 : 0;
 
@@ -152,7 +152,7 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
 {
     uint64_t at = MRD_NEVER;
     const uint64_t soon = now_ns + 1;
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
 
 #define EARLIER(t) at = (t) < at ? (t) : at
     if (peer->rx) {
@@ -165,13 +165,13 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
         EARLIER(tx->loss.rack_ns);
         EARLIER(tail_ns(e, peer));
         EARLIER(tx->rnr.next_ns);
-        EARLIER(ask_ns(peer));
-        EARLIER(quiet_ns(e, peer));
+        EARLIER(keepalive_ns(peer));
+        EARLIER(idle_keepalive_ns(e, peer));
         if (tx->idle.next != &tx->idle)
             EARLIER(mrd_container_of(tx->idle.next, struct mrd_flow_tx, idle_node)->idle_ns +
                     MRD_FLOW_IDLE_NS);
         if (stuck)
-            EARLIER(tx->told.ask_ns);
+            EARLIER(tx->told.grant_ask_ns);
         /*
          * When its time has come, the next packet may still not leave: without a grant, or if its
          * message is too far ahead in the order (MRD_MSN_WINDOW). A lost one leaves.
@@ -188,17 +188,17 @@ static void rearm(struct mrd_engine *e, struct mrd_peer *peer, uint64_t now_ns)
 /* Was the peer silent for the whole timeout, and asked often enough since our own last stall? */
 static bool is_unreachable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
     /* Negative if a stall began before the last question: a post sends without looking for one. */
-    int64_t silent_ns = (int64_t)(mrd_clock_present_ns(&e->clock) - tx->probes.patience_ns);
+    int64_t silent_ns = (int64_t)(mrd_clock_present_ns(&e->clock) - tx->probes.silent_since_ns);
 
-    return tx->probes.unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)patience_ns(e, peer);
+    return tx->probes.unanswered >= MRD_PROBES_MIN && silent_ns >= (int64_t)give_up_ns(e, peer);
 }
 
 /* A tail probe or an RTO is due. */
 static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     bool full = mrd_tx_full_window(tx);
 
     if (tx->probes.stall_seen_ns != e->clock.absent_long_ns) {
@@ -236,14 +236,14 @@ static void fire_tail(struct mrd_engine *e, struct mrd_peer *peer)
  */
 static void fire_silence(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
-    struct mrd_rx_half *rx = peer->rx; /* NULL if mrd_half_open_tx() found it expired */
+    struct mrd_send_state *tx = mrd_send_state_open(e, peer);
+    struct mrd_recv_state *rx = peer->rx; /* NULL if mrd_send_state_open() found it expired */
     uint64_t least = 8 * tx->loss.srtt_ns;
 
     if (!rx)
         return;
     rx->probe_at_ns = MRD_NEVER;
-    if (!mrd_half_is_owed(peer))
+    if (!mrd_recv_state_is_owed(peer))
         return;
     rx->silence_ns = rx->silence_ns ? 2 * rx->silence_ns : MRD_SILENCE_MIN_NS;
     if (rx->silence_ns < least)
@@ -268,7 +268,7 @@ static uint64_t longer(uint64_t interval_ns, uint64_t srtt_ns)
 /* The peer acked a request, and owes the response. */
 static void ask_for_answer(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     tx->probes.answer_ns = longer(tx->probes.answer_ns, tx->loss.srtt_ns);
     tx->probes.silence_due = true;
@@ -290,7 +290,7 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->rx && peer->rx->probe_at_ns <= e->clock.now_ns)
         fire_silence(e, peer);
     if (peer->tx && is_unreachable(e, peer) && tail_ns(e, peer) != MRD_NEVER) {
-        mrd_half_peer_unreachable(e, peer);
+        mrd_peer_unreachable(e, peer);
         rearm(e, peer, e->clock.now_ns);
         return;
     }
@@ -300,14 +300,14 @@ static void fire(struct mrd_engine *e, struct mrd_peer *peer)
         fire_tail(e, peer);
     if (peer->tx && peer->tx->rnr.next_ns <= e->clock.now_ns)
         mrd_txq_retry(e, peer);
-    if (peer->tx && ask_ns(peer) <= e->clock.now_ns)
+    if (peer->tx && keepalive_ns(peer) <= e->clock.now_ns)
         ask_for_answer(e, peer);
-    if (peer->tx && quiet_ns(e, peer) <= e->clock.now_ns)
-        mrd_half_ask(e, peer);
+    if (peer->tx && idle_keepalive_ns(e, peer) <= e->clock.now_ns)
+        mrd_send_state_keepalive(e, peer);
     if (peer->tx)
         mrd_tx_flow_close_idle(e, peer, MRD_FLOW_IDLE_NS);
-    if (peer->tx && without_grant(peer) && peer->tx->told.ask_ns <= e->clock.now_ns) {
-        peer->tx->told.ask_ns = e->clock.now_ns + GRANT_ASK_NS;
+    if (peer->tx && without_grant(peer) && peer->tx->told.grant_ask_ns <= e->clock.now_ns) {
+        peer->tx->told.grant_ask_ns = e->clock.now_ns + GRANT_ASK_NS;
         peer->tx->probes.silence_due = true;
     }
     if (peer->tx &&

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whose turn it is, and what goes to that peer next. */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/respond.h"
+#include "core/engine/rnr.h"
 #include "core/engine/rx_ack.h"
 #include "core/engine/timer.h"
 #include "core/engine/tx_emit.h"
 #include "core/engine/tx_gate.h"
 #include "core/engine/tx_new.h"
 #include "core/engine/txq.h"
-#include "core/engine/want.h"
 #include "core/seq.h"
 
 enum { PROBES_OF_PIECES = 8 }; /* tail probes of one packet in pieces, at most, after the first */
@@ -28,7 +28,7 @@ static bool ack_owed(const struct mrd_engine *e, const struct mrd_peer *peer)
 
 static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (mrd_list_empty(&tx->refusals) ||
@@ -41,7 +41,7 @@ static bool send_refusal(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
 
 static bool send_aborts(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
     struct mrd_msg **tail;
     struct mrd_node *n;
@@ -76,17 +76,17 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
     struct mrd_node *n;
 
     while ((n = mrd_list_first(&peer->readies))) {
-        struct mrd_want *want = mrd_container_of(n, struct mrd_want, peer_node);
+        struct mrd_rnr_waiter *waiter = mrd_container_of(n, struct mrd_rnr_waiter, peer_node);
 
-        if (!mrd_qp_receives(want->qp) && !want->admitted) { /* used up already */
-            mrd_want_postpone(want);
+        if (!mrd_qp_receives(waiter->qp) && !waiter->admitted) { /* used up already */
+            mrd_rnr_postpone(waiter);
             continue;
         }
         if (!mrd_tx_add_control(peer, MRD_SENT_READY, MRD_PSN_CONTROL, &rec))
             return false;
-        rec->id = want->qp->pub.qp_num;
-        rec->offset = want->receives;
-        mrd_want_free(e, want);
+        rec->id = waiter->qp->pub.qp_num;
+        rec->offset = waiter->receives;
+        mrd_rnr_free(e, waiter);
         e->stats.tx_readies++;
         mrd_tx_emit(e, peer, rec, mrd_tx_pick_path(e, peer->tx, -1), false, o);
         return true;
@@ -97,7 +97,7 @@ static bool send_ready(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 /* Close a flow that was idle for long, or whose queue pair is gone: the target may forget it. */
 static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (mrd_list_empty(&tx->closes) ||
@@ -117,14 +117,14 @@ static bool send_close(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
  */
 static bool send_mtu_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_pmtu_range r;
     struct mrd_sent *rec;
     uint32_t bytes;
 
     if (tx->queued_bytes <= tx->pmtu.payload || tx->pmtu.probed || !e->config.mover.payload_base)
         return false;
-    r = mrd_half_range(e, peer);
+    r = mrd_send_state_pmtu_range(e, peer);
     if (tx->pmtu.payload >= r.limit || !tx->contact.acked_once || !mrd_tx_window_open(e, tx) ||
         !mrd_tx_is_granted(tx))
         return false;
@@ -142,13 +142,13 @@ static bool send_mtu_probe(struct mrd_engine *e, struct mrd_peer *peer, struct m
 /* ------------------------------------------------------------------------------- retransmission */
 
 /* No new data waits, and the window is wide: a second copy of a retransmission costs nothing. */
-static bool at_tail(const struct mrd_tx_half *tx)
+static bool at_tail(const struct mrd_send_state *tx)
 {
     return mrd_list_empty(&tx->txqs) && mrd_tx_full_window(tx);
 }
 
 /* Do packets leave on more than one path? */
-static bool has_paths(const struct mrd_tx_half *tx)
+static bool has_paths(const struct mrd_send_state *tx)
 {
     return tx->paths.num > 1 && !tx->spray.ops->one_path;
 }
@@ -161,7 +161,7 @@ static bool has_paths(const struct mrd_tx_half *tx)
 static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, bool twice,
                    struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     uint16_t old = rec->path;
 
     if (mrd_sent_is_mtu_probe(rec)) { /* from now on an ack does not tell whether the size came */
@@ -182,7 +182,7 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
 
 static bool send_copy(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (!tx->probes.copy_due)
@@ -218,7 +218,7 @@ static bool retransmit_control(struct mrd_engine *e, struct mrd_peer *peer, stru
 
 static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (!tx->sent.lost.num)
@@ -242,15 +242,15 @@ static bool retransmit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
  * little is in flight the tail probe comes before the loss by time. Returns whether that was
  * declared a loss which is undone if the packet arrives after all.
  */
-static bool blame_path(struct mrd_engine *e, struct mrd_tx_half *tx, struct mrd_sent *rec)
+static bool blame_path(struct mrd_engine *e, struct mrd_send_state *tx, struct mrd_sent *rec)
 {
-    bool doubted = mrd_path_doubt(&tx->paths, rec->path);
+    bool suspect = mrd_path_suspect(&tx->paths, rec->path);
 
-    if (!doubted && !mrd_loss_timed_out(&tx->loss))
+    if (!suspect && !mrd_loss_timed_out(&tx->loss))
         return false;
-    mrd_half_path_lost(e, tx, rec->path);
+    mrd_send_state_path_lost(e, tx, rec->path);
     mrd_sent_lose(&tx->sent, rec, &tx->paths);
-    return doubted;
+    return suspect;
 }
 
 static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
@@ -267,7 +267,7 @@ static void count_probe(struct mrd_engine *e, struct mrd_peer *peer)
  * What was lost, as this packet is about to be sent again by a probe: it. But if it was last sent
  * larger than packets are now, that says nothing of their size: then the pieces of the probe before.
  */
-static struct mrd_sent *lost_by_now(const struct mrd_tx_half *tx, struct mrd_sent *rec)
+static struct mrd_sent *lost_by_now(const struct mrd_send_state *tx, struct mrd_sent *rec)
 {
     struct mrd_sent *last = mrd_sent_get(&tx->sent, tx->probes.copy_psn);
 
@@ -286,7 +286,7 @@ static struct mrd_sent *lost_by_now(const struct mrd_tx_half *tx, struct mrd_sen
  * few of them. It holds those of few packets at a time; of all that are in flight, it would have
  * dropped them before their turn came again.
  */
-static struct mrd_sent *to_probe(const struct mrd_tx_half *tx)
+static struct mrd_sent *to_probe(const struct mrd_send_state *tx)
 {
     struct mrd_sent *last = mrd_sent_get(&tx->sent, tx->probes.copy_psn);
 
@@ -299,8 +299,8 @@ static struct mrd_sent *to_probe(const struct mrd_tx_half *tx)
 /* A tail probe, beyond the window. */
 static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
-    uint64_t patience_ns = tx->probes.patience_ns;
+    struct mrd_send_state *tx = peer->tx;
+    uint64_t silent_since_ns = tx->probes.silent_since_ns;
     struct mrd_sent *rec;
     bool lost;
 
@@ -319,10 +319,11 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         lost = rec->state == MRD_SENT_INFLIGHT && blame_path(e, tx, rec) && rec->probed;
         count_probe(e, peer);
         rec->deliberate = !lost;
-        rec->blamed = lost;
+        rec->path_penalized = lost;
         /* Of two copies both may arrive: that would not tell whether the first one did. */
         resend(e, peer, rec, tx->probes.due > 1 && !lost, o);
-        tx->probes.patience_ns = patience_ns; /* the peer's silence began before this probe */
+        tx->probes.silent_since_ns =
+            silent_since_ns; /* the peer's silence began before this probe */
     }
     tx->probes.due = 0;
     return rec != NULL;
@@ -331,7 +332,7 @@ static bool send_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
 /* The peer is silent: send an empty packet, which it must ack. */
 static bool send_silence_probe(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_sent *rec;
 
     if (!tx->probes.silence_due || !mrd_tx_add_control(peer, MRD_SENT_EMPTY, MRD_PSN_CONTROL, &rec))
@@ -354,7 +355,7 @@ static bool send_control(struct mrd_engine *e, struct mrd_peer *peer, struct mrd
  * Nothing follows now: must the last packet ask for an ack? Not if the window is what stops us and
  * a packet in flight asked already.
  */
-static bool must_ask(const struct mrd_tx_half *tx)
+static bool must_ask(const struct mrd_send_state *tx)
 {
     return !tx->run.limited || mrd_seq_before(tx->request.psn, tx->sent.una) ||
            tx->sent.inflight.num == 1;
@@ -364,7 +365,7 @@ static bool must_ask(const struct mrd_tx_half *tx)
  * Is there nothing to be sent but, perhaps, an ack or a READY? Of the latter nobody knows: its
  * receives may be used up before it leaves.
  */
-static bool nothing_left(const struct mrd_tx_half *tx)
+static bool nothing_left(const struct mrd_send_state *tx)
 {
     return !tx->queued_bytes && !tx->sent.lost.num && !tx->sent.lost_control.num &&
            !tx->probes.copy_due && !tx->probes.due && !tx->probes.silence_due &&
@@ -397,9 +398,9 @@ static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 {
     bool more = false, waits = false;
 
-    /* Of a half that idled for long the peer may know nothing: READY goes in a new one. */
+    /* Of a send state that idled for long the peer may know nothing: READY goes in a new one. */
     if (!mrd_list_empty(&peer->readies))
-        mrd_half_open_tx(e, peer);
+        mrd_send_state_open(e, peer);
     if (o->num < o->max && ack_goes_first(e, peer))
         mrd_tx_put_ack(e, peer, o);
     if (peer->tx) {
@@ -413,7 +414,7 @@ static bool send_to(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
                 continue;
             if (!hello && send_mtu_probe(e, peer, o))
                 continue;
-            waits = !hello && mrd_tx_waits_for_company(e, peer->tx);
+            waits = !hello && mrd_tx_coalesces(e, peer->tx);
             more = !hello && !waits && mrd_tx_new_data(e, peer, o);
         }
         if ((!more || nothing_left(peer->tx)) && o->open_head && must_ask(peer->tx))
@@ -435,7 +436,7 @@ bool mrd_engine_quiet(const struct mrd_engine *e)
 {
     const struct mrd_node *first = e->turns.ready.next;
     const struct mrd_peer *peer;
-    const struct mrd_tx_half *tx;
+    const struct mrd_send_state *tx;
 
     if (e->answers.head != e->answers.tail || e->turns.wants_path || e->turns.wants_route)
         return false;

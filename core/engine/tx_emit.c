@@ -22,7 +22,7 @@ void mrd_tx_seal(struct mrd_tx_out *o)
     o->open_head = NULL;
 }
 
-void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o)
+void mrd_tx_request_ack(struct mrd_send_state *tx, struct mrd_tx_out *o)
 {
     mrd_wire_add_flags(o->open_head, MRD_WIRE_ACK_REQUEST);
     tx->request.packets = 0;
@@ -51,7 +51,7 @@ static struct mrd_tx_packet *next_packet(const struct mrd_engine *e, struct mrd_
  */
 static uint16_t pick_ack_path(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
     uint32_t ev = 0;
 
     for (unsigned tries = 0; tries < ACK_PATH_TRIES; tries++) {
@@ -113,7 +113,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 /* ----------------------------------------------------------------------------- record -> packet */
 
 /* Do both ends want payloads without a check? */
-static bool is_unchecked(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+static bool is_unchecked(const struct mrd_engine *e, const struct mrd_send_state *tx)
 {
     return e->config.no_check && tx->told.unchecked;
 }
@@ -126,7 +126,7 @@ static uint32_t payload_check(uint8_t flags, const void *data, uint32_t len)
 static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct mrd_sent *rec,
                        const struct mrd_path *path, uint32_t pseq, struct mrd_wire_head *head)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     *head = (struct mrd_wire_head){.type = MRD_WIRE_DATA,
                                    .src_inc = peer->pair.own_inc,
@@ -142,7 +142,7 @@ static void begin_head(struct mrd_engine *e, struct mrd_peer *peer, const struct
     if (!tx->contact.acked_once &&
         e->clock.now_ns - tx->contact.epoch_ns <= MRD_FIRST_CONTACT_LIFE_NS) {
         head->flags |= MRD_WIRE_FIRST_CONTACT;
-        head->patience_ns = e->config.peer_timeout_ns;
+        head->peer_timeout_ns = e->config.peer_timeout_ns;
         if (peer->space.state != MRD_SPACE_KNOWN)
             head->flags |= MRD_WIRE_FORGOTTEN;
     }
@@ -317,7 +317,7 @@ static uint8_t *put_padding(const struct mrd_sent *rec, uint8_t flags, uint8_t *
 }
 
 /* The last packet, of that record, ends its header at `end`, and is not sealed yet. */
-static void open_packet(const struct mrd_engine *e, struct mrd_tx_half *tx,
+static void open_packet(const struct mrd_engine *e, struct mrd_send_state *tx,
                         const struct mrd_sent *rec, uint8_t *end, struct mrd_tx_out *o)
 {
     o->open_head = o->packets[o->num - 1].head;
@@ -342,14 +342,14 @@ static void count_packets(struct mrd_engine *e, struct mrd_peer *peer, uint32_t 
 }
 
 /* Pieces in which a packet leaves that was made when its path took more; 1: it is not cut. */
-static uint32_t pieces(const struct mrd_tx_half *tx, const struct mrd_sent *rec)
+static uint32_t pieces(const struct mrd_send_state *tx, const struct mrd_sent *rec)
 {
     if (rec->bytes <= tx->pmtu.payload + MRD_HEAD_PEEK_BYTES || rec->kind == MRD_SENT_EMPTY)
         return 1;
     return (rec->bytes + tx->pmtu.payload - 1) / tx->pmtu.payload;
 }
 
-bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_tx_half *tx,
+bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_send_state *tx,
                        const struct mrd_sent *rec, struct mrd_tx_out *o)
 {
     if (!o->num || o->max - o->num >= pieces(tx, rec))
@@ -425,7 +425,7 @@ static struct mrd_tx_packet *begin_whole(struct mrd_engine *e, struct mrd_tx_pac
 void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec, uint32_t index,
                  bool copy, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_tx_packet *p, whole;
     bool cut = pieces(tx, rec) > 1;
     struct mrd_wire_head head, fresh;
@@ -487,7 +487,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     tx->loss.last_send_ns = e->clock.now_ns;
     tx->active_ns = e->clock.now_ns;
     if (!tx->sent.inflight.num)
-        tx->probes.patience_ns = mrd_clock_present_ns(&e->clock);
+        tx->probes.silent_since_ns = mrd_clock_present_ns(&e->clock);
     if (copy) {
         mrd_path_forgot(&tx->paths, index);
         return;
@@ -500,7 +500,7 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
 uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec,
                        uint32_t n, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_tx_id *id = mrd_ids_find(&tx->ids, rec->id);
     struct mrd_tx_packet *p = &o->packets[o->num - 1];
     uint8_t flags = is_unchecked(e, tx) ? MRD_WIRE_UNCHECKED : 0;

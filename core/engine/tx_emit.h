@@ -19,7 +19,7 @@ struct mrd_tx_out {
 /* Finish the header of the last data packet. */
 void mrd_tx_seal(struct mrd_tx_out *o);
 /* It asks for an ack. */
-void mrd_tx_request_ack(struct mrd_tx_half *tx, struct mrd_tx_out *o);
+void mrd_tx_request_ack(struct mrd_send_state *tx, struct mrd_tx_out *o);
 /* The ack that the peer is owed, in as many copies as it takes. */
 void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o);
 /* Resets and challenges. */
@@ -40,7 +40,7 @@ uint32_t mrd_tx_follow(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_s
 /*
  * Does the packet leave in pieces, more than there is room for? Then the caller's packets end here.
  */
-bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_tx_half *tx,
+bool mrd_tx_lacks_room(struct mrd_engine *e, const struct mrd_send_state *tx,
                        const struct mrd_sent *rec, struct mrd_tx_out *o);
 
 #endif

@@ -49,7 +49,7 @@ static void release(struct mrd_engine *e, struct mrd_flow_tx *flow)
 
 void mrd_tx_flow_rest(struct mrd_engine *e, struct mrd_flow_tx *flow)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     if (!mrd_list_empty(&flow->msgs) || flow->closing)
         return;

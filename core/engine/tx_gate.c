@@ -2,10 +2,10 @@
 /* May a packet go now, and by which path: windows, PSN room, grants, bursts. */
 #include "core/engine/tx_gate.h"
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/tx_emit.h"
 
-uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoid)
+uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_send_state *tx, int avoid)
 {
     struct mrd_spray_args args = {.now_ns = e->clock.now_ns,
                                   .base_rtt_ns =
@@ -27,7 +27,7 @@ uint32_t mrd_tx_pick_path(struct mrd_engine *e, struct mrd_tx_half *tx, int avoi
     return tx->spray.ops->pick(&tx->spray, &tx->paths, &args);
 }
 
-bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+bool mrd_tx_window_open(const struct mrd_engine *e, const struct mrd_send_state *tx)
 {
     const struct mrd_sents *s = &tx->sent;
 
@@ -51,7 +51,7 @@ enum {
     PACE_FAR_NS = 2000000,
 };
 
-void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t bytes)
+void mrd_tx_left(const struct mrd_engine *e, struct mrd_send_state *tx, uint32_t bytes)
 {
     uint64_t share = e->config.mover.link_bps ? PACE_FULL_SHARE : PACE_FULL_SOCKETS;
     uint64_t srtt_ns = tx->loss.srtt_ns;
@@ -72,7 +72,7 @@ void mrd_tx_left(const struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t by
     tx->sent_ns = from_ns + bytes_ns > packet_ns ? from_ns + bytes_ns - packet_ns : 0;
 }
 
-uint32_t mrd_tx_paced_run(const struct mrd_tx_half *tx)
+uint32_t mrd_tx_paced_run(const struct mrd_send_state *tx)
 {
     unsigned share = tx->cc.ce_seen ? PACE_RUN_MARKED : PACE_RUN_SHARE;
     double packets = tx->cc.cwnd_bytes / tx->cc.packet_bytes / share;
@@ -80,7 +80,7 @@ uint32_t mrd_tx_paced_run(const struct mrd_tx_half *tx)
     return packets > 1 ? mrd_tune_count(packets) : 1;
 }
 
-bool mrd_tx_psn_room(const struct mrd_tx_half *tx, uint32_t sixteenths)
+bool mrd_tx_psn_room(const struct mrd_send_state *tx, uint32_t sixteenths)
 {
     return tx->sent.next - tx->sent.una < tx->told.tracker / 16 * sixteenths;
 }
@@ -94,7 +94,8 @@ bool mrd_tx_add_control(struct mrd_peer *peer, enum mrd_sent_kind kind, uint32_t
     return *rec != NULL;
 }
 
-bool mrd_tx_path_to_probe(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t *index)
+bool mrd_tx_path_to_probe(const struct mrd_engine *e, const struct mrd_send_state *tx,
+                          uint32_t *index)
 {
     for (uint32_t i = 0; tx->paths.num_out && i < tx->paths.num; i++) {
         const struct mrd_path *path = &tx->paths.path[i];
@@ -116,13 +117,13 @@ bool mrd_tx_probe_path(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_t
         return false;
     e->stats.probes_path++;
     /* As large as data: the path may be out for taking less than the others. */
-    if (peer->tx->pmtu.payload > mrd_half_range(e, peer).base)
+    if (peer->tx->pmtu.payload > mrd_send_state_pmtu_range(e, peer).base)
         rec->offset = peer->tx->pmtu.payload;
     mrd_tx_emit(e, peer, rec, index, false, o);
     return true;
 }
 
-bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half *tx,
+bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_send_state *tx,
                             const struct mrd_msg *msg)
 {
     double packet = tx->cc.packet_bytes;
@@ -138,20 +139,20 @@ bool mrd_tx_waits_for_burst(const struct mrd_engine *e, const struct mrd_tx_half
     return tx->cc.cwnd_bytes - (double)tx->sent.inflight_bytes < burst;
 }
 
-bool mrd_tx_waits_for_company(const struct mrd_engine *e, const struct mrd_tx_half *tx)
+bool mrd_tx_coalesces(const struct mrd_engine *e, const struct mrd_send_state *tx)
 {
     return !mrd_list_empty(&tx->txqs) && e->calls.post_seq == e->calls.seq &&
            tx->queued_bytes < tx->pmtu.payload && tx->queued_bytes < tx->sent.inflight_bytes;
 }
 
-bool mrd_tx_is_granted(const struct mrd_tx_half *tx)
+bool mrd_tx_is_granted(const struct mrd_send_state *tx)
 {
     uint32_t una = tx->sent.una;
 
     return (int32_t)(tx->sent.next - una) < (int32_t)(tx->told.psn_limit - una) / 2;
 }
 
-uint32_t mrd_tx_room(const struct mrd_tx_half *tx, uint32_t bytes)
+uint32_t mrd_tx_room(const struct mrd_send_state *tx, uint32_t bytes)
 {
     const struct mrd_sents *s = &tx->sent;
     int32_t psns = (int32_t)(tx->told.tracker / 16 * MRD_PSN_DATA);
@@ -167,7 +168,7 @@ uint32_t mrd_tx_room(const struct mrd_tx_half *tx, uint32_t bytes)
     return fit < (uint32_t)n ? (uint32_t)fit : (uint32_t)n;
 }
 
-bool mrd_tx_full_window(const struct mrd_tx_half *tx)
+bool mrd_tx_full_window(const struct mrd_send_state *tx)
 {
     return tx->cc.cwnd_bytes >= mrd_cc_bdp_bytes(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss)) / 2;
 }

@@ -52,7 +52,8 @@ static bool flow_open(const struct mrd_engine *e, const struct mrd_msg *msg)
            MRD_MSN_WINDOW;
 }
 
-static bool may_start(const struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
+static bool may_start(const struct mrd_engine *e, struct mrd_send_state *tx,
+                      const struct mrd_msg *msg)
 {
     if (!flow_open(e, msg))
         return false;
@@ -60,7 +61,7 @@ static bool may_start(const struct mrd_engine *e, struct mrd_tx_half *tx, const 
 }
 
 /* Bytes of parts and payloads that a packet of whole messages may hold. */
-static uint32_t small_room(const struct mrd_tx_half *tx)
+static uint32_t small_room(const struct mrd_send_state *tx)
 {
     return tx->pmtu.payload + MRD_HEAD_PEEK_BYTES - MRD_WIRE_BASE_BYTES - MRD_WIRE_ACKBLOCK_BYTES;
 }
@@ -68,7 +69,7 @@ static uint32_t small_room(const struct mrd_tx_half *tx)
 /* The queue's next message, without those whose memory is gone. NULL: there is none. */
 static struct mrd_msg *next_of_queue(struct mrd_engine *e, struct mrd_txq *q)
 {
-    const struct mrd_tx_half *tx = q->peer->tx;
+    const struct mrd_send_state *tx = q->peer->tx;
     struct mrd_msg *msg;
 
     while ((msg = mrd_txq_first(q))) {
@@ -87,7 +88,7 @@ static struct mrd_msg *next_of_queue(struct mrd_engine *e, struct mrd_txq *q)
 static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg *msg,
                         struct mrd_sent *rec)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     uint32_t left;
 
     if (!msg->has_id) {
@@ -108,7 +109,7 @@ static void new_segment(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_
 /* The record carries whole messages of the first queue and of those behind it, as many as fit. */
 static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *rec)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     uint32_t room = small_room(tx), head_room = HEAD_ROOM;
     struct mrd_msg **tail = &rec->u.small;
     struct mrd_node *n, *next;
@@ -149,7 +150,7 @@ static void new_small(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_se
  * The message whose turn it is; NULL: none can be sent. Empty queues are dropped. Those that cannot
  * send now go to the end, and a second look at the first of these ends the search.
  */
-static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx)
+static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_send_state *tx)
 {
     const struct mrd_node *blocked = NULL;
     struct mrd_node *n;
@@ -175,7 +176,7 @@ static struct mrd_msg *next_message(struct mrd_engine *e, struct mrd_tx_half *tx
  * Queues take turns, a quantum each: batching and straight receive need several packets of one
  * message in a row.
  */
-static void rotate(struct mrd_tx_half *tx)
+static void rotate(struct mrd_send_state *tx)
 {
     struct mrd_node *n = mrd_list_first(&tx->txqs);
 
@@ -191,7 +192,7 @@ static void rotate(struct mrd_tx_half *tx)
  * unless there is nothing to spray over; and only one on a path that is not GOOD. Runs of short
  * messages end by time: choose_path().
  */
-static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx, uint32_t index,
+static uint32_t quantum(const struct mrd_engine *e, const struct mrd_send_state *tx, uint32_t index,
                         const struct mrd_msg *msg)
 {
     uint32_t max = tx->run.quantum;
@@ -216,7 +217,7 @@ static uint32_t quantum(const struct mrd_engine *e, const struct mrd_tx_half *tx
  * base RTT ago. The segments of each call begin a run: one that went on with the last call's would
  * split their burst over two paths.
  */
-static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const struct mrd_msg *msg)
+static void choose_path(struct mrd_engine *e, struct mrd_send_state *tx, const struct mrd_msg *msg)
 {
     uint64_t base_ns = mrd_cc_base_rtt_ns(&tx->cc, mrd_loss_rtt_min_ns(&tx->loss));
 
@@ -236,7 +237,7 @@ static void choose_path(struct mrd_engine *e, struct mrd_tx_half *tx, const stru
 static void send_run(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg *msg,
                      struct mrd_sent *rec, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     uint32_t n = least(tx->run.left, o->max - o->num), in_entry, due;
 
     if (!n || o->packets[o->num - 1].num_iov != 1 || rec->len != tx->pmtu.payload ||
@@ -254,7 +255,7 @@ static void send_run(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_msg
 
 bool mrd_tx_new_data(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_msg *msg = next_message(e, tx);
     struct mrd_sent *rec;
     uint32_t left;

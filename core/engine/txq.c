@@ -194,7 +194,7 @@ static void wait_on(struct mrd_txq *q, struct mrd_msg *msg)
 /* The next attempt is due after the delay, rounded up. */
 static void arm(struct mrd_engine *e, struct mrd_txq *q)
 {
-    struct mrd_tx_half *tx = q->peer->tx;
+    struct mrd_send_state *tx = q->peer->tx;
     uint64_t delay_ns = (q->rnr_usec * MRD_USEC << q->rnr_doublings) + 1;
     uint64_t grid_ns = delay_ns / RNR_GRID + 1;
 
@@ -235,7 +235,7 @@ static void release_one(struct mrd_engine *e, struct mrd_txq *q, struct mrd_msg 
  */
 static bool take_ready(const struct mrd_msg *msg)
 {
-    struct mrd_tx_half *tx = msg->peer->tx;
+    struct mrd_send_state *tx = msg->peer->tx;
 
     if (!tx->rnr.ready_ns || tx->rnr.ready_qpn != msg->wr.dst_qpn ||
         tx->rnr.ready_ns + tx->loss.srtt_ns < msg->rnr.refused_ns)
@@ -326,7 +326,7 @@ void mrd_txq_wait(struct mrd_engine *e, struct mrd_msg *msg)
 
 void mrd_txq_retry(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     struct mrd_node *n, *next;
 
     tx->rnr.next_ns = MRD_NEVER;

@@ -23,7 +23,7 @@ enum {
     PACKET_LIFE = 1,
     FIRST_CONTACT_LIFE = 2,
     IDLE_LIFE = 1,
-    COOKIE_LIFE = 2, /* less than any receive half's */
+    COOKIE_LIFE = 2, /* less than any receive state's */
 };
 
 /* The packets on their way, and behind them the one that was recorded. */
@@ -48,21 +48,21 @@ struct packet {
     uint8_t psn, msg;           /* DATA; msg + 1, or empty */
     uint8_t bits;               /* ACK: PSNs */
     uint8_t live;               /* ACK, RESET: spaces of its sender below are over */
-    uint8_t after;              /* DATA: as in its sender's send half */
+    uint8_t after;              /* DATA: as in its sender's send state */
     uint8_t age;
 };
 
 struct node {
     uint8_t up, inc, epoch_next;
     uint8_t clock; /* how often it took up a space of the peer's or gave one up */
-    /* Send half. */
+    /* Send state. */
     uint8_t tx, epoch, bound, acked, cookie, cookie_age, tx_age, idle, psn_next;
     uint8_t hello; /* the first contact is empty: no data before an answer */
     uint8_t probe; /* time since an empty packet was sent that nothing answered, + 1 */
     uint8_t told;  /* newest stamp of an ack */
     uint8_t over;  /* the peer gave this space up */
     uint8_t after; /* this epoch began after the node gave up the peer's space */
-    /* Receive half. */
+    /* Receive state. */
     uint8_t rx, rx_inc, rx_epoch, rx_bits, silence;
     uint8_t newest; /* life of the peer that a message was executed of */
     uint8_t full;   /* strangers take all its room, until they go */
@@ -70,7 +70,7 @@ struct node {
 
 struct msg {
     uint8_t result, psn, age;
-    uint8_t got;              /* its packets that the receive half holds */
+    uint8_t got;              /* its packets that the receive state holds */
     uint8_t begun[LIVES_MAX]; /* how often each life of the target took a receive for it */
     uint8_t done;             /* lives that got all of it */
 };
@@ -94,20 +94,20 @@ struct rules {
     bool late;           /* B is not there at first */
     bool full;           /* B has no room for A at first */
     bool repost;         /* the application posts again what failed */
-    bool never_expires;  /* a silent receive half stays */
+    bool never_expires;  /* a silent receive state stays */
     bool punctual;       /* answers come in time: nothing grows too old */
     bool needless;       /* no message may fail */
     /* Holes. */
     bool ack_no_live;     /* an ACK does not tell the live epoch */
-    bool bind_tomb;       /* a new send half binds to an incarnation that a tombstone remembers */
+    bool bind_tomb;       /* a new send state binds to an incarnation that a tombstone remembers */
     bool no_hello;        /* data in every first contact */
     bool same_epoch;      /* data goes in the epoch of the hello */
-    bool own_patience;    /* a receive half's life follows from its own side's patience */
+    bool own_patience;    /* a receive state's life follows from its own side's patience */
     bool one_name;        /* all lives at an address have one name */
     bool no_challenge;    /* any first contact of an unknown life is taken */
     bool endless_cookie;  /* a cookie holds for ever */
     bool keep_flag;       /* first contact for ever */
-    bool drop_on_reset;   /* a RESET also forgets the receive half */
+    bool drop_on_reset;   /* a RESET also forgets the receive state */
     bool busy_renews;     /* whoever is turned away sends the same data in a new space */
     bool no_forgotten;    /* nobody says that it gave a space up */
     bool stale_forgotten; /* it counts also if an ack of that space is newer */
@@ -133,14 +133,14 @@ void identity_lose(struct state *s, unsigned i);
 
 /* identity_node.c */
 uint8_t identity_patience_of(const struct rules *r, unsigned x);
-/* The silence after which the receive half of x may go. */
+/* The silence after which the receive state of x may go. */
 uint8_t identity_receive_life(const struct rules *r, unsigned x);
 bool identity_under_way(const struct rules *r, const struct state *s, unsigned x);
 bool identity_half_here(const struct rules *r, const struct state *s, unsigned x);
 void identity_end_message(const struct rules *r, struct state *s, unsigned k, enum result result);
 /* The space of x is over, and all that is under way in it fails. */
 void identity_flush_tx(const struct rules *r, struct state *s, unsigned x);
-/* The receive half of x goes; messages that are half here end. */
+/* The receive state of x goes; messages that are half here end. */
 void identity_drop_rx(const struct rules *r, struct state *s, unsigned x, enum rx_state state);
 void identity_make_tx(const struct rules *r, struct state *s, unsigned x);
 bool identity_send_data(const struct rules *r, struct state *s, unsigned k, unsigned part);

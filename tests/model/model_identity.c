@@ -213,13 +213,13 @@ static void next_node(struct search *search, const struct rules *r, const struct
     if (n->tx && !identity_under_way(r, old, x) && !n->probe) {
         s = *old;
         identity_flush_tx(r, &s, x);
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u evicts its idle send half", name,
-                    n->inc);
+        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u evicts its idle send state",
+                    name, n->inc);
     }
     if (n->rx && n->silence >= identity_receive_life(r, x) && !r->never_expires) {
         s = *old;
         identity_drop_rx(r, &s, x, RX_NONE);
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u forgets a silent receive half",
+        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u forgets a silent receive state",
                     name, n->inc);
     }
     if (old->crashes[x] && n->inc < LIVES_MAX) {
@@ -286,7 +286,7 @@ static void show(const void *rules, const void *state, FILE *to)
     for (unsigned x = 0; x < 2; x++) {
         const struct node *n = &s->node[x];
 
-        fprintf(to, "%c%u: send epoch %u to life %u, receive half %s of life %u epoch %u; ",
+        fprintf(to, "%c%u: send epoch %u to life %u, receive state %s of life %u epoch %u; ",
                 "AB"[x], n -> inc, n -> epoch, n -> bound, rx[n->rx], n -> rx_inc, n -> rx_epoch);
     }
     for (unsigned k = 0; k < r->msgs; k++)
@@ -379,7 +379,7 @@ TEST(identity__ack_without_live_epoch)
     search_expect(&model, &r, "hole: an ACK does not tell the live epoch", SEARCH_STUCK, NULL);
 }
 
-/* However often the application posts again: each send half goes to the life that is over. */
+/* However often the application posts again: each send state goes to the life that is over. */
 TEST(identity__binding_to_a_tombstone)
 {
     struct rules r = {.msgs = 2,
@@ -392,7 +392,7 @@ TEST(identity__binding_to_a_tombstone)
 
     search_expect(&model, &r, "posted again until it arrives", SEARCH_HOLDS, NULL);
     r.bind_tomb = true;
-    search_expect(&model, &r, "hole: a send half binds to a tombstone", SEARCH_STUCK, NULL);
+    search_expect(&model, &r, "hole: a send state binds to a tombstone", SEARCH_STUCK, NULL);
 }
 
 /* What was recorded comes again when its space is forgotten. */

@@ -7,7 +7,7 @@
  * names its request by a token. The request completes when it is acked and answered. A packet is
  * executed once, at any time after it was sent.
  *
- * The responder may lose its memory, and then says that there will be no answer. Its send half may
+ * The responder may lose its memory, and then says that there will be no answer. Its send state may
  * end with responses in it: then it forgets the requester's space, too, so that the requester's
  * next packet is reset and its work fails.
  */
@@ -60,7 +60,7 @@ struct rules {
     bool one_queue;     /* responses wait behind requests that wait for records */
     bool reuse_tokens;  /* of requests that are over */
     bool silent_loss;   /* no news when there will be no response */
-    bool silent_reset;  /* a send half ends with responses in it, and nobody is told */
+    bool silent_reset;  /* a send state ends with responses in it, and nobody is told */
 };
 
 static void init(const void *rules, void *state)
@@ -273,7 +273,7 @@ static void next_response(struct search *search, const struct rules *r, const st
     }
 }
 
-/* The send half of `side` ends, with the responses that it holds for the other. */
+/* The send state of `side` ends, with the responses that it holds for the other. */
 static void next_reset(struct search *search, const struct rules *r, const struct state *old,
                        unsigned side)
 {
@@ -288,8 +288,8 @@ static void next_reset(struct search *search, const struct rules *r, const struc
         s.read[!side][i].response = NONE;
     }
     s.forgotten[!side] |= lost && !r->silent_reset;
-    search_emit(search, SEARCH_FAULT, &s, "the send half of %c ends, with %u responses", 'A' + side,
-                lost);
+    search_emit(search, SEARCH_FAULT, &s, "the send state of %c ends, with %u responses",
+                'A' + side, lost);
 }
 
 static void next(struct search *search, const void *rules, const void *state)
@@ -367,7 +367,7 @@ TEST(reads__holds)
     search_expect(&model, &plain, "three each way, one record each", SEARCH_HOLDS, NULL);
     search_expect(&model, &cancels, "two are cancelled", SEARCH_HOLDS, NULL);
     search_expect(&model, &losses, "responders lose their memory", SEARCH_HOLDS, NULL);
-    search_expect(&model, &resets, "send halves end", SEARCH_HOLDS, NULL);
+    search_expect(&model, &resets, "send states end", SEARCH_HOLDS, NULL);
 }
 
 TEST(reads__without_a_record)
@@ -402,6 +402,6 @@ TEST(reads__not_told)
 
     search_expect(&model, &loss, "hole: no news of a response that will not come", SEARCH_STUCK,
                   NULL);
-    search_expect(&model, &reset, "hole: a send half ends with responses in it", SEARCH_STUCK,
+    search_expect(&model, &reset, "hole: a send state ends with responses in it", SEARCH_STUCK,
                   NULL);
 }

@@ -13,9 +13,9 @@ function scan(text, token, at, end,    rest, num, pos, len)
         if (match(rest, /^[ \t\n]+/))
             len = RLENGTH
         else if (substr(rest, 1, 2) == "/*")
-            len = index(rest, "*/") ? index(rest, "*/") + 1 : length(rest)
+            len = index(rest, "*/") ? index(rest, "*/") + 1 : length(idle)
         else if (substr(rest, 1, 2) == "//")
-            len = index(rest, "\n") ? index(rest, "\n") : length(rest)
+            len = index(rest, "\n") ? index(rest, "\n") : length(idle)
         else {
             len = 1
             if (match(rest, /^([A-Za-z0-9_]+|"([^"\\]|\\.)*"|'([^'\\]|\\.)*')/) ||

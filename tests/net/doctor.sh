@@ -108,7 +108,7 @@ finds_no loss_on_some ports_blocked
 jq -e 'any(.findings[]; .name == "loss_on_all" and (.text | startswith("from the server")))
        and all(.findings[]; (.name | startswith("loss_") | not) or (.text | startswith("to the server") | not))' \
     "$scratch/json" >/dev/null ||
-    fail 'all lose on the way back: the way there is blamed'
+    fail 'all lose on the way back: the way there is path_penalized'
 cure
 
 nft_in "${prefix}l0" forward 'oifname "up*" ip ecn set not-ect'

@@ -13,7 +13,7 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
     struct mrd_engine *e = mrd_context_engine(w->node[host].context);
 
     assert_int_equal(e->peers.entries.used, 1);
-    return mrd_container_of(e->peers.awake.next, struct mrd_peer, node);
+    return mrd_container_of(e->peers.active.next, struct mrd_peer, node);
 }
 
 /*

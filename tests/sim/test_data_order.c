@@ -2,7 +2,7 @@
 /* MRD_ORDER_DATA: the last bytes of writes lie in memory in the order in which they were posted. */
 #include <string.h>
 
-#include "core/tail.h"
+#include "core/last_bytes.h"
 #include "tests/support/payload.h"
 #include "tests/support/wiretap.h"
 #include "transport/movers/sim/sim_host.h"
@@ -37,7 +37,7 @@ static uint32_t post(struct sim_world *w, uint32_t len)
 /* How many of the write's last eight bytes, or of all, are in place? */
 static uint32_t count_end(const struct sim_message *m)
 {
-    uint32_t from = m->len - mrd_tail_len(m->len), n = 0;
+    uint32_t from = m->len - mrd_last_bytes_len(m->len), n = 0;
 
     for (uint32_t i = from; i < m->len; i++)
         n += m->target[i] == m->source[i];
@@ -47,7 +47,7 @@ static uint32_t count_end(const struct sim_message *m)
 /* Are the bytes before them in place? */
 static bool has_head(const struct sim_message *m)
 {
-    return !memcmp(m->target, m->source, m->len - mrd_tail_len(m->len));
+    return !memcmp(m->target, m->source, m->len - mrd_last_bytes_len(m->len));
 }
 
 static bool has_no_end(const struct sim_message *m)
@@ -86,7 +86,7 @@ TEST(data_order__ends_wait_for_earlier_writes)
                 const struct sim_message *m = &w->messages[index[i]];
 
                 assert_true(has_head(m));
-                assert_true(order == MRD_ORDER_MSG ? count_end(m) == mrd_tail_len(m->len)
+                assert_true(order == MRD_ORDER_MSG ? count_end(m) == mrd_last_bytes_len(m->len)
                                                    : has_no_end(m));
                 assert_false(m->sent);
             }
@@ -119,7 +119,7 @@ static void look(void *arg, uint32_t host)
         const struct sim_message *m = &watch->w->messages[watch->first + i];
         uint32_t n = m->sent ? 0 : count_end(m); /* once it is complete the buffers change */
 
-        assert_true(m->sent || !later || n == mrd_tail_len(m->len));
+        assert_true(m->sent || !later || n == mrd_last_bytes_len(m->len));
         if (n)
             assert_true(has_head(m));
         later |= n > 0;

@@ -42,7 +42,7 @@ static struct sim_world *begin(int blackhole)
 static const struct mrd_peer *peer_of(struct sim_world *w)
 {
     const struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
-    struct mrd_addr to = mrd_container_of(e->peers.awake.next, const struct mrd_peer, node)->addr;
+    struct mrd_addr to = mrd_container_of(e->peers.active.next, const struct mrd_peer, node)->addr;
 
     return mrd_peer_find(&e->peers, &to);
 }

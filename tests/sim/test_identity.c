@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is who: incarnations, epochs, resets, receive halves, tombstones. One test a rule. */
+/* Who is who: incarnations, epochs, resets, receive states, tombstones. One test a rule. */
 #include "core/engine/answer.h"
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
@@ -53,7 +53,7 @@ TEST_F(forge_tape, sim_epoch__idle_peer_forgotten)
 
 /*
  * The counter of epochs comes round: with 16,384 peers that are spoken to once a second, each time
- * by a new send half, after three days. One number is no epoch.
+ * by a new send state, after three days. One number is no epoch.
  */
 TEST_F(forge_tape, sim_epoch__counter_comes_round)
 {

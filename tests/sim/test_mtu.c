@@ -103,7 +103,7 @@ static uint32_t payload_in_use(struct narrow *n, uint32_t host)
 {
     struct mrd_engine *e = engine_of(n->w, host);
 
-    return mrd_container_of(e->peers.awake.next, struct mrd_peer, node)->tx->pmtu.payload;
+    return mrd_container_of(e->peers.active.next, struct mrd_peer, node)->tx->pmtu.payload;
 }
 
 /* MTUs of IPv6 tunnels, of clouds, of Ethernet, of jumbo frames, less IP and UDP headers. */
@@ -299,7 +299,7 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces, self->most = 65507)
     self->most = 1400 - 28;
     sim_write(w, HOST_0, HOST_1, LIMIT);
     sim_run(w, 1 * MSEC_NS);
-    peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 4032);
     sim_run_until_complete(w, 200 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
@@ -319,7 +319,7 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces_of_many, self->most = 2600
         sim_run_until_complete(w, 20 * MSEC_NS);
     }
     assert_int_equal(payload_in_use(self, HOST_0), 2496);
-    peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 100 * USEC_NS);
     assert_true(peer->tx->sent.inflight.num > 32);
@@ -359,7 +359,7 @@ TEST_F_WITH(narrow, sim_mtu__of_a_route_that_grows, self->most = 65507)
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
-    peer = mrd_container_of(engine_of(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 1344);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);

@@ -250,7 +250,7 @@ TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
     sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, 30 * SEC_NS); /* longer than its receive half of the other would live */
+    sim_run(w, 30 * SEC_NS); /* longer than its receive state of the other would live */
     mrd_sim_stop_host(w->sim, HOST_0, 0);
     sim_run(w, 2 * SEC_NS);
 

@@ -14,7 +14,7 @@ static void set_window(struct sim_world *w, uint32_t host, double packets)
 {
     struct mrd_engine *e = mrd_context_engine(w->node[host].context);
 
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         peer->tx->cc.cwnd_bytes = packets * peer->tx->cc.packet_bytes;
@@ -109,7 +109,7 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
     sim_write(w, HOST_1, HOST_0, 64);
     sim_run(w, 2 * USEC_NS);
     e = mrd_context_engine(w->node[HOST_1].context);
-    peer = mrd_container_of(e->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
     for (uint32_t psn = peer->tx->sent.una; psn != peer->tx->sent.next; psn++) {
         struct mrd_sent *rec = mrd_sent_get(&peer->tx->sent, psn);
 
@@ -156,7 +156,7 @@ TEST(sim_refusal__finds_a_psn)
     set_window(w, HOST_0, WRITES);
     sim_run(w, 400 * USEC_NS);
     e = mrd_context_engine(w->node[HOST_0].context);
-    peer = mrd_container_of(e->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
     assert_int_equal(peer->tx->sent.next - peer->tx->sent.una, e->config.mover.tracker / 16 * 5);
     bad = sim_post(
         w,

@@ -161,7 +161,7 @@ TEST(sim_retries__all_flows_of_the_table_busy_limited)
 
 static struct mrd_txq *txq_of(struct mrd_engine *e)
 {
-    struct mrd_peer *peer = mrd_container_of(e->peers.awake.next, struct mrd_peer, node);
+    struct mrd_peer *peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
 
     return mrd_container_of(peer->tx->rnr.txqs.next, struct mrd_txq, rnr_node);
 }
@@ -187,7 +187,7 @@ TEST(sim_retries__no_queue_to_wait_in)
     }
     assert_int_equal(w->num_messages, 2);
     sim_run(w, MSEC_NS);
-    peer = mrd_container_of(engine(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(engine(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     /* One of the two found no queue to wait in. */
     assert_false(mrd_list_empty(&peer->tx->rnr.common[0]->waiting));
     late = engine(w, HOST_0)->txqs.pool.used &&
@@ -317,7 +317,7 @@ TEST(sim_retries__what_has_begun_goes_on)
 
     sim_write(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, MSEC_NS);
-    peer = mrd_container_of(engine(w, HOST_0)->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(engine(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     engine(w, HOST_0)->cc_config.cwnd_cap_bytes = 1; /* acks leave the window as it is */
     sim_post_recvs(w, HOST_1, 0, 1, 20000);
     tap->drop[HOST_0][WIRE_MESSAGE] = 1;

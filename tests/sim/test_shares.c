@@ -31,14 +31,14 @@ TEST(sim_share__of_pending_records)
     uint16_t msn = 1;
     uint8_t code;
 
-    assert_int_equal(e->pends.used, 0);
-    e->pends.num = PENDS;
+    assert_int_equal(e->reorder_entries.used, 0);
+    e->reorder_entries.num = PENDS;
     while (!(code = ordered_write(p, msn - 1, FLOW_QPN, msn)) && msn < TRIES)
         msn++;
     assert_int_equal(code, MRD_REFUSE_RESOURCES);
-    assert_in_range(e->pends.used, PENDS / 2 - 2, PENDS / 2);
+    assert_in_range(e->reorder_entries.used, PENDS / 2 - 2, PENDS / 2);
     assert_int_equal(ordered_write(p, msn, FLOW_QPN, 0), 0);
-    assert_int_equal(e->pends.used, 0);
+    assert_int_equal(e->reorder_entries.used, 0);
 }
 
 /* ABORTs of these messages of a flow, in this order: were they all taken? */
@@ -68,11 +68,11 @@ TEST(sim_share__aborts_need_no_records)
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
     static const uint16_t middle[] = {3, 4, 5, 6}, ends[] = {7, 0, 1, 2};
 
-    e->pends.num = 0;
+    e->reorder_entries.num = 0;
     assert_true(aborts(p, 0, middle, 4));
     assert_true(aborts(p, 1, ends, 4));
     assert_int_equal(ordered_write(p, 2, FLOW_QPN, 8), MRD_REFUSE_RESOURCES);
-    e->pends.num = 1;
+    e->reorder_entries.num = 1;
     assert_int_equal(ordered_write(p, 3, FLOW_QPN, 8), 0);
 }
 
@@ -85,7 +85,7 @@ TEST(sim_share__refused_with_an_rsn_ahead)
     struct puppet *p = puppet_create();
     struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
 
-    e->pends.num = 0;
+    e->reorder_entries.num = 0;
     puppet_part(p, 0,
                 &(struct mrd_wire_part){.op = MRD_OP_SEND,
                                         .flags = MRD_PART_ORDERED,

@@ -151,7 +151,7 @@ TEST(sim_slept__the_last_error_stays)
     ops = *c->ops;
     ops.new_path = no_path;
     c->ops = &ops;
-    peer = mrd_container_of(c->engine->peers.awake.next, struct mrd_peer, node);
+    peer = mrd_container_of(c->engine->peers.active.next, struct mrd_peer, node);
     assert_non_null(peer->tx);
     peer->tx->paths.path[0].wants_ev = true;
     c->engine->turns.wants_path = true;

@@ -88,7 +88,7 @@ static void answer_it(struct sim_world *w)
     const struct mrd_peer *last = NULL;
     struct mrd_wc wc = {0};
 
-    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (const struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
 
         if (!last || peer->heard_ns > last->heard_ns)

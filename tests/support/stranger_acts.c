@@ -135,7 +135,7 @@ static bool first(struct stranger *st, uint32_t to, uint32_t as)
     struct mrd_addr from = stranger_nobody(st->num_nobodies++);
     struct mrd_wire_head head = {.type = MRD_WIRE_DATA,
                                  .flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_ACK_REQUEST,
-                                 .patience_ns = some_patience(st)};
+                                 .peer_timeout_ns = some_patience(st)};
 
     /* A third comes from the machine of a host, as if from others there. */
     if (one_in(st, 3)) {
@@ -168,7 +168,7 @@ void stranger_hello(struct stranger *st, uint32_t own, uint32_t to)
     head.type = MRD_WIRE_DATA;
     head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_ACK_REQUEST;
     head.psn = st->own[own].psn;
-    head.patience_ns = SEC_NS;
+    head.peer_timeout_ns = SEC_NS;
     send(st, &st->own[own].addr, to, buf, forge_data(buf, &head, NULL, NULL));
 }
 
@@ -208,7 +208,7 @@ static bool go_on(struct stranger *st, uint32_t to)
     head.type = MRD_WIRE_DATA;
     head.flags = MRD_WIRE_ACK_REQUEST;
     head.dst_inc = told->head.src_inc;
-    head.patience_ns = some_patience(st);
+    head.peer_timeout_ns = some_patience(st);
     if (told->head.type == MRD_WIRE_CHALLENGE) {
         head.flags |= MRD_WIRE_FIRST_CONTACT | MRD_WIRE_COOKIE;
         head.cookie = told->head.cookie;
@@ -288,7 +288,7 @@ static bool data_as(struct stranger *st, uint32_t to, uint32_t as, bool is_first
     head.flags = MRD_WIRE_ACK_REQUEST;
     if (is_first) {
         head.flags |= MRD_WIRE_FIRST_CONTACT;
-        head.patience_ns = some_patience(st);
+        head.peer_timeout_ns = some_patience(st);
         if (one_in(st, 2))
             head.flags |= MRD_WIRE_COOKIE;
         if (one_in(st, 3))

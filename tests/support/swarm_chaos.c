@@ -535,7 +535,8 @@ static bool is_half_way(const struct swarm *s, uint32_t host, bool held_back)
 {
     const struct mrd_engine *e = mrd_context_engine(s->host[host].context);
 
-    return held_back ? e->pends.used > 0 && !e->peers.slots.used : e->peers.slots.used > 0;
+    return held_back ? e->reorder_entries.used > 0 && !e->peers.slots.used
+                     : e->peers.slots.used > 0;
 }
 
 bool swarm_is_half_way(const struct swarm *s, uint32_t host)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/engine/engine.h"
-#include "core/tail.h"
+#include "core/last_bytes.h"
 #include "tests/support/payload.h"
 #include "tests/support/swarm.h"
 #include "transport/context.h"
@@ -28,7 +28,7 @@ bool swarm_may_have_come(const struct swarm *s, const struct swarm_message *m)
     bool waits =
         s->qp[m->from_qp].order != MRD_ORDER_NONE && s->qp[m->to_qp].order == MRD_ORDER_DATA;
 
-    return at == m->len || (waits && at >= m->len - mrd_tail_len(m->len));
+    return at == m->len || (waits && at >= m->len - mrd_last_bytes_len(m->len));
 }
 
 /* The QP that the message was for takes messages no more, or its life is over. */

@@ -118,7 +118,7 @@ static bool has_message(struct swarm *s, const struct mrd_sim_datagram *d,
 
 /* FIRST_CONTACT must end with the first ack of the epoch, or when the first contact is too old. */
 static void judge_first_contact(struct swarm *s, const struct mrd_sim_datagram *d,
-                                const struct mrd_wire_head *head, const struct mrd_tx_half *tx,
+                                const struct mrd_wire_head *head, const struct mrd_send_state *tx,
                                 bool just_sent)
 {
     struct swarm_begun *begun = &s->begun[d->from][d->to];
@@ -140,7 +140,7 @@ static void judge_first_contact(struct swarm *s, const struct mrd_sim_datagram *
 /*
  * Bytes in flight for which the window had to be open: without probes, empty and control packets.
  */
-static uint64_t windowed_bytes(const struct mrd_tx_half *tx)
+static uint64_t windowed_bytes(const struct mrd_send_state *tx)
 {
     uint64_t bytes = tx->sent.inflight_bytes;
 
@@ -156,7 +156,7 @@ static uint64_t windowed_bytes(const struct mrd_tx_half *tx)
 }
 
 /* The packet that may leave while the window is not full: one of before the path shrank, perhaps. */
-static uint32_t largest_packet(const struct mrd_tx_half *tx)
+static uint32_t largest_packet(const struct mrd_send_state *tx)
 {
     uint32_t most = tx->pmtu.payload + HEAD_BYTES_MOST;
 
@@ -170,7 +170,7 @@ static uint32_t largest_packet(const struct mrd_tx_half *tx)
 }
 
 static void judge_window(struct swarm *s, const struct mrd_sim_datagram *d,
-                         const struct mrd_sent *rec, const struct mrd_tx_half *tx)
+                         const struct mrd_sent *rec, const struct mrd_send_state *tx)
 {
     double most = tx->cc.cwnd_bytes + largest_packet(tx);
 
@@ -200,7 +200,7 @@ static void judge_data(struct swarm *s, const struct mrd_sim_datagram *d,
 {
     const struct mrd_engine *e = engine_of(s, d->from);
     const struct mrd_peer *peer = e ? peer_of(e, d->to) : NULL;
-    const struct mrd_tx_half *tx =
+    const struct mrd_send_state *tx =
         peer && peer->tx && peer->tx->contact.epoch == head->epoch ? peer->tx : NULL;
     const struct mrd_sent *rec = tx ? mrd_sent_get(&tx->sent, head->psn) : NULL;
     bool just_sent = rec && rec->tx_ns == e->clock.now_ns && sends_at_once(s, d->from),
@@ -322,7 +322,7 @@ enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
 /* --------------------------------------------------------------------------------- after a turn */
 
 /* Number of packets that are not acked. */
-static uint32_t unacked(const struct mrd_tx_half *tx)
+static uint32_t unacked(const struct mrd_send_state *tx)
 {
     uint32_t n = 0;
 
@@ -335,8 +335,8 @@ static uint32_t unacked(const struct mrd_tx_half *tx)
  * Checks what a host has learnt of a peer: acks and serials never go back, and only an ack of that
  * peer counts as its answer.
  */
-static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
-                         uint32_t call_seq)
+static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to,
+                         const struct mrd_send_state *tx, uint32_t call_seq)
 {
     struct swarm_view *v = &s->view[host][to];
 
@@ -377,8 +377,8 @@ static void judge_learnt(struct swarm *s, uint32_t host, uint32_t to, const stru
  * several addresses are several pairs, of which one may be at rest while another asks: nothing is
  * said of these.
  */
-static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struct mrd_tx_half *tx,
-                        uint64_t now_ns)
+static void judge_asked(struct swarm *s, uint32_t host, uint32_t to,
+                        const struct mrd_send_state *tx, uint64_t now_ns)
 {
     if (s->config.networks & (SWARM_TWO_ADDRESSES | SWARM_ROAM) ||
         s->view[host][to].unasked_ns != now_ns || !tx->sent.inflight.num || tx->queued_bytes ||
@@ -397,7 +397,7 @@ static void judge_asked(struct swarm *s, uint32_t host, uint32_t to, const struc
 static void judge_lost(struct swarm *s, uint32_t host, const struct mrd_engine *e,
                        const struct mrd_peer *peer)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
     uint32_t to = peer->addr.port - 1;
 
     if (mrd_context_impl(s->host[host].context)->outbox.count > 0 || tx->contact.hello ||
@@ -418,7 +418,7 @@ static uint32_t held(const struct mrd_peer *peer, enum swarm_pool what)
     case SWARM_POOL_SLOTS:
         return peer->rx ? peer->rx->slots.num_open : 0;
     case SWARM_POOL_PENDS:
-        return peer->uses.pends;
+        return peer->uses.reorder_entries;
     case SWARM_POOL_PAGES:
         return peer->tx ? peer->tx->sent.num_pages - (peer->tx->sent.spare != NULL) : 0;
     default:
@@ -443,7 +443,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
     uint32_t slack = (pool->num - kept) / 8 + 2 + (kept > 0 ? s->config.sim.hosts : 0);
     uint32_t free = mrd_pool_free(pool) > kept ? mrd_pool_free(pool) - kept : 0;
 
-    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (const struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
         uint32_t seen = s->view[host][peer->addr.port - 1].held[what], now = held(peer, what);
 
@@ -457,7 +457,7 @@ static void judge_share(struct swarm *s, uint32_t host, const struct mrd_engine 
         slack = 1;
         *before = e->stats.tx_refusals;
     }
-    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (const struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
         struct swarm_view *v = &s->view[host][peer->addr.port - 1];
         uint32_t now = held(peer, what), grown = now > v->held[what] ? now - v->held[what] : 0;
@@ -482,7 +482,7 @@ void swarm_judge_turn(void *arg, uint32_t host)
 
     if (!e)
         return;
-    for (const struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (const struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
 
         if (peer->tx && is_at_home(s, peer)) {

@@ -206,7 +206,7 @@ void swarm_crowd(struct swarm *s)
 /* ----------------------------------------------------------------------------------- quiet ends */
 
 /*
- * After so long a silence the send half is no longer used. That includes an old copy of the last
+ * After so long a silence the send state is no longer used. That includes an old copy of the last
  * ack, for the packet that closed an idle flow.
  */
 #define QUIET_LEAST_NS (10 * SEC_NS + SWARM_OLDEST_NS)
@@ -307,7 +307,7 @@ static bool awaits_ack(const struct swarm *s, uint32_t host)
 {
     const struct mrd_engine *e = mrd_context_engine(s->host[host].context);
 
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         const struct mrd_peer *peer = mrd_container_of(n, const struct mrd_peer, node);
 
         if (peer->tx && mrd_sent_any(&peer->tx->sent))
@@ -325,7 +325,7 @@ static void be_done(struct swarm *s, uint32_t host)
 
 /*
  * The network fails for less than the sender's timeout, then the sender's process stops for longer.
- * Only the silence that it was awake for may count.
+ * Only the silence that it was active for may count.
  */
 static void be_absent(struct swarm *s, uint32_t from, uint32_t to)
 {

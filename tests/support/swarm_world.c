@@ -17,8 +17,8 @@ enum {
     MAX_RECV_SGE = 3,
     INLINE_BYTES = 256,
     QKEY_BASE = 0x5000,
-    AFTER_DEPTH = 64, /* requests of the QP in SWARM_SLOT_AFTER */
-    PENDS_LEAST = 32, /* items for the message that is next in order */
+    AFTER_DEPTH = 64,   /* requests of the QP in SWARM_SLOT_AFTER */
+    ENTRIES_LEAST = 32, /* items for the message that is next in order */
     RX_PACKETS_MIN = 8,
 };
 
@@ -211,8 +211,8 @@ struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool whic
 {
     struct mrd_engine *e = mrd_context_engine(s->host[host].context);
     struct mrd_pool *pools[SWARM_POOLS] = {
-        [SWARM_POOL_REFUSALS] = &e->refusals,   [SWARM_POOL_SLOTS] = &e->peers.slots,
-        [SWARM_POOL_PENDS] = &e->pends,         [SWARM_POOL_PAGES] = &e->peers.pages,
+        [SWARM_POOL_REFUSALS] = &e->refusals,     [SWARM_POOL_SLOTS] = &e->peers.slots,
+        [SWARM_POOL_PENDS] = &e->reorder_entries, [SWARM_POOL_PAGES] = &e->peers.pages,
         [SWARM_POOL_RESPONSES] = &e->responses,
     };
 
@@ -228,7 +228,7 @@ static void shrink_pools(struct swarm *s, uint32_t host)
     uint32_t least[SWARM_POOLS] = {
         [SWARM_POOL_PAGES] =
             2 * mrd_context_engine(s->host[host].context)->peers.max + s->config.sim.hosts,
-        [SWARM_POOL_PENDS] = PENDS_LEAST,
+        [SWARM_POOL_PENDS] = ENTRIES_LEAST,
     };
 
     for (unsigned which = 0; which < SWARM_POOLS; which++) {

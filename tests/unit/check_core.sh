@@ -17,11 +17,11 @@ trap 'rm -rf "$scratch"' EXIT
 
 # From the ground up.
 cat >"$scratch/floors" <<'FLOORS'
-txq.c tx_flow.c want.c create.c query.c audit.c
+txq.c tx_flow.c rnr.c create.c query.c audit.c
 request.c complete.c answer.c
 message.c grant.c
 rx_flow.c
-half.c
+peer_state.c
 address.c handle.c
 rx_bind.c rx_ack.c tx_emit.c respond.c
 contact.c rx_place.c tx_gate.c

@@ -3,14 +3,14 @@
  * For tests of single files of the engine: work requests, heads, parts and packets by hand.
  *
  * A test begins a pair (engine_pair.h) and uses one of its ends. hand_tx_peer() and hand_rx_peer()
- * give that end an entry of the other with a send half or a receive half, as a post or a first
+ * give that end an entry of the other with a send state or a receive state, as a post or a first
  * contact would make it.
  */
 #ifndef MRD_UNIT_ENGINE_HAND_H
 #define MRD_UNIT_ENGINE_HAND_H
 
-#include "core/engine/half.h"
 #include "core/engine/handle.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/receive.h"
 #include "core/engine/rx_place.h"
 #include "tests/unit/engine_pair.h"
@@ -125,20 +125,20 @@ static inline void hand_empty_cq(struct mrd_cq_impl *cq)
 
 /* ---------------------------------------------------------------------------------------- peers */
 
-/* The entry of the other end, with a send half. */
+/* The entry of the other end, with a send state. */
 static inline struct mrd_peer *hand_tx_peer(struct pair *p, unsigned at)
 {
-    struct mrd_peer *peer = mrd_half_open_peer(p->end[at].e, &p->end[1 - at].addr);
+    struct mrd_peer *peer = mrd_peer_open(p->end[at].e, &p->end[1 - at].addr);
 
-    mrd_half_open_tx(p->end[at].e, peer);
+    mrd_send_state_open(p->end[at].e, peer);
     return peer;
 }
 
-/* The entry of the other end, with a receive half for HAND_EPOCH. */
+/* The entry of the other end, with a receive state for HAND_EPOCH. */
 static inline struct mrd_peer *hand_rx_peer(struct pair *p, unsigned at)
 {
     struct mrd_engine *e = p->end[at].e;
-    struct mrd_peer *peer = mrd_half_open_peer(e, &p->end[1 - at].addr);
+    struct mrd_peer *peer = mrd_peer_open(e, &p->end[1 - at].addr);
 
     mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
     peer->space.inc = pair_inc(p, 1 - at);

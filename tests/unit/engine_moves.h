@@ -7,7 +7,7 @@
 #define MRD_TESTS_UNIT_ENGINE_MOVES_H
 
 #include "core/engine/address.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, ELSEWHERE = 9 };
@@ -79,7 +79,7 @@ static inline struct world begin_order(enum mrd_order order)
     w.kept = hand_swap_qp(w.p, AT, order);
     there = w.peer->addr;
     there.ip[15] = ELSEWHERE;
-    w.asks = mrd_half_open_peer(w.e, &there);
+    w.asks = mrd_peer_open(w.e, &there);
     w.ah = mrd_engine_create_ah(w.e, w.p->end[AT].pd, &there, 0, &error);
     return w;
 }

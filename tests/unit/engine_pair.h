@@ -234,7 +234,7 @@ static inline struct mrd_addr pair_addr_of(uint32_t host)
 /* What the end knows of the other: its newest peer. */
 static inline struct mrd_peer *pair_peer(const struct pair *p, unsigned at)
 {
-    return mrd_container_of(p->end[at].e->peers.awake.next, struct mrd_peer, node);
+    return mrd_container_of(p->end[at].e->peers.active.next, struct mrd_peer, node);
 }
 
 static inline void pair_rx_one(struct pair *p, unsigned at, const struct pair_frame *f)

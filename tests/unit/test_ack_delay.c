@@ -152,7 +152,7 @@ enum { ECHO_PATH = 0, OTHER_PATH = 1, RTT_STAMPS = 250, LATER_NS = 500 * 1000 };
 struct taker {
     struct pair pair;
     struct mrd_tune tune;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     uint32_t serial;
 };
 
@@ -215,7 +215,7 @@ static void ack(struct taker *t, uint8_t flags, uint32_t echoed, uint16_t id, ui
     assert_int_equal(p->end[0].e->stats.rx_drop_malformed, 0);
 }
 
-static bool has_delay(const struct mrd_tx_half *tx, unsigned path)
+static bool has_delay(const struct mrd_send_state *tx, unsigned path)
 {
     return tx->paths.load[path].q_ns >= 0;
 }
@@ -307,7 +307,7 @@ TEST(mrd_engine_rx__no_delay_of_another_path_on_long_ways)
 TEST(mrd_engine_rx__all_paths_of_a_message_have_a_delay)
 {
     struct pair *p = &taker.pair;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);

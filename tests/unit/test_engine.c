@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/query.h"
 #include "core/engine/tx_gate.h"
 #include "tests/unit/engine_pair.h"
@@ -151,7 +151,7 @@ TEST_F(pair, mrd_engine_drained__losses_after_the_last_ack)
 TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
 {
     for (uint64_t sleep_ns = 0; sleep_ns <= 50 * MRD_MSEC; sleep_ns += 50 * MRD_MSEC) {
-        struct mrd_tx_half *tx;
+        struct mrd_send_state *tx;
 
         pair_begin(self);
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 3 * PAIR_PAYLOAD);
@@ -178,7 +178,7 @@ TEST_F(pair, mrd_engine_expire__a_timer_that_fires_early)
     struct mrd_peer *peer;
 
     e = self->end[0].e;
-    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    peer = mrd_peer_open(e, &self->end[1].addr);
     mrd_heap_arm(&e->timers.heap, &peer->timer, self->now + 50);
     assert_true(mrd_engine_deadline(e) == self->now + 50);
     mrd_engine_expire(e, self->now + 50);
@@ -278,7 +278,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
  */
 TEST_F(pair, mrd_engine_expire__silence_repeats_the_ack)
 {
-    const struct mrd_tx_half *tx;
+    const struct mrd_send_state *tx;
     uint64_t ack_sent_ns;
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
@@ -331,7 +331,7 @@ TEST_F(pair, mrd_engine_get_event__more_than_fit_are_counted)
     int taken = 0;
 
     e = self->end[0].e;
-    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    peer = mrd_peer_open(e, &self->end[1].addr);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     for (int i = 0; i < MRD_EVENTS_MAX + 3; i++)
         mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
@@ -349,7 +349,7 @@ TEST_F(pair, mrd_engine_get_event__more_than_fit_are_counted)
  */
 TEST(mrd_tx_pace_ns__by_the_window_as_it_is)
 {
-    static struct mrd_tx_half tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};
+    static struct mrd_send_state tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};
 
     tx.cc.packet_bytes = 4000;
     tx.cc.cwnd_bytes = 400;

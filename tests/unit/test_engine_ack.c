@@ -3,7 +3,7 @@
  * When acks leave, how often and which way; and what is asked for. Also where a mover takes one
  * packet at a time.
  */
-#include "core/engine/want.h"
+#include "core/engine/rnr.h"
 #include "tests/unit/engine_hand.h"
 
 enum { LONG_PACKETS = 5, FAR_NS = 1000 * 1000 };
@@ -282,7 +282,7 @@ TEST_F(pair, mrd_engine_tx__last_packet_asks_before_a_used_up_ready)
     assert_int_equal(pair_tx(self, 1), 1);
     pair_rx_one(self, 0, &self->end[0].inbox[0]);
     self->end[0].num_inbox = 0;
-    mrd_want_meet(e, &hand_qp(self, 0)->recvq->wants, 1);
+    mrd_rnr_notify(e, &hand_qp(self, 0)->recvq->rnr_waiters, 1);
     assert_false(mrd_list_empty(&pair_peer(self, 0)->readies));
     self->burst = 1;
     pair_tx(self, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When a peer moves, what follows from it, and when another source of ours is tried. */
 #include "core/engine/address.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, ELSEWHERE = 9, STAMP = 5000 };
@@ -138,7 +138,7 @@ static struct mrd_peer *begin_doubt(struct pair *p)
     peer = hand_tx_peer(p, AT);
     peer->local.ip[15] = 1;
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
-    peer->tx->probes.patience_ns = mrd_clock_present_ns(&p->end[AT].e->clock);
+    peer->tx->probes.silent_since_ns = mrd_clock_present_ns(&p->end[AT].e->clock);
     pass(p, MRD_SOURCE_MAX_NS);
     return peer;
 }
@@ -181,10 +181,10 @@ TEST_F(pair, mrd_address_doubt__not_early)
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES - 1;
     assert_false(doubted(self, peer));
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
-    peer->tx->probes.patience_ns++;
+    peer->tx->probes.silent_since_ns++;
     assert_false(doubted(self, peer));
     assert_int_equal(peer->local.ip[15], 1);
-    peer->tx->probes.patience_ns--;
+    peer->tx->probes.silent_since_ns--;
     assert_true(doubted(self, peer));
 }
 
@@ -247,8 +247,8 @@ TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
         struct mrd_wire_head head;
 
         there.ip[15] = ELSEWHERE;
-        asks = mrd_half_open_peer(e, &there);
-        mrd_half_open_tx(e, asks)->contact.hello = !rows[i].inc;
+        asks = mrd_peer_open(e, &there);
+        mrd_send_state_open(e, asks)->contact.hello = !rows[i].inc;
         asks->tx->contact.inc = rows[i].inc ? peer->space.inc + rows[i].inc - HERS : 0;
         asks->tx->contact.acked_once = rows[i].acked;
         if (rows[i].has_space) {
@@ -264,7 +264,7 @@ TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
         assert_int_equal(peer->watch.on, !rows[i].goes_on);
         if (!rows[i].goes_on) {
             assert_true(peer->tx->probes.silence_due);
-            assert_ptr_equal(mrd_half_open_peer(e, &there), peer);
+            assert_ptr_equal(mrd_peer_open(e, &there), peer);
         }
         assert_int_equal(e->stats.peers_restarted, 0);
     }
@@ -331,8 +331,8 @@ TEST_F(pair, mrd_address_came__work_goes_on)
         int error;
 
         there.ip[15] = ELSEWHERE;
-        asks = mrd_half_open_peer(e, &there);
-        mrd_half_open_tx(e, asks)->contact.hello = true;
+        asks = mrd_peer_open(e, &there);
+        mrd_send_state_open(e, asks)->contact.hello = true;
         ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
         let_read(self, peer);
         post_to(self, ah, rows[i].len);

@@ -60,7 +60,7 @@ TEST_F(pair, mrd_rx_ack__of_duplicates_is_an_answer)
 }
 
 /* A new ack that tells nothing: no packet of ours, no duplicate, no echo. */
-static struct pair_frame empty_ack(const struct pair *p, const struct mrd_tx_half *tx,
+static struct pair_frame empty_ack(const struct pair *p, const struct mrd_send_state *tx,
                                    uint32_t serial)
 {
     struct mrd_wire_head head = {.type = MRD_WIRE_ACK,

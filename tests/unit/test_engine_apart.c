@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Peers that share an address, and names that come from where they do not belong. */
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, ANOTHER_INC = 4711 };
@@ -32,7 +32,7 @@ static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *hea
     return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 
-/* The answer to what was asked, from whom the send half does not know yet. */
+/* The answer to what was asked, from whom the send state does not know yet. */
 static struct mrd_wire_head answer(const struct pair *p, const struct mrd_peer *peer, uint8_t type)
 {
     struct mrd_wire_head head = hand_head(p, AT, type);
@@ -62,8 +62,8 @@ static struct mrd_peer *begin_with_tombstone(struct pair *p)
     mrd_peer_name(&e->peers, peer, (struct mrd_pair){.own_inc = 77, .epoch_base = 7});
     peer->place.own_ip[15] = FIRST;
     peer->heard_ns = p->now - MRD_SEC;
-    mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
-    mrd_half_open_tx(e, peer);
+    mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
+    mrd_send_state_open(e, peer);
     return peer;
 }
 
@@ -122,7 +122,7 @@ TEST_F(pair, mrd_contact_challenge__no_entry_for_a_tombstone)
     struct mrd_addr addr = peer->addr;
 
     for (addr.port = 1000; mrd_peers_room(peers) > peers->max / 8; addr.port++)
-        assert_non_null(mrd_half_open_peer(self->end[AT].e, &addr));
+        assert_non_null(mrd_peer_open(self->end[AT].e, &addr));
     challenge(self, peer, SECOND, ANOTHER_INC);
     assert_int_equal(mrd_peers_room(peers), peers->max / 8);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);

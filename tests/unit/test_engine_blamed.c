@@ -16,7 +16,7 @@ static struct mrd_peer *begin(struct pair *p)
 }
 
 /* A packet on a path that is in doubt comes later than its tail probe. */
-static void be_late(struct pair *p, struct mrd_tx_half *tx)
+static void be_late(struct pair *p, struct mrd_send_state *tx)
 {
     uint64_t tail = p->end[0].e->stats.retx_tail;
     struct pair_frame late;
@@ -26,7 +26,7 @@ static void be_late(struct pair *p, struct mrd_tx_half *tx)
     assert_int_equal(pair_tx(p, 0), 1);
     late = p->end[1].inbox[0];
     p->end[1].num_inbox = 0;
-    mrd_path_doubt(&tx->paths, late.path);
+    mrd_path_suspect(&tx->paths, late.path);
     tx->paths.acks++; /* other paths work */
     while (p->end[0].e->stats.retx_tail == tail) {
         p->now = mrd_engine_deadline(p->end[0].e);
@@ -43,7 +43,7 @@ static void be_late(struct pair *p, struct mrd_tx_half *tx)
  */
 TEST_F(pair, blame_path__gives_back_no_cut_of_others)
 {
-    struct mrd_tx_half *tx = begin(self)->tx;
+    struct mrd_send_state *tx = begin(self)->tx;
     double before = tx->cc.cwnd_bytes;
 
     mrd_cc_cut_lost(&tx->cc, before / 2, 1);

@@ -3,7 +3,7 @@
  * Ordered messages whose target's queue pair goes, or whose sender does: what is said of those that
  * were acked, and wait behind others.
  */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { FROM, TO, BYTES = 64, LONG = 5 * PAIR_PAYLOAD };
@@ -144,7 +144,7 @@ TEST_F(ordered, broken__answered_request_succeeds_without_peer)
     request(self, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
     deliver(self);
     pair_turn(self->p, FROM);
-    mrd_half_end_tx(self->p->end[FROM].e, pair_peer(self->p, FROM), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->p->end[FROM].e, pair_peer(self->p, FROM), MRD_WC_RETRY_EXC_ERR);
     expect(self, FROM, 1, MRD_WC_RETRY_EXC_ERR);
     expect(self, FROM, 2, MRD_WC_SUCCESS);
 }
@@ -199,9 +199,9 @@ static void whole_behind_half(bool sender_goes)
     pair_turn(o.p, FROM);
     pair_turn(o.p, TO);
     assert_int_equal(pair_poll(o.p, TO, &wc), 0);
-    assert_int_equal(pair_peer(o.p, TO)->uses.pends, 2);
+    assert_int_equal(pair_peer(o.p, TO)->uses.reorder_entries, 2);
     if (sender_goes)
-        mrd_half_end_rx(o.p->end[TO].e, pair_peer(o.p, TO), MRD_SPACE_TOMB);
+        mrd_recv_state_end(o.p->end[TO].e, pair_peer(o.p, TO), MRD_SPACE_TOMB);
     else
         target_goes(&o);
     expect(&o, TO, 900, status);

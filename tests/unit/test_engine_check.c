@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_pair.h"
 
 enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
@@ -101,18 +101,18 @@ TEST_F(pair, mrd_engine_rx__unchecked_uncalled_for)
 }
 
 /* What was asked for holds for one epoch: who answers in the next one may be another. */
-TEST_F(pair, mrd_half_begin_epoch__checks_again)
+TEST_F(pair, mrd_send_state_begin_epoch__checks_again)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     begin(self, true, true);
     tx = pair_peer(self, 0)->tx;
     assert_true(tx->told.unchecked);
-    mrd_half_begin_epoch(self->end[0].e, pair_peer(self, 0), tx->contact.inc);
+    mrd_send_state_begin_epoch(self->end[0].e, pair_peer(self, 0), tx->contact.inc);
     assert_false(tx->told.unchecked);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
     pair_tx(self, 0);
     assert_false(pair_head(&self->end[1].inbox[0]).flags & MRD_WIRE_UNCHECKED);
     self->end[1].num_inbox = 0; /* its PSN is in no order that the peer could know */
-    mrd_half_end_tx(self->end[0].e, pair_peer(self, 0), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->end[0].e, pair_peer(self, 0), MRD_WC_RETRY_EXC_ERR);
 }

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/rx_bind.h"
 #include "tests/unit/engine_hand.h"
 
@@ -84,22 +84,22 @@ TEST_F(pair, mrd_contact_identify__first_contact)
     struct mrd_peer *peer;
 
     head = first_contact(self);
-    head.patience_ns = 12 * MRD_SEC;
+    head.peer_timeout_ns = 12 * MRD_SEC;
     peer = identify(self, &head);
     assert_ptr_equal(peer, mrd_peer_find(&self->end[AT].e->peers, &self->end[0].addr));
     assert_non_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
     assert_int_equal(peer->space.inc, pair_inc(self, 0));
     assert_int_equal(peer->space.epoch, HAND_EPOCH);
-    assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
+    assert_int_equal(peer->space.max_unacked_ns, 12 * MRD_SEC);
     expect_no_answer(self);
     head.flags = 0; /* from here on the space is known */
-    head.patience_ns = 0;
+    head.peer_timeout_ns = 0;
     self->now += MRD_SEC;
     mrd_engine_begin(self->end[AT].e, self->now);
     assert_ptr_equal(identify(self, &head), peer);
     assert_int_equal(peer->heard_ns, self->now);
-    assert_int_equal(peer->space.patience_ns, 12 * MRD_SEC);
+    assert_int_equal(peer->space.max_unacked_ns, 12 * MRD_SEC);
 }
 
 /* Answers leave from the address that was hit, from whatever port; an unknown one tells nothing. */
@@ -120,7 +120,7 @@ TEST_F(pair, mrd_contact_identify__address_that_was_hit)
     assert_int_equal(peer->local.ip[15], 3);
 }
 
-/* A send half that spoke to whoever answers first now knows to whom. */
+/* A send state that spoke to whoever answers first now knows to whom. */
 TEST_F(pair, mrd_contact_identify__binds_the_send_half)
 {
     struct mrd_wire_head head;
@@ -148,7 +148,7 @@ TEST_F(pair, mrd_contact_identify__own_packets_from_elsewhere)
 }
 
 /*
- * What we send to ourselves: of our send half's epoch, and from the address that it hits. It is not
+ * What we send to ourselves: of our send state's epoch, and from the address that it hits. It is not
  * challenged: our own life cannot be an earlier one.
  */
 TEST_F(pair, mrd_contact_identify__to_oneself)
@@ -160,8 +160,8 @@ TEST_F(pair, mrd_contact_identify__to_oneself)
 
     pair_begin_wary(self);
     e = self->end[AT].e;
-    peer = mrd_half_open_peer(e, &self->end[AT].addr);
-    mrd_half_open_tx(e, peer);
+    peer = mrd_peer_open(e, &self->end[AT].addr);
+    mrd_send_state_open(e, peer);
     head = first_contact(self);
     head.src_inc = peer->pair.own_inc;
     head.reply = self->end[AT].addr.port;
@@ -248,7 +248,7 @@ TEST_F(pair, mrd_contact_identify__tombstone)
     struct mrd_peer *peer;
 
     peer = hand_rx_peer(self, AT);
-    mrd_half_end_rx(self->end[AT].e, peer, MRD_SPACE_TOMB);
+    mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_TOMB);
     head = first_contact(self);
     assert_null(identify(self, &head));
     expect_reset(self, &head);
@@ -389,7 +389,7 @@ TEST_F(pair, mrd_contact_identify__table_full)
     self->config.trusting = false;
     pair_open(self);
     e = self->end[AT].e;
-    mrd_half_open_tx(e, mrd_half_open_peer(e, &(struct mrd_addr){.port = 9}));
+    mrd_send_state_open(e, mrd_peer_open(e, &(struct mrd_addr){.port = 9}));
     head = first_contact(self);
     assert_null(identify(self, &head));
     again = expect_challenge(self, &head);
@@ -470,7 +470,7 @@ TEST_F(pair, mrd_rx_check_source__follows_who_moved)
     e = self->end[AT].e;
     qp = hand_qp(self, AT);
     peer = hand_rx_peer(self, AT);
-    other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 77});
+    other = mrd_peer_open(e, &(struct mrd_addr){.port = 77});
     qp->dest = (struct mrd_qp_dest){
         .only = true, .addr = peer->addr, .own_inc = peer->pair.own_inc, .qpn = 5};
     assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);

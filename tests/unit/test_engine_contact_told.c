@@ -27,7 +27,7 @@ static struct mrd_peer *begin_young(struct pair *p)
     return send_some(p);
 }
 
-/* A reset or challenge about the peer's send half. */
+/* A reset or challenge about the peer's send state. */
 static struct mrd_wire_head about(const struct pair *p, const struct mrd_peer *peer, uint8_t type)
 {
     struct mrd_wire_head head = hand_head(p, AT, type);
@@ -147,7 +147,7 @@ TEST_F(pair, mrd_contact_reset__ends_older_spaces_of_the_peer)
 TEST_F(pair, mrd_contact_reset__before_the_first_contact)
 {
     struct mrd_peer *peer = begin_young(self);
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     assert_int_equal(tx->sent.next, 1);
     for (uint32_t i = 0; i < MRD_RENEWALS_MAX; i++) {

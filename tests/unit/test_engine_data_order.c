@@ -39,7 +39,7 @@ static void lose_first(void)
 /* Did anything of the end of the second write land, or the begin of the first one? */
 static bool has_landed(void)
 {
-    for (uint32_t i = LONG + BYTES - MRD_TAIL_BYTES; i < LONG + BYTES; i++) {
+    for (uint32_t i = LONG + BYTES - MRD_LAST_BYTES; i < LONG + BYTES; i++) {
         if (pair.end[TO].memory[i] != STALE)
             return true;
     }
@@ -96,7 +96,7 @@ TEST(data_order__sender_dies)
         pair_turn(&pair, TO);
         pair.end[FROM].num_inbox = 0;
     }
-    assert_int_equal(pair.end[TO].e->pends.used, 0);
+    assert_int_equal(pair.end[TO].e->reorder_entries.used, 0);
     assert_false(has_landed());
     end();
 }

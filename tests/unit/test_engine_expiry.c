@@ -2,7 +2,7 @@
 /* How long a peer and its space are remembered. */
 #include <errno.h>
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_pair.h"
 
 enum { BYTES = 64 };
@@ -75,7 +75,7 @@ TEST_F(pair, mrd_contact_identify__silence_expires_a_space)
 }
 
 /* A full table: who has work, or did until lately, keeps its place; others go. */
-TEST_F(pair, mrd_half_open_peer__a_peer_with_work_keeps_its_place)
+TEST_F(pair, mrd_peer_open__a_peer_with_work_keeps_its_place)
 {
     struct mrd_addr address = {.port = 102};
     struct mrd_ah *known, *stranger;
@@ -110,7 +110,7 @@ static struct mrd_wire_head first_head(const struct pair *p, unsigned at)
 }
 
 /* A peer that was given up may be another life by now: what is sent to it next names nobody. */
-TEST_F(pair, mrd_half_open_tx__is_bound_to_no_tombstone)
+TEST_F(pair, mrd_send_state_open__is_bound_to_no_tombstone)
 {
     struct mrd_addr addr;
     struct mrd_wc wc;
@@ -146,7 +146,7 @@ TEST_F(pair, mrd_half_open_tx__is_bound_to_no_tombstone)
 }
 
 /* Copies of an old ack come again and again: the half is not used for that. */
-TEST_F(pair, mrd_half_open_tx__after_old_acks)
+TEST_F(pair, mrd_send_state_open__after_old_acks)
 {
     struct pair_frame ack;
     struct mrd_wc wc;
@@ -167,7 +167,7 @@ TEST_F(pair, mrd_half_open_tx__after_old_acks)
          self->now += MRD_SEC)
         pair_rx_one(self, 0, &ack);
     mrd_engine_begin(self->end[0].e, self->now);
-    assert_int_not_equal(mrd_half_open_tx(self->end[0].e, pair_peer(self, 0))->contact.epoch,
+    assert_int_not_equal(mrd_send_state_open(self->end[0].e, pair_peer(self, 0))->contact.epoch,
                          epoch);
     pair_settle(self, self->now + MRD_SEC);
 }

@@ -3,7 +3,7 @@
  * Ordered messages failed, and copies of them may be on their way: what is posted next by another entry, or to
  * whom the peer says that it is by another name, would be delivered before them. It waits.
  */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77 };
@@ -60,10 +60,10 @@ static bool is_sent_at(struct pair *p, const struct mrd_msg *msg, uint64_t now_n
 static struct mrd_peer *add_beside(struct pair *p, const struct mrd_peer *other)
 {
     struct mrd_engine *e = p->end[AT].e;
-    struct mrd_peer *peer = mrd_half_add_peer(e, &p->end[1 - AT].addr);
+    struct mrd_peer *peer = mrd_peer_add_entry(e, &p->end[1 - AT].addr);
 
     mrd_peer_name(&e->peers, peer, other->pair);
-    mrd_half_open_tx(e, peer);
+    mrd_send_state_open(e, peer);
     answered(peer, NAME);
     return peer;
 }
@@ -77,20 +77,20 @@ static void lose(struct pair *p, struct mrd_peer *peer, struct mrd_peer *other, 
 
     switch (how) {
     case UNREACHABLE:
-        mrd_half_peer_unreachable(e, peer);
+        mrd_peer_unreachable(e, peer);
         break;
     case TURNED_AWAY:
-        mrd_half_turned_away(e, peer);
+        mrd_peer_turned_away(e, peer);
         break;
     case GAVE_WAY_ELSEWHERE:
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, peer, &elsewhere);
         /* fall through */
     case GAVE_WAY:
-        mrd_half_give_way(e, peer, other);
+        mrd_peer_give_way(e, peer, other);
         break;
     case RESTARTED:
-        mrd_half_peer_restarted(e, peer, false);
+        mrd_peer_restarted(e, peer, false);
         break;
     }
     assert_null(peer->tx);
@@ -146,8 +146,8 @@ TEST_F(pair, failed__by_the_same_entry)
 
         answered(peer, NAME);
         post(self, peer);
-        mrd_half_peer_unreachable(self->end[AT].e, peer);
-        mrd_half_open_tx(self->end[AT].e, peer);
+        mrd_peer_unreachable(self->end[AT].e, peer);
+        mrd_send_state_open(self->end[AT].e, peer);
         answered(peer, inc);
         msg = post(self, peer);
         assert_int_equal(msg->started, inc == NAME);
@@ -177,7 +177,7 @@ TEST_F(pair, failed__who_is_awaited_is_asked)
     answered(first, NAME);
     post(self, first);
     second = add_beside(self, first);
-    mrd_half_peer_unreachable(e, first);
+    mrd_peer_unreachable(e, first);
     failed_ns = self->now;
     assert_false(post(self, second)->started);
     while (!second->given_up && self->now < failed_ns + MRD_PACKET_LIFE_NS) {
@@ -222,15 +222,15 @@ TEST_F(pair, failed__while_it_waits)
         answered(first, NAME);
         post(self, first);
         second = add_beside(self, first);
-        mrd_half_peer_unreachable(e, first);
+        mrd_peer_unreachable(e, first);
         mrd_engine_begin(e, self->now += MRD_SEC);
         assert_false(post(self, second)->started);
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, first, &elsewhere);
         third = i & 1 ? second : add_beside(self, first);
-        mrd_half_peer_unreachable(e, second);
+        mrd_peer_unreachable(e, second);
         if (third == second) {
-            mrd_half_open_tx(e, second);
+            mrd_send_state_open(e, second);
             answered(second, NAME);
         }
         if (i & 2)
@@ -261,16 +261,16 @@ TEST_F(pair, failed__by_an_heir)
         msg = post(self, peer);
         elsewhere.ip[15] ^= 8;
         for (unsigned h = 0; h < 2; h++) {
-            heir[h] = mrd_half_add_peer(e, &elsewhere);
-            mrd_half_open_tx(e, heir[h])->contact.hello = true;
+            heir[h] = mrd_peer_add_entry(e, &elsewhere);
+            mrd_send_state_open(e, heir[h])->contact.hello = true;
         }
-        mrd_half_give_way(e, peer, heir[0]);
+        mrd_peer_give_way(e, peer, heir[0]);
         if (i & 1) /* and that one did, too */
-            mrd_half_give_way(e, heir[0], heir[1]);
+            mrd_peer_give_way(e, heir[0], heir[1]);
         answered(heir[i & 1], NAME);
         assert_ptr_equal(msg->peer, heir[i & 1]);
         assert_true(is_sent_at(self, msg, failed_ns));
-        mrd_half_peer_unreachable(e, heir[i & 1]);
+        mrd_peer_unreachable(e, heir[i & 1]);
         if (i & 2)
             renew_handle(self);
         pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -295,17 +295,17 @@ TEST_F(pair, failed__heir_is_remembered)
     peer->tx->contact.hello = true;
     msg = post(self, peer);
     elsewhere.ip[15] ^= 8;
-    heir = mrd_half_add_peer(e, &elsewhere);
-    mrd_half_open_tx(e, heir)->contact.hello = true;
-    mrd_half_give_way(e, peer, heir);
+    heir = mrd_peer_add_entry(e, &elsewhere);
+    mrd_send_state_open(e, heir)->contact.hello = true;
+    mrd_peer_give_way(e, peer, heir);
     answered(heir, NAME);
     assert_true(is_sent_at(self, msg, self->now));
     for (unsigned i = 0; i < 4; i++) {
         if (i == 1)
-            mrd_half_peer_unreachable(e, heir);
+            mrd_peer_unreachable(e, heir);
         mrd_engine_begin(e, self->now += MRD_PACKET_LIFE_NS / 2);
         e->peers.swept_ns = 0;
-        mrd_half_sweep(e);
+        mrd_peers_sweep(e);
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i < 2);
     }
     end(self, kept);
@@ -326,7 +326,7 @@ TEST_F(pair, failed__elsewhere)
         post(self, peer);
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, peer, &elsewhere);
-        mrd_half_peer_unreachable(e, peer);
+        mrd_peer_unreachable(e, peer);
         if (renewed)
             renew_handle(self);
         pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -352,11 +352,11 @@ TEST_F(pair, failed__evicted)
 
     answered(peer, NAME);
     post(self, peer);
-    mrd_half_peer_unreachable(e, peer);
+    mrd_peer_unreachable(e, peer);
     for (uint32_t i = 0; i < self->config.max_peers; i++) {
         struct mrd_addr addr = pair_addr_of(50 + i);
 
-        peer = mrd_half_open_peer(e, &addr);
+        peer = mrd_peer_open(e, &addr);
         assert_non_null(peer);
         peer->watch.on = i > 0; /* one may go again */
     }
@@ -380,11 +380,11 @@ TEST_F(pair, failed__is_remembered)
 
     answered(peer, NAME);
     post(self, peer);
-    mrd_half_peer_unreachable(e, peer);
+    mrd_peer_unreachable(e, peer);
     for (unsigned i = 0; i < 2; i++) {
         mrd_engine_begin(e, self->now += MRD_PACKET_LIFE_NS / 2);
         e->peers.swept_ns = 0;
-        mrd_half_sweep(e);
+        mrd_peers_sweep(e);
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i == 0);
     }
     end(self, kept);

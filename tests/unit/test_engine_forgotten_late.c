@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that forgot us says so more than a turn of the stamps after its last ack. */
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64 };
@@ -42,7 +42,7 @@ static bool ends_after(uint64_t outage_ns)
     assert_non_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
     ended = !peer->tx || peer->tx->contact.epoch != epoch;
     if (!ended)
-        mrd_half_peer_restarted(p->end[AT].e, peer, false);
+        mrd_peer_restarted(p->end[AT].e, peer, false);
     assert_int_equal(pair_poll(p, AT, &wc), 1);
     pair_settle(p, p->now + 300 * MRD_SEC);
     pair_end(p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* A peer that forgot us says so in a packet that comes in pieces. */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, FAR = 1 };
@@ -31,7 +31,7 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     p->now += 500 * MRD_MSEC;
     mrd_engine_begin(far, p->now);
     peer = mrd_peer_find(&far->peers, &p->end[AT].addr);
-    mrd_half_peer_unreachable(far, peer);
+    mrd_peer_unreachable(far, peer);
     pair_post(p, FAR, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     pair_turn(p, FAR); /* hello */
     p->now += PAIR_HOP_NS;
@@ -40,7 +40,7 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     pair_turn(p, FAR); /* the data */
     if (cut) {
         p->end[AT].num_inbox = 0;
-        mrd_half_too_big(far, peer, PAIR_PAYLOAD / 2);
+        mrd_send_state_too_big(far, peer, PAIR_PAYLOAD / 2);
     }
     until = p->now + 500 * MRD_MSEC;
     for (int got = 0; !got && p->now < until; got = pair_poll(p, FAR, &wc))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which peer an address handle leads to. */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, STEP_MS = 5, ELSEWHERE = 9 };
@@ -57,7 +57,7 @@ TEST_F(pair, mrd_handle_open__id_came_again)
         struct mrd_peer *other;
 
         pair_begin(self);
-        other = mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 5000});
+        other = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 5000});
         handle(self)->peer_id = other->id;
         handle(self)->own_inc = other->pair.own_inc + 1;
         (void)move_elsewhere(self, other);
@@ -77,15 +77,15 @@ TEST_F(pair, mrd_handle_open__one_speaks_for_the_address)
     pair_begin(self);
     peer = peer_of_handle(self);
     assert_ptr_equal(peer_of_handle(self), peer);
-    other = mrd_half_add_peer(self->end[AT].e, &peer->addr);
-    assert_ptr_equal(mrd_half_open_peer(self->end[AT].e, &peer->addr), other); /* the newest */
-    mrd_half_open_tx(self->end[AT].e, other);
+    other = mrd_peer_add_entry(self->end[AT].e, &peer->addr);
+    assert_ptr_equal(mrd_peer_open(self->end[AT].e, &peer->addr), other); /* the newest */
+    mrd_send_state_open(self->end[AT].e, other);
     assert_ptr_equal(peer_of_handle(self), other);
     pair_end(self);
     pair_begin(self);
     peer = peer_of_handle(self);
-    mrd_half_open_tx(self->end[AT].e, peer);
-    other = mrd_half_add_peer(self->end[AT].e, &peer->addr);
-    mrd_half_open_tx(self->end[AT].e, other);
+    mrd_send_state_open(self->end[AT].e, peer);
+    other = mrd_peer_add_entry(self->end[AT].e, &peer->addr);
+    mrd_send_state_open(self->end[AT].e, other);
     assert_ptr_equal(peer_of_handle(self), peer); /* each goes on as it is */
 }

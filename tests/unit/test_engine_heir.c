@@ -3,7 +3,7 @@
  * An entry gave way to another one, its heir: how long what is posted to it, and tells of it, goes by that.
  */
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_moves.h"
 
 static struct mrd_ah *handle_for(struct world *w, const struct mrd_addr *addr)
@@ -19,7 +19,7 @@ static void sweep(struct world *w, uint64_t ns)
 {
     pass(w->p, ns);
     w->e->peers.swept_ns = 0;
-    mrd_half_sweep(w->e);
+    mrd_peers_sweep(w->e);
 }
 
 /*
@@ -33,7 +33,7 @@ TEST_F(world, heir__takes_messages_of_others)
     struct mrd_ah *ah;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     moves(self->p, self->peer);
     assert_int_equal(self->asks->heir, self->peer->id);
@@ -49,16 +49,16 @@ TEST_F(world, heir__takes_messages_of_others)
     self->asks->tx->contact.acked_once = true;
     msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
     assert_memory_equal(&msg->peer->addr, &x, sizeof(x));
-    mrd_half_end_tx(self->e, self->asks, MRD_WC_SUCCESS); /* all was done, and 8 s passed */
-    self->peer->watch.on = true;                          /* the other one goes on */
-    mrd_half_open_tx(self->e, self->peer);
+    mrd_send_state_end(self->e, self->asks, MRD_WC_SUCCESS); /* all was done, and 8 s passed */
+    self->peer->watch.on = true;                             /* the other one goes on */
+    mrd_send_state_open(self->e, self->peer);
     sweep(self, MRD_SEC);
     post(self, ah, MRD_WR_RDMA_WRITE, 3);
     self->asks = mrd_peer_find(&self->e->peers, &x);
     assert_false(mrd_list_empty(&self->asks->msgs));
     self->peer->watch.on = false;
-    mrd_half_end_tx(self->e, self->peer, MRD_WC_RETRY_EXC_ERR);
-    mrd_half_end_tx(self->e, self->asks, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->e, self->peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->e, self->asks, MRD_WC_RETRY_EXC_ERR);
     mrd_engine_destroy_ah(self->e, ah);
 }
 
@@ -69,18 +69,18 @@ TEST_F(world, heir__strangers_find_no_room)
     struct mrd_rx_packet packet = {.from = pair_addr_of(77), .to = self->p->end[AT].addr};
     uint32_t n = self->p->config.max_peers;
 
-    mrd_half_open_tx(self->e, self->peer);
+    mrd_send_state_open(self->e, self->peer);
     self->peer->watch.on = true;
     self->peer->tx->contact.inc = self->peer->space.inc;
-    mrd_half_open_tx(self->e, self->asks);
+    mrd_send_state_open(self->e, self->asks);
     mrd_address_move(self->e, self->peer, &self->asks->addr);
     for (uint32_t i = 0; i < n - 2; i++) {
         struct mrd_addr addr = self->peer->addr;
 
         addr.ip[14] = (uint8_t)(i + 1);
-        mrd_half_open_tx(self->e, mrd_half_open_peer(self->e, &addr));
+        mrd_send_state_open(self->e, mrd_peer_open(self->e, &addr));
         mrd_address_move(self->e, self->peer, &addr);
-        mrd_half_open_tx(self->e, self->peer);
+        mrd_send_state_open(self->e, self->peer);
         sweep(self, MRD_SEC);
     }
     for (unsigned i = 0; i < 600; i++) {
@@ -113,7 +113,7 @@ TEST_F_WITH(world, heir__long_chain, self->order = MRD_ORDER_MSG)
     struct mrd_peer *chain[NUM];
     struct mrd_msg *first;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     first = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
     chain[0] = self->asks;
@@ -121,9 +121,9 @@ TEST_F_WITH(world, heir__long_chain, self->order = MRD_ORDER_MSG)
         struct mrd_addr addr = self->asks->addr;
 
         addr.ip[14] = (uint8_t)i;
-        chain[i] = mrd_half_add_peer(self->e, &addr);
-        mrd_half_open_tx(self->e, chain[i])->contact.hello = true;
-        mrd_half_give_way(self->e, chain[i - 1], chain[i]);
+        chain[i] = mrd_peer_add_entry(self->e, &addr);
+        mrd_send_state_open(self->e, chain[i])->contact.hello = true;
+        mrd_peer_give_way(self->e, chain[i - 1], chain[i]);
     }
     assert_ptr_equal(first->peer, chain[NUM - 1]);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
@@ -139,21 +139,21 @@ TEST_F(world, heir__id_comes_again)
     uint32_t id = self->peer->id, step = 1u << peers->index_bits;
     struct mrd_ah *ah = handle_for(self, &x);
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
-    mrd_half_give_way(self->e, self->asks, self->peer);
-    mrd_half_end_rx(self->e, self->peer, MRD_SPACE_NONE);
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
+    mrd_peer_give_way(self->e, self->asks, self->peer);
+    mrd_recv_state_end(self->e, self->peer, MRD_SPACE_NONE);
     if (self->peer->tx)
-        mrd_half_end_tx(self->e, self->peer, MRD_WC_RETRY_EXC_ERR);
+        mrd_send_state_end(self->e, self->peer, MRD_WC_RETRY_EXC_ERR);
     post(self, ah, MRD_WR_RDMA_WRITE, 1); /* the entry goes on, by a new handle */
     assert_false(mrd_list_empty(&self->asks->msgs));
     sweep(self, 3 * MRD_SEC);
     assert_null(mrd_peer_by_id(peers, id));
     assert_true(mrd_peer_forget(peers));
     peers->generation = (id & ~(step - 1)) - step; /* it came round */
-    stranger = mrd_half_open_peer(self->e, &stranger_at);
+    stranger = mrd_peer_open(self->e, &stranger_at);
     assert_int_equal(stranger->id, id);
-    mrd_half_open_tx(self->e, stranger);
-    mrd_half_end_tx(self->e, self->asks, MRD_WC_SUCCESS); /* idle for 8 s */
+    mrd_send_state_open(self->e, stranger);
+    mrd_send_state_end(self->e, self->asks, MRD_WC_SUCCESS); /* idle for 8 s */
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
     assert_true(mrd_list_empty(&stranger->msgs));
     mrd_engine_destroy_ah(self->e, ah);
@@ -183,12 +183,12 @@ static struct mrd_msg *last_of(const struct mrd_peer *peer)
 
 static void clean(struct world *w)
 {
-    for (struct mrd_node *n = w->e->peers.awake.next; n != &w->e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = w->e->peers.active.next; n != &w->e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
         peer->watch.on = false;
         if (peer->tx)
-            mrd_half_end_tx(w->e, peer, MRD_WC_RETRY_EXC_ERR);
+            mrd_send_state_end(w->e, peer, MRD_WC_RETRY_EXC_ERR);
     }
 }
 
@@ -201,17 +201,17 @@ TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
     uint32_t id;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     msg = last_of(self->asks);
     elsewhere.ip[14] = 3;
-    heir = mrd_half_add_peer(self->e, &elsewhere);
-    mrd_half_open_tx(self->e, heir)->contact.hello = true;
-    mrd_half_give_way(self->e, self->asks, heir);
+    heir = mrd_peer_add_entry(self->e, &elsewhere);
+    mrd_send_state_open(self->e, heir)->contact.hello = true;
+    mrd_peer_give_way(self->e, self->asks, heir);
     assert_ptr_equal(msg->peer, heir);
     answered(heir, 77);
     assert_true(is_sent_at(self->p, msg, self->p->now));
-    mrd_half_peer_unreachable(self->e, heir);
+    mrd_peer_unreachable(self->e, heir);
     failed_ns = self->p->now;
     id = heir->id;
     /* A sweep looked at those in front, but not at the heir: the heir is in front now. */
@@ -225,7 +225,7 @@ TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
 
         if (!mrd_peer_by_id(&self->e->peers, id))
             break;
-        peer = mrd_half_open_peer(self->e, &addr);
+        peer = mrd_peer_open(self->e, &addr);
         assert_non_null(peer);
         peer->watch.on = true;
     }
@@ -259,7 +259,7 @@ TEST_F_WITH(world, heir__nobody_asked_at_the_old_address, self->order = MRD_ORDE
     struct mrd_ah *ah;
     struct mrd_msg *first;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     first = last_of(self->asks);
     moves(self->p, self->peer);
@@ -271,7 +271,7 @@ TEST_F_WITH(world, heir__nobody_asked_at_the_old_address, self->order = MRD_ORDE
     ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
     assert_false(mrd_list_empty(&self->asks->msgs));
-    mrd_half_peer_unreachable(self->e, self->asks); /* nobody there */
+    mrd_peer_unreachable(self->e, self->asks); /* nobody there */
     post(self, self->ah, MRD_WR_RDMA_WRITE, 3);
     assert_ptr_equal(first->peer, self->peer); /* still in flight */
     assert_true(mrd_list_empty(&self->asks->msgs));
@@ -289,7 +289,7 @@ TEST_F_WITH(world, heir__failed_after_the_entry_spoke, self->order = MRD_ORDER_M
     struct mrd_msg *msg;
     uint64_t failed_ns;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     msg = last_of(self->asks);
     moves(self->p, self->peer);
@@ -298,9 +298,9 @@ TEST_F_WITH(world, heir__failed_after_the_entry_spoke, self->order = MRD_ORDER_M
     further(self, 16);
     ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
-    mrd_half_peer_unreachable(self->e, self->asks); /* nobody there; nothing of it was sent */
+    mrd_peer_unreachable(self->e, self->asks); /* nobody there; nothing of it was sent */
     failed_ns = self->p->now;
-    mrd_half_peer_unreachable(self->e, self->peer); /* the peer is on its way back to x */
+    mrd_peer_unreachable(self->e, self->peer); /* the peer is on its way back to x */
     assert_true(self->peer->failed_ns == failed_ns);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 3);
     msg = last_of(self->asks);
@@ -320,24 +320,24 @@ TEST_F_WITH(world, heir__middle_of_a_chain, self->order = MRD_ORDER_MSG)
     struct mrd_ah *ah;
     struct mrd_msg *first;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     first = last_of(self->asks);
     addr.ip[14] = 1;
-    b = mrd_half_add_peer(self->e, &addr);
-    mrd_half_open_tx(self->e, b)->contact.hello = true;
-    mrd_half_give_way(self->e, self->asks, b);
+    b = mrd_peer_add_entry(self->e, &addr);
+    mrd_send_state_open(self->e, b)->contact.hello = true;
+    mrd_peer_give_way(self->e, self->asks, b);
     ah = handle_for(self, &addr);
     addr.ip[14] = 2;
-    c = mrd_half_add_peer(self->e, &addr);
-    mrd_half_open_tx(self->e, c)->contact.hello = true;
-    mrd_half_give_way(self->e, b, c);
+    c = mrd_peer_add_entry(self->e, &addr);
+    mrd_send_state_open(self->e, c)->contact.hello = true;
+    mrd_peer_give_way(self->e, b, c);
     assert_ptr_equal(first->peer, c);
     answered(c, 77);
     assert_true(is_sent_at(self->p, first, self->p->now));
     post(self, ah, MRD_WR_RDMA_WRITE, 2); /* a new handle for b's address */
     assert_int_equal(hand_length(&b->msgs), 1);
-    mrd_half_peer_unreachable(self->e, b);
+    mrd_peer_unreachable(self->e, b);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 3);
     assert_ptr_equal(first->peer, c);
     assert_int_equal(hand_length(&self->asks->msgs), 0);
@@ -355,22 +355,22 @@ TEST_F_WITH(world, heir__rests_while_copies_may_come, self->order = MRD_ORDER_MS
     uint32_t id;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     msg = last_of(self->asks);
     elsewhere.ip[14] = 3;
-    heir = mrd_half_add_peer(self->e, &elsewhere);
-    mrd_half_open_tx(self->e, heir)->contact.hello = true;
-    mrd_half_give_way(self->e, self->asks, heir);
+    heir = mrd_peer_add_entry(self->e, &elsewhere);
+    mrd_send_state_open(self->e, heir)->contact.hello = true;
+    mrd_peer_give_way(self->e, self->asks, heir);
     answered(heir, 77);
     assert_true(is_sent_at(self->p, msg, self->p->now));
     for (uint32_t i = 0; i < self->p->config.max_peers / 2; i++) {
         struct mrd_addr addr = pair_addr_of(500 + i);
 
-        mrd_half_open_peer(self->e, &addr)->watch.on = true;
+        mrd_peer_open(self->e, &addr)->watch.on = true;
     }
     id = self->asks->id;
-    mrd_half_peer_unreachable(self->e, heir);
+    mrd_peer_unreachable(self->e, heir);
     failed_ns = self->p->now;
     sweep(self, 500 * MRD_MSEC);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);

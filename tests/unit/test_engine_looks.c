@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many peers are awake: what concerns one of them takes no look at all. */
-#include "core/engine/half.h"
+/* Many peers are active: what concerns one of them takes no look at all. */
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_pair.h"
 
 enum { PEERS = 8 * MRD_SWEEP_MOST };
@@ -9,12 +9,12 @@ static struct mrd_peer *add(struct mrd_engine *e, uint32_t host)
 {
     struct mrd_addr addr = pair_addr_of(host);
 
-    return mrd_half_open_peer(e, &addr);
+    return mrd_peer_open(e, &addr);
 }
 
 static struct mrd_peer *first(struct mrd_engine *e)
 {
-    return mrd_container_of(e->peers.awake.next, struct mrd_peer, node);
+    return mrd_container_of(e->peers.active.next, struct mrd_peer, node);
 }
 
 static struct mrd_engine *begin(struct pair *p)
@@ -40,7 +40,7 @@ TEST_F(pair, open_peer__looks_at_few_of_a_full_table)
         last = add(e, i);
         mrd_peer_rx_begin(&e->peers, last, 1024);
     }
-    mrd_half_end_rx(e, last, MRD_SPACE_NONE); /* this one could go */
+    mrd_recv_state_end(e, last, MRD_SPACE_NONE); /* this one could go */
     for (uint32_t i = 1; i < PEERS / MRD_SWEEP_MOST; i++) {
         assert_null(add(e, PEERS));
         peer = first(e);
@@ -52,8 +52,8 @@ TEST_F(pair, open_peer__looks_at_few_of_a_full_table)
     }
     assert_non_null(add(e, PEERS));
     assert_int_equal(e->stats.peers_evicted, 1);
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next)
-        mrd_half_end_rx(e, mrd_container_of(n, struct mrd_peer, node), MRD_SPACE_NONE);
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next)
+        mrd_recv_state_end(e, mrd_container_of(n, struct mrd_peer, node), MRD_SPACE_NONE);
 }
 
 /* As when a link dies under all of them. Who wants a path comes first, or is looked for once. */
@@ -64,7 +64,7 @@ TEST_F(pair, wants_path__is_found_at_once)
 
     e = begin(self);
     for (uint32_t i = 0; i < PEERS; i++) {
-        struct mrd_tx_half *tx = mrd_half_open_tx(e, add(e, i));
+        struct mrd_send_state *tx = mrd_send_state_open(e, add(e, i));
 
         tx->paths.path[3].wants_ev = i % 2;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of a sent message: how it completes, waits, is given up. */
-#include "core/engine/half.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/tx_flow.h"
 #include "tests/unit/engine_hand.h"
 
@@ -35,7 +35,7 @@ static void refuse(struct pair *p, uint32_t psn, uint8_t index, uint8_t code)
 static void acked(struct pair *p, uint32_t psn)
 {
     struct mrd_sent *rec = record(p, psn);
-    struct mrd_tx_half *tx = peer_of(p)->tx;
+    struct mrd_send_state *tx = peer_of(p)->tx;
 
     mrd_path_forgot(&tx->paths, rec->path);
     mrd_sent_ack(&tx->sent, rec, &tx->paths);
@@ -110,7 +110,7 @@ TEST_F(pair, mrd_msg_abandon__statuses)
 
     acked(self, 1);
     mrd_msg_cancel(self->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
-    mrd_half_end_tx(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
     assert_int_equal(expect_end(self, MRD_WC_WR_FLUSH_ERR).wr_id, 502);
@@ -125,7 +125,7 @@ TEST_F(pair, mrd_msg_end_read__after_the_end_of_its_flow)
     struct mrd_msg *msg = &hand_qp(self, AT)->msgs[1];
 
     msg->reading = 2;
-    mrd_half_end_tx(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
     mrd_msg_end_read(self->end[AT].e, msg);
     expect_nothing(self);
@@ -159,12 +159,12 @@ TEST_F(pair, mrd_msg_end_read__later_flows_wait)
     struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *second, *last;
 
     first->reading = 1;
-    mrd_half_end_tx(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
     second = post_write(self, 3);
     pair_tx(self, AT);
     second->reading = 1;
-    mrd_half_end_tx(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
     last = post_write(self, 4);
     pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(last->state, MRD_MSG_DONE);
@@ -193,7 +193,7 @@ TEST_F(pair, mrd_msg_end_read__another_entry)
     first->reading = 1;
     elsewhere.ip[15] ^= 8;
     mrd_peer_move(&e->peers, peer, &elsewhere);
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     peer->given_up = true;
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
     self->now += MRD_MSEC; /* later than the other end opened */

@@ -3,7 +3,7 @@
  * A peer moves to an address where an entry of ours asks who is there: what was posted to that entry goes on by
  * the peer's own one.
  */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_moves.h"
 
 /* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */
@@ -11,7 +11,7 @@ TEST_F_WITH(world, moved__rnr, self->order = MRD_ORDER_MSG)
 {
     struct mrd_wc wc;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
     post(self, self->p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
     pair_settle(self->p, self->p->now + MRD_MSEC);
@@ -45,7 +45,7 @@ TEST_F_WITH(world, moved__window, self->order = MRD_ORDER_MSG)
     attr.send_cq = attr.recv_cq = cq;
     self->p->end[AT].qp = mrd_engine_create_qp(self->e, self->p->end[AT].pd, &attr, &error);
     assert_non_null(self->p->end[AT].qp);
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     for (unsigned i = 0; i < MANY; i++)
         post(self, self->p->end[AT].ah, MRD_WR_RDMA_WRITE, 2 + i);
@@ -68,7 +68,7 @@ TEST_F_WITH(world, moved__does_not_wait, self->order = MRD_ORDER_MSG)
     uint64_t failed_ns;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = false;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = false;
     self->asks->tx->probes.silence_due = false;
     self->asks->tx->contact.inc =
         self->peer->space.inc; /* the same process, by its other address */
@@ -77,7 +77,7 @@ TEST_F_WITH(world, moved__does_not_wait, self->order = MRD_ORDER_MSG)
     (void)pair_tx(self->p, AT); /* a copy is on its way for long */
     self->p->end[0].num_inbox = 0;
     assert_true(msg->started);
-    mrd_half_peer_unreachable(self->e, self->asks);
+    mrd_peer_unreachable(self->e, self->asks);
     failed_ns = self->p->now;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_true(self->asks->tx->contact.hello);
@@ -96,15 +96,15 @@ TEST_F_WITH(world, moved__forgets_start, self->order = MRD_ORDER_MSG)
     uint64_t failed_ns;
     struct mrd_msg *msg;
 
-    mrd_half_open_tx(self->e, first)->contact.hello = false;
+    mrd_send_state_open(self->e, first)->contact.hello = false;
     first->tx->probes.silence_due = false;
     first->tx->contact.inc = self->peer->space.inc;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
     (void)pair_tx(self->p, AT);
     self->p->end[0].num_inbox = 0;
-    asks = mrd_half_add_peer(self->e, &first->addr);
-    mrd_half_open_tx(self->e, asks)->contact.hello = true;
-    mrd_half_peer_unreachable(self->e, first);
+    asks = mrd_peer_add_entry(self->e, &first->addr);
+    mrd_send_state_open(self->e, asks)->contact.hello = true;
+    mrd_peer_unreachable(self->e, first);
     failed_ns = self->p->now;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_false(mrd_list_empty(&asks->msgs));
@@ -130,14 +130,14 @@ TEST(took_place__of_a_tomb)
             struct mrd_addr there = w.peer->addr;
 
             there.ip[15] = ELSEWHERE;
-            w.asks = mrd_half_open_peer(w.e, &there);
+            w.asks = mrd_peer_open(w.e, &there);
         }
         if (tomb) {
             w.asks->space.state = MRD_SPACE_TOMB;
             w.asks->space.inc = w.peer->space.inc + 1;
             w.asks->heard_ns = w.p->now;
         }
-        mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+        mrd_send_state_open(w.e, w.asks)->contact.hello = true;
         w.asks->tx->probes.silence_due = true;
         post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
         moves(w.p, w.peer);
@@ -160,7 +160,7 @@ TEST_F_WITH(world, moved__handle_follows, self->order = MRD_ORDER_MSG)
 {
     struct mrd_addr further;
 
-    mrd_half_open_tx(self->e, self->asks)->contact.hello = true;
+    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_SEND, 1);
     moves(self->p, self->peer);
     assert_int_equal(hand_length(&self->peer->msgs), 1);
@@ -181,8 +181,8 @@ TEST_F_WITH(world, half_sent__goes_on, self->order = MRD_ORDER_MSG)
     struct hand_wr wr;
     uint32_t sent;
 
-    mrd_half_open_tx(self->e, self->peer);
-    other = mrd_half_add_peer(self->e, &self->peer->addr);
+    mrd_send_state_open(self->e, self->peer);
+    other = mrd_peer_add_entry(self->e, &self->peer->addr);
     hand_wr(self->p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
     assert_int_equal(hand_post(self->p, AT, &wr.wr), 0);
     msg = mrd_container_of(self->peer->msgs.prev, struct mrd_msg, peer_node);
@@ -224,7 +224,7 @@ TEST(moved__in_all_states)
 
         w.p->now++;
         mrd_engine_begin(w.e, w.p->now);
-        mrd_half_open_tx(w.e, w.asks)->contact.hello = true;
+        mrd_send_state_open(w.e, w.asks)->contact.hello = true;
         for (unsigned m = 0; m < 8; m++) {
             struct hand_wr wr;
 

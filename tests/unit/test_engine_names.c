@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Hosts of two names or two addresses: which entry a packet belongs to, and where we are to it. */
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, OTHER_INC = 0x777 };
@@ -45,7 +45,7 @@ static uint32_t answers(struct pair *p)
 }
 
 /*
- * A space was over, and our send half was bound to another name of the same host. The space begins
+ * A space was over, and our send state was bound to another name of the same host. The space begins
  * anew: refusals of what comes in it must not go to that other name, which would ack and forget them.
  */
 TEST_F(pair, mrd_contact_identify__space_of_another_name)
@@ -59,14 +59,14 @@ TEST_F(pair, mrd_contact_identify__space_of_another_name)
     head = first_contact(self);
     peer = identify(self, &head, 0, 0);
     assert_non_null(peer);
-    mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
-    mrd_half_open_tx(e, peer)->contact.inc = OTHER_INC;
+    mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
+    mrd_send_state_open(e, peer)->contact.inc = OTHER_INC;
     head.epoch++;
     again = identify(self, &head, 0, 0);
     assert_non_null(again);
     assert_ptr_not_equal(again, peer);
     assert_int_equal(again->pair.own_inc, peer->pair.own_inc);
-    assert_int_equal(mrd_half_open_tx(e, again)->contact.inc, head.src_inc);
+    assert_int_equal(mrd_send_state_open(e, again)->contact.inc, head.src_inc);
     assert_int_equal(peer->tx->contact.inc, OTHER_INC);
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
     head.flags = 0;

@@ -5,7 +5,7 @@
  */
 #include "core/engine/address.h"
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, NAME_1 = 1168, NAME_2 = 1154 };
@@ -110,10 +110,10 @@ static void two_entries_for_one_name(enum then then)
     assert_ptr_not_equal(one, two);
     p->now += MRD_SEC;
     mrd_engine_begin(e, p->now);
-    mrd_half_end_rx(e, one, MRD_SPACE_TOMB);
-    mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
-    asks = mrd_half_open_peer(e, &one->addr); /* as a post does */
-    mrd_half_open_tx(e, asks);
+    mrd_recv_state_end(e, one, MRD_SPACE_TOMB);
+    mrd_recv_state_end(e, two, MRD_SPACE_TOMB);
+    asks = mrd_peer_open(e, &one->addr); /* as a post does */
+    mrd_send_state_open(e, asks);
     assert_int_equal(asks->tx->contact.inc, 0);
     other = asks == one ? two : one;
     here = elsewhere = asks->addr;
@@ -121,7 +121,7 @@ static void two_entries_for_one_name(enum then then)
     name = asks == one ? NAME_2 : NAME_1;
     ours = asks == one ? SECOND : FIRST;
     if (then == THE_ONE_BEFORE) {
-        mrd_half_end_rx(e, asks, MRD_SPACE_NONE); /* it was over for longer */
+        mrd_recv_state_end(e, asks, MRD_SPACE_NONE); /* it was over for longer */
     } else {
         again = contact(p, name, 9, ours);
         assert_true(executed(p, &again, ours));
@@ -142,7 +142,7 @@ static void two_entries_for_one_name(enum then then)
     } else if (then == FROM_HERE || then == FROM_ELSEWHERE) {
         assert_memory_equal(&other->addr, &here, sizeof(here));
         assert_null(asks->tx);
-        assert_ptr_equal(mrd_half_open_peer(e, &here), other);
+        assert_ptr_equal(mrd_peer_open(e, &here), other);
         assert_int_equal(e->stats.peers_restarted, 0);
     } else {
         struct mrd_wire_head next = head_of(p, name, 9, 1);
@@ -305,8 +305,8 @@ TEST_F(pair, namesakes__come_back)
         here = elsewhere = one->addr;
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, one, &elsewhere);
-        mrd_half_end_rx(e, two, over[i]);
-        mrd_half_open_tx(e, two);
+        mrd_recv_state_end(e, two, over[i]);
+        mrd_send_state_open(e, two);
         assert_true(two->tx->contact.hello);
         elapse(self, MRD_SEC);
         move_to(self, one, &here);
@@ -377,8 +377,8 @@ TEST_F(pair, namesakes__late_answer_takes_nobody_back)
     two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
     here = elsewhere = one->addr;
     elsewhere.ip[15] ^= 8;
-    mrd_half_end_rx(e, two, MRD_SPACE_TOMB);
-    mrd_half_open_tx(e, two);
+    mrd_recv_state_end(e, two, MRD_SPACE_TOMB);
+    mrd_send_state_open(e, two);
     mrd_tx_ready(e, two);
     elapse(self, MRD_MSEC); /* the question leaves */
     head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
@@ -430,7 +430,7 @@ TEST_F(pair, namesakes__watched_and_moved_on)
         move_to(self, peer, &further);
         assert_true(peer->watch.on);
         if (again)
-            mrd_half_open_tx(e, asks);
+            mrd_send_state_open(e, asks);
         assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
         assert_false(peer->watch.on);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);

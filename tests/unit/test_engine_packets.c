@@ -258,7 +258,7 @@ TEST_F(pair, mrd_tx_lacks_room__for_all_pieces)
 }
 
 /* A pair whose first message arrived; any network carries `base` bytes of payload. */
-static struct mrd_tx_half *begin_with_base(struct pair *p, uint32_t base, bool probes)
+static struct mrd_send_state *begin_with_base(struct pair *p, uint32_t base, bool probes)
 {
     pair_config(p);
     p->config.mover.payload_base = base;
@@ -285,7 +285,7 @@ static void pass_time(struct pair *p, unsigned at)
 TEST_F(pair, mrd_tx_probe__each_one_in_pieces_counts)
 {
     enum { PIECE = PAIR_PAYLOAD / 2, PROBES = 12 };
-    struct mrd_tx_half *tx = begin_with_base(self, PIECE / 2, false);
+    struct mrd_send_state *tx = begin_with_base(self, PIECE / 2, false);
     uint32_t turns = 0;
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
@@ -315,7 +315,7 @@ TEST_F(pair, mrd_tx_probe__each_one_in_pieces_counts)
 TEST_F(pair, mrd_rx_ack__of_a_packet_without_its_payload)
 {
     enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };
-    struct mrd_tx_half *tx = begin_with_base(self, PAIR_PAYLOAD / 4, false);
+    struct mrd_send_state *tx = begin_with_base(self, PAIR_PAYLOAD / 4, false);
     struct mrd_sent *rec;
 
     tx->pmtu.losses = LOSSES;
@@ -350,7 +350,7 @@ TEST_F(pair, mrd_rx_ack__of_a_packet_without_a_small_message)
 {
     enum { LENGTH = PAIR_PAYLOAD / 4, LEFT = 2 };
     struct pair_end *a = &self->end[0];
-    struct mrd_tx_half *tx = begin_with_base(self, LENGTH, false);
+    struct mrd_send_state *tx = begin_with_base(self, LENGTH, false);
     struct mrd_mr *mr = a->mr;
     struct mrd_sent *rec;
     int error;
@@ -380,7 +380,7 @@ TEST_F(pair, mrd_rx_ack__of_a_packet_without_a_small_message)
 /* Neither its path nor the window paid for a probe that seemed lost: nothing is given back. */
 TEST_F(pair, mrd_rx_ack__of_a_probe_that_seemed_lost)
 {
-    struct mrd_tx_half *tx = begin_with_base(self, PAIR_PAYLOAD / 2, true);
+    struct mrd_send_state *tx = begin_with_base(self, PAIR_PAYLOAD / 2, true);
     struct mrd_sent *probe = NULL;
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);

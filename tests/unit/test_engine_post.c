@@ -2,7 +2,7 @@
 /* Posted sends and writes: what a request leaves behind, whether it is taken or not. */
 #include <errno.h>
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { BYTES = 64 };
@@ -232,7 +232,7 @@ TEST_F(pair, mrd_engine_post_send__by_address_not_by_a_stale_id)
     struct mrd_peer *other;
     struct mrd_ah_impl *ah;
 
-    other = mrd_half_open_peer(self->end[0].e, &(struct mrd_addr){.port = 102});
+    other = mrd_peer_open(self->end[0].e, &(struct mrd_addr){.port = 102});
     ah = (struct mrd_ah_impl *)(void *)self->end[0].ah;
     ah->peer_id = other->id;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -291,7 +291,7 @@ TEST_F(pair, mrd_engine_post_send__numbers_of_ordered_messages)
 /* A flow that was idle, and about to be closed, has work again. */
 TEST_F(pair, mrd_engine_post_send__on_an_idle_flow)
 {
-    const struct mrd_tx_half *tx;
+    const struct mrd_send_state *tx;
     struct mrd_qp *kept;
 
     kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);

@@ -2,7 +2,7 @@
 /* Posted receives: what a request leaves behind, whether it is taken or not. */
 #include <errno.h>
 
-#include "core/engine/want.h"
+#include "core/engine/rnr.h"
 #include "tests/unit/engine_hand.h"
 
 enum { BYTES = 64 };
@@ -120,7 +120,7 @@ TEST_F(pair, mrd_engine_post_recv__tells_who_was_refused)
     peer = hand_rx_peer(self, 0);
     pair_post_recv(self, 0, 0, BYTES);
     assert_false(mrd_engine_says_ready(self->end[0].e));
-    mrd_want_add(self->end[0].e, peer, hand_qp(self, 0));
+    mrd_rnr_add(self->end[0].e, peer, hand_qp(self, 0));
     pair_post_recv(self, 0, 0, BYTES);
     assert_true(mrd_engine_says_ready(self->end[0].e));
     assert_int_equal(hand_length(&peer->readies), 1);

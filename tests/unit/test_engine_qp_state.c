@@ -47,7 +47,7 @@ static void end(struct test *t)
         hand_restore_qp(t->p, i, t->kept[i]);
         pair_settle(t->p, t->p->now + 20 * MRD_SEC);
     }
-    assert_int_equal(t->p->end[TO].e->wants.pool.used, 0);
+    assert_int_equal(t->p->end[TO].e->rnr_waiters.pool.used, 0);
     pair_end(t->p);
 }
 

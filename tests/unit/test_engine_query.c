@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What callers ask: events, counters, figures of peers and paths, sentences about errors. */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/query.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ TEST_F(pair, mrd_engine_get_event__oldest_first)
     struct mrd_peer *peer;
 
     e = self->end[AT].e;
-    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    peer = mrd_peer_open(e, &self->end[1].addr);
     e->events.head = e->events.tail = UINT32_MAX;
     mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
@@ -62,7 +62,7 @@ TEST_F(pair, mrd_engine_query_peer__with_and_without_a_half)
 
     e = self->end[AT].e;
     assert_int_equal(mrd_engine_query_peer(e, &self->end[1].addr, &attr), -ENOENT);
-    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    peer = mrd_peer_open(e, &self->end[1].addr);
     peer->count = (struct mrd_peer_count){.packets_sent = 1,
                                           .packets_retransmitted = 2,
                                           .packets_spurious = 3,
@@ -103,7 +103,7 @@ TEST_F(pair, mrd_engine_query_peer__with_and_without_a_half)
     assert_int_equal(attr.payload_bytes, 576); /* a multiple of 64 */
 }
 
-/* A path by its index, below the number of paths of a peer with a send half. */
+/* A path by its index, below the number of paths of a peer with a send state. */
 TEST_F(pair, mrd_engine_query_path__by_index)
 {
     struct mrd_path_attr attr;
@@ -113,9 +113,9 @@ TEST_F(pair, mrd_engine_query_path__by_index)
 
     e = self->end[AT].e;
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 0, &attr), -ENOENT);
-    peer = mrd_half_open_peer(e, &self->end[1].addr);
+    peer = mrd_peer_open(e, &self->end[1].addr);
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 0, &attr), -ENOENT);
-    mrd_half_open_tx(e, peer);
+    mrd_send_state_open(e, peer);
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 8, &attr), -ENOENT);
     path = &peer->tx->paths.path[7];
     path->packets = 1;
@@ -144,7 +144,7 @@ TEST_F(pair, mrd_engine_query_path__not_used_yet)
     self->config.paths = self->config.mover.paths = 32;
     pair_open(self);
     e = self->end[AT].e;
-    mrd_half_open_tx(e, mrd_half_open_peer(e, &self->end[1].addr));
+    mrd_send_state_open(e, mrd_peer_open(e, &self->end[1].addr));
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 31, &attr), 0);
     assert_int_equal(attr.port, 31);
     assert_int_equal(attr.state, MRD_PATH_GOOD);
@@ -157,7 +157,7 @@ TEST_F(pair, mrd_engine_peer_addr__by_id)
     struct mrd_addr addr = {.port = 9};
     struct mrd_peer *peer;
 
-    peer = mrd_half_open_peer(self->end[AT].e, &self->end[1].addr);
+    peer = mrd_peer_open(self->end[AT].e, &self->end[1].addr);
     assert_int_equal(mrd_engine_peer_addr(self->end[AT].e, peer->id + 1, &addr), -ENOENT);
     assert_int_equal(addr.port, 9); /* set on success only */
     assert_int_equal(mrd_engine_peer_addr(self->end[AT].e, peer->id, &addr), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics between two engines: what they do, when they wait, and how they fail. */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_pair.h"
 
 enum { ASKER = 0, TARGET = 1, HERE = 8 * PAIR_PAYLOAD, LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };
@@ -314,7 +314,7 @@ TEST_F(reads, reads__target_that_forgot)
     assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
 }
 
-/* The target's send half ends with the response in it, and it still holds the asker's space. */
+/* The target's send state ends with the response in it, and it still holds the asker's space. */
 TEST_F(reads, reads__send_half_that_ends)
 {
     read_at(self, 0, LONG_BYTES);
@@ -324,7 +324,7 @@ TEST_F(reads, reads__send_half_that_ends)
     self->now += 100 * MRD_USEC;
     pair_turn(self, TARGET);
     pair_rx_acks(self, ASKER);
-    mrd_half_end_tx(self->end[TARGET].e, pair_peer(self, TARGET), MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(self->end[TARGET].e, pair_peer(self, TARGET), MRD_WC_RETRY_EXC_ERR);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
 }
@@ -404,7 +404,8 @@ TEST_F(reads, reads__in_order)
     self->now += PAIR_HOP_NS;
     pair_turn(self, TARGET);
     assert_int_equal(self->end[TARGET].e->stats.rx_requests, 2);
-    assert_int_equal(self->end[TARGET].e->peers.awake.next == &self->end[TARGET].e->peers.awake, 0);
+    assert_int_equal(self->end[TARGET].e->peers.active.next == &self->end[TARGET].e->peers.active,
+                     0);
     assert_int_equal(self->end[ASKER].num_inbox > 0 &&
                          pair_head(&self->end[ASKER].inbox[0]).type == MRD_WIRE_DATA,
                      0); /* nothing is answered yet */
@@ -545,7 +546,7 @@ TEST_F(pair, reads__routes_of_two)
     assert_true(mrd_engine_wants_route(e, &id[0], &to[0]));
     asked = mrd_engine_wants_route(e, &id[1], &to[1]);
     assert_true(!asked || id[0] != id[1]);
-    mrd_half_peer_unreachable(e, other);
+    mrd_peer_unreachable(e, other);
     settle(self);
     assert_read(self, 0, LARGE);
     assert_true(asked);

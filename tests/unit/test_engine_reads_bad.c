@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics: peers that break the rules, and what waits when others end. */
 #include "core/engine/contact.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/rx_bind.h"
 #include "core/engine/timer.h"
 #include "tests/unit/engine_hand.h"
@@ -111,7 +111,7 @@ static struct mrd_peer *asker(struct pair *p)
     return mrd_peer_find(&p->end[TARGET].e->peers, &p->end[ASKER].addr);
 }
 
-/* The target, as the asker knows it, with a receive half as if it had sent something. */
+/* The target, as the asker knows it, with a receive state as if it had sent something. */
 static struct mrd_peer *answerer(struct pair *p)
 {
     struct mrd_peer *peer = hand_rx_peer(p, ASKER);
@@ -141,7 +141,7 @@ static struct mrd_peer *stranger(struct pair *p)
 static void forget_stranger(struct pair *p, struct mrd_ah *ah)
 {
     if (stranger(p)->tx)
-        mrd_half_end_tx(p->end[ASKER].e, stranger(p), MRD_WC_RETRY_EXC_ERR);
+        mrd_send_state_end(p->end[ASKER].e, stranger(p), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(mrd_engine_destroy_ah(p->end[ASKER].e, ah), 0);
 }
 
@@ -219,7 +219,7 @@ TEST_F(pair, reads_bad__two_answers)
         first.offset = 2 * PAIR_PAYLOAD;
         hand_place(self, ASKER, peer, 2, &first, 1);
         assert_int_equal(self->end[ASKER].memory[HERE + 2 * PAIR_PAYLOAD], 0xee);
-        mrd_half_end_rx(self->end[ASKER].e, peer, MRD_SPACE_NONE);
+        mrd_recv_state_end(self->end[ASKER].e, peer, MRD_SPACE_NONE);
         settle(self);
         assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
     }
@@ -240,7 +240,7 @@ TEST_F(reads, reads_bad__atomic_answered_in_pieces)
     assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
     assert_int_equal(got.code, MRD_REFUSE_INVALID);
     assert_int_equal(self->end[ASKER].memory[HERE], 0xee);
-    mrd_half_end_rx(self->end[ASKER].e, peer, MRD_SPACE_NONE);
+    mrd_recv_state_end(self->end[ASKER].e, peer, MRD_SPACE_NONE);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
 }
@@ -259,7 +259,7 @@ TEST_F(reads, reads_bad__answered_twice_in_a_packet)
     assert_int_equal(hand_place(self, ASKER, peer, 0, part, 2).verdict, MRD_PLACE_NO_ROOM);
     assert_int_equal(hand_place(self, ASKER, peer, 0, part, 1).verdict, MRD_PLACED);
     hand_refill(&self->end[ASKER].e->refusals, taken);
-    mrd_half_end_rx(self->end[ASKER].e, peer, MRD_SPACE_NONE);
+    mrd_recv_state_end(self->end[ASKER].e, peer, MRD_SPACE_NONE);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_SUCCESS);
 }
@@ -393,7 +393,7 @@ TEST_F(pair, reads_bad__answers_to_a_dead_life)
         assert_int_equal(e->responses.used, alive);
         assert_int_equal(peer->tx->contact.inc, alive ? pair_inc(self, ASKER) : 0);
         assert_int_equal(hand_length(&peer->msgs), 1 + alive); /* our own work goes on */
-        mrd_half_peer_unreachable(e, peer);
+        mrd_peer_unreachable(e, peer);
     }
 }
 
@@ -410,7 +410,7 @@ TEST_F(ordered_reads, reads_bad__turn_in_a_space_that_ended)
     self->now += PAIR_HOP_NS;
     pair_turn(self, TARGET);
     assert_int_equal(e->responses.used, 1);
-    mrd_half_end_rx(e, asker(self), MRD_SPACE_TOMB);
+    mrd_recv_state_end(e, asker(self), MRD_SPACE_TOMB);
     settle(self);
     assert_int_equal(e->responses.used, 0);
     for (unsigned i = 0; i < 2; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Refusals outlive the send half that they were to go by, and the PSNs that they are about wait for
+ * Refusals outlive the send state that they were to go by, and the PSNs that they are about wait for
  * them; but only those of the space in which they were made.
  */
 #include "tests/unit/engine_pair.h"
@@ -67,10 +67,10 @@ static void expect_refused(struct pair *p)
 }
 
 /*
- * The target's send half ends while a refusal waits in it: the next one takes it, and the
+ * The target's send state ends while a refusal waits in it: the next one takes it, and the
  * sender learns.
  */
-TEST_F(pair, mrd_half_end_tx__refusals_that_wait_move_on)
+TEST_F(pair, mrd_send_state_end__refusals_that_wait_move_on)
 {
     begin(self);
     post_bad(self);
@@ -82,7 +82,7 @@ TEST_F(pair, mrd_half_end_tx__refusals_that_wait_move_on)
 }
 
 /* The same with a refusal that was sent, and lost. */
-TEST_F(pair, mrd_half_end_tx__refusals_in_flight_move_on)
+TEST_F(pair, mrd_send_state_end__refusals_in_flight_move_on)
 {
     begin(self);
     post_bad(self);

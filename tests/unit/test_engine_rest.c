@@ -2,7 +2,7 @@
 /* Idle peers: their halves end, they rest, and are woken again. */
 #include <errno.h>
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/query.h"
 #include "tests/unit/engine_pair.h"
 
@@ -11,9 +11,9 @@ enum { MANY = 20000, STEP_MS = 5 };
 static struct mrd_peer *contact(struct mrd_engine *e, uint32_t host)
 {
     struct mrd_addr addr = pair_addr_of(host);
-    struct mrd_peer *peer = mrd_half_open_peer(e, &addr);
+    struct mrd_peer *peer = mrd_peer_open(e, &addr);
 
-    mrd_half_open_tx(e, peer);
+    mrd_send_state_open(e, peer);
     return peer;
 }
 
@@ -47,7 +47,7 @@ static void idle(struct pair *p, uint64_t ns)
  */
 TEST(rest__bytes)
 {
-    assert_true((sizeof(struct mrd_rest) + 15) / 16 * 16 + sizeof(struct mrd_peer *) +
+    assert_true((sizeof(struct mrd_idle_peer) + 15) / 16 * 16 + sizeof(struct mrd_peer *) +
                     2 * sizeof(uint32_t) + sizeof(struct mrd_ah_impl) + 16 <=
                 256);
 }
@@ -59,21 +59,21 @@ TEST_F(pair, rest__many_sooner_than_few)
 
     open_many(self);
     peers = &self->end[0].e->peers;
-    assert_int_equal(peers->tx_halves.used, MANY);
+    assert_int_equal(peers->send_states.used, MANY);
     idle(self, 2 * MRD_SEC);
-    assert_true(peers->tx_halves.used < 5 * MRD_SEND_HALVES_KEPT);
+    assert_true(peers->send_states.used < 5 * MRD_SEND_STATES_KEPT);
     idle(self, MRD_SEND_IDLE_LIFE_NS / 2);
-    assert_in_range(peers->tx_halves.used, 1, 2 * MRD_SEND_HALVES_KEPT);
+    assert_in_range(peers->send_states.used, 1, 2 * MRD_SEND_STATES_KEPT);
     idle(self, MRD_SEND_IDLE_LIFE_NS + 2 * MRD_SWEEP_NS);
-    assert_int_equal(peers->tx_halves.used, 0);
+    assert_int_equal(peers->send_states.used, 0);
     assert_int_equal(peers->entries.used, 0);
-    assert_int_equal(peers->num_resting, MANY);
+    assert_int_equal(peers->num_idle, MANY);
     assert_int_equal(self->end[0].e->stats.peers, MANY);
     assert_int_equal(self->end[0].e->stats.peers_rested, MANY);
     assert_true(mrd_engine_deadline(self->end[0].e) == MRD_NEVER);
 }
 
-/* A stranger takes the place of one that rests, not of one that is awake. */
+/* A stranger takes the place of one that rests, not of one that is active. */
 TEST_F(pair, rest__makes_room)
 {
     struct mrd_addr other = pair_addr_of(MANY);
@@ -81,11 +81,11 @@ TEST_F(pair, rest__makes_room)
 
     open_many(self);
     peers = &self->end[0].e->peers;
-    assert_null(mrd_half_open_peer(self->end[0].e, &other));
+    assert_null(mrd_peer_open(self->end[0].e, &other));
     idle(self, 3 * MRD_SEC);
     for (uint32_t i = 0; i < MANY; i += 2)
         assert_non_null(contact(self->end[0].e, i));
-    assert_non_null(mrd_half_open_peer(self->end[0].e, &other));
+    assert_non_null(mrd_peer_open(self->end[0].e, &other));
     assert_int_equal(self->end[0].e->stats.peers_evicted, 1);
     assert_int_equal(self->end[0].e->stats.peers, MANY);
     for (uint32_t i = 0; i < MANY; i += 2) {
@@ -114,12 +114,12 @@ TEST_F(pair, rest__after_talking)
         assert_int_equal(mrd_engine_query_peer(self->end[0].e, &self->end[1].addr, &before), 0);
         assert_int_equal(before.paths, 8);
         idle(self, MRD_SEND_IDLE_LIFE_NS + MRD_SEC);
-        assert_int_equal(peers->tx_halves.used, 0);
-        assert_int_equal(peers->rx_halves.used, 1);
-        assert_int_equal(peers->num_resting, 0);
+        assert_int_equal(peers->send_states.used, 0);
+        assert_int_equal(peers->recv_states.used, 1);
+        assert_int_equal(peers->num_idle, 0);
         idle(self, 30 * MRD_SEC);
-        assert_int_equal(peers->rx_halves.used, 0);
-        assert_int_equal(peers->num_resting, 1);
+        assert_int_equal(peers->recv_states.used, 0);
+        assert_int_equal(peers->num_idle, 1);
         assert_null(mrd_peer_find(peers, &self->end[1].addr));
         assert_int_equal(mrd_engine_query_peer(self->end[0].e, &self->end[1].addr, &after), 0);
         assert_int_equal(after.peer_id, before.peer_id);
@@ -135,7 +135,7 @@ TEST_F(pair, rest__after_talking)
     mrd_engine_give_route(self->end[0].e, pair_peer(self, 0)->id, PAIR_PAYLOAD, true);
     assert_true(pair_peer(self, 0)->one_way);
     idle(self, 40 * MRD_SEC);
-    assert_int_equal(self->end[0].e->peers.num_resting, 1);
+    assert_int_equal(self->end[0].e->peers.num_idle, 1);
     pair_post(self, 1, MRD_WR_RDMA_WRITE, 0, 100);
     pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(pair_peer(self, 0)->payload_bytes, PAIR_PAYLOAD);
@@ -143,7 +143,7 @@ TEST_F(pair, rest__after_talking)
     assert_int_equal(mrd_engine_get_event(self->end[0].e, &event), -EAGAIN);
 }
 
-/* A watched peer stays awake: it is asked from time to time. */
+/* A watched peer stays active: it is asked from time to time. */
 TEST_F(pair, rest__not_while_watched)
 {
     assert_int_equal(mrd_engine_watch_peer(self->end[0].e, self->end[0].ah, true, self->now), 0);
@@ -155,5 +155,5 @@ TEST_F(pair, rest__not_while_watched)
     assert_non_null(mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx);
     assert_int_equal(mrd_engine_watch_peer(self->end[0].e, self->end[0].ah, false, self->now), 0);
     idle(self, 60 * MRD_SEC);
-    assert_int_equal(self->end[0].e->peers.num_resting, 1);
+    assert_int_equal(self->end[0].e->peers.num_idle, 1);
 }

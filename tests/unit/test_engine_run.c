@@ -162,7 +162,7 @@ static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
 static void compare_receivers(enum odd odd, unsigned at)
 {
     struct mrd_engine *a = pairs[0].end[1].e, *b = pairs[1].end[1].e;
-    struct mrd_rx_half *x, *y;
+    struct mrd_recv_state *x, *y;
     struct mrd_rcv *r, *s;
 
     if (memcmp(&a->stats, &b->stats, sizeof(a->stats)))
@@ -446,7 +446,7 @@ static void take_apart(struct pair *p)
 /* The whole message arrives, but for what `before` says; the acks come back. */
 static void send_and_ack(struct pair *p, enum before before, bool together)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     begin(p);
     tx = pair_peer(p, 0)->tx;
@@ -473,7 +473,7 @@ static void send_and_ack(struct pair *p, enum before before, bool together)
 static void compare_senders(void)
 {
     struct mrd_engine *a = pairs[0].end[0].e, *b = pairs[1].end[0].e;
-    struct mrd_tx_half *x = pair_peer(&pairs[0], 0)->tx, *y = pair_peer(&pairs[1], 0)->tx;
+    struct mrd_send_state *x = pair_peer(&pairs[0], 0)->tx, *y = pair_peer(&pairs[1], 0)->tx;
 
     assert_memory_equal(&a->stats, &b->stats, sizeof(a->stats));
     assert_memory_equal(&pair_peer(&pairs[0], 0)->count, &pair_peer(&pairs[1], 0)->count,

@@ -102,7 +102,7 @@ TEST_F(pair, mrd_rx_open_flow__catches_up_with_its_sender)
     expect_receives(self, 1, 1);
     assert_int_equal(t.b.flow->msn_next, 2);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-    assert_int_equal(t.peer->uses.pends, 0);
+    assert_int_equal(t.peer->uses.reorder_entries, 0);
 }
 
 /* A peer alone may have max_flows of records; ABORTs go beyond, as far as there are any. */
@@ -291,7 +291,7 @@ TEST_F(pair, mrd_rx_bind__last_records_are_for_the_next)
                 {FOR_NEXT + 2, FOR_NEXT - 3, MRD_RX_TAKEN}};
     static void *taken[POOL_MAX];
     struct bind_test t = begin(self);
-    struct mrd_pool *pends = &self->end[AT].e->pends;
+    struct mrd_pool *pends = &self->end[AT].e->reorder_entries;
 
     post_recvs(self, 3);
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -300,9 +300,9 @@ TEST_F(pair, mrd_rx_bind__last_records_are_for_the_next)
         while (mrd_pool_free(pends) > rows[i].left)
             taken[n++] = mrd_pool_alloc(pends);
         taken[n] = NULL;
-        t.peer->uses.pends += rows[i].held;
+        t.peer->uses.reorder_entries += rows[i].held;
         assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), rows[i].code); /* takes two records */
-        t.peer->uses.pends -= rows[i].held;
+        t.peer->uses.reorder_entries -= rows[i].held;
         hand_refill(pends, taken);
     }
     end_bound(&t);

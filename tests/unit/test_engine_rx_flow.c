@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The end of a received message; in ordered mode in its turn. */
 #include "core/engine/complete.h"
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/rx_bind.h"
 #include "core/engine/rx_flow.h"
 #include "tests/unit/engine_hand.h"
@@ -88,7 +88,7 @@ TEST_F(pair, mrd_rx_end_in_order__waits_for_earlier_ones)
     }
     for (uint32_t i = 1; i < MESSAGES; i++)
         expect(&t, i, MRD_WC_SUCCESS);
-    assert_int_equal(t.peer->uses.pends, 0);
+    assert_int_equal(t.peer->uses.reorder_entries, 0);
 }
 
 /* A half message that fails has its turn, too: those behind it are not held up. */
@@ -117,16 +117,16 @@ TEST_F(pair, mrd_rx_take_pend__counts_for_the_peer)
 {
     static void *taken[10000];
     struct flow_test t = begin(self);
-    struct mrd_pend *pend = mrd_rx_take_pend(self->end[AT].e, t.peer);
+    struct mrd_reorder_entry *entry = mrd_rx_take_entry(self->end[AT].e, t.peer);
 
-    assert_non_null(pend);
-    assert_int_equal(t.peer->uses.pends, 1);
-    hand_exhaust(&self->end[AT].e->pends, taken);
-    assert_null(mrd_rx_take_pend(self->end[AT].e, t.peer));
-    assert_int_equal(t.peer->uses.pends, 1);
-    hand_refill(&self->end[AT].e->pends, taken);
-    mrd_rx_release_pend(self->end[AT].e, t.peer, pend);
-    assert_int_equal(t.peer->uses.pends, 0);
+    assert_non_null(entry);
+    assert_int_equal(t.peer->uses.reorder_entries, 1);
+    hand_exhaust(&self->end[AT].e->reorder_entries, taken);
+    assert_null(mrd_rx_take_entry(self->end[AT].e, t.peer));
+    assert_int_equal(t.peer->uses.reorder_entries, 1);
+    hand_refill(&self->end[AT].e->reorder_entries, taken);
+    mrd_rx_release_entry(self->end[AT].e, t.peer, entry);
+    assert_int_equal(t.peer->uses.reorder_entries, 0);
 }
 
 /* A flow is known by the peer, its queue pair and ours. */
@@ -134,7 +134,7 @@ TEST_F(pair, mrd_rx_find_flow__by_all_three)
 {
     struct flow_test t = begin(self);
     struct mrd_engine *e = self->end[AT].e;
-    struct mrd_peer *other = mrd_half_open_peer(e, &(struct mrd_addr){.port = 102});
+    struct mrd_peer *other = mrd_peer_open(e, &(struct mrd_addr){.port = 102});
     struct mrd_qp *kept;
 
     bind(&t, 0);
@@ -159,7 +159,7 @@ TEST_F(pair, mrd_rx_free_flow__gives_receives_back_in_order)
     end(&t, 2);
     mrd_rx_free_flow(self->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);
     expect(&t, 2, MRD_WC_REM_ABORT_ERR);
-    assert_int_equal(t.peer->uses.flows + t.peer->uses.pends, 0);
+    assert_int_equal(t.peer->uses.flows + t.peer->uses.reorder_entries, 0);
     assert_null(mrd_rx_find_flow(self->end[AT].e, t.peer, hand_qp(self, AT), QPN));
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, MESSAGES - 1);
     for (uint16_t msn = 0; msn < 3; msn++) {
@@ -220,5 +220,5 @@ TEST_F(pair, mrd_rx_skip_message__frees_its_receive)
     mrd_rx_skip_message(self->end[AT].e, t.flow, 0, true, 0);
     expect(&t, 2, MRD_WC_SUCCESS);
     assert_int_equal(t.flow->msn_next, 3);
-    assert_int_equal(t.peer->uses.gone + t.peer->uses.pends, 0);
+    assert_int_equal(t.peer->uses.gone + t.peer->uses.reorder_entries, 0);
 }

@@ -266,7 +266,7 @@ TEST_F(pair, mrd_rx_place__not_ready_says_when)
     got = hand_place(self, AT, peer, 0, part, 2);
     assert_int_equal(got.num_refused, 2);
     assert_int_equal(got.rnr_usec, 700);
-    assert_int_equal(hand_length(&peer->wants), 2);
+    assert_int_equal(hand_length(&peer->rnr_waiters), 2);
     hand_restore_qp(self, AT, kept);
 }
 

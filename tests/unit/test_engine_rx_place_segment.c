@@ -341,5 +341,5 @@ TEST_F(pair, mrd_rx_flush_qp__what_waits_for_its_turn)
     assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
     assert_int_equal(wc.wr_id, 900 + FAR);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-    assert_int_equal(peer->uses.pends + peer->uses.flows, 0);
+    assert_int_equal(peer->uses.reorder_entries + peer->uses.flows, 0);
 }

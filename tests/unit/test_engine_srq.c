@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "core/engine/query.h"
-#include "core/engine/want.h"
+#include "core/engine/rnr.h"
 #include "tests/unit/engine_srq.h"
 
 /* Each message takes the oldest receive, whichever queue pair it is for. */
@@ -139,7 +139,7 @@ TEST(srq__waits_for_room_in_the_completion_queue)
 /* Room that a queue is given later is as good as that of a poll. */
 TEST(mrd_engine_resize_cq__room_is_told)
 {
-    struct mrd_want *want;
+    struct mrd_rnr_waiter *want;
     struct shared s;
 
     begin_full(&s);
@@ -151,8 +151,8 @@ TEST(mrd_engine_resize_cq__room_is_told)
     settle(&s);
     assert_int_equal(num_posted(&s), RECEIVES - ROOM - 1);
     assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], 1 << 24), 0);
-    want =
-        mrd_container_of(mrd_list_first(&mrd_cq_impl(s.cq[0])->wants), struct mrd_want, queue_node);
+    want = mrd_container_of(mrd_list_first(&mrd_cq_impl(s.cq[0])->rnr_waiters),
+                            struct mrd_rnr_waiter, queue_node);
     assert_int_equal(want->receives, 1); /* however much it grew */
     settle(&s);
     assert_int_equal(num_posted(&s), RECEIVES - ROOM - 2);
@@ -279,27 +279,27 @@ TEST(srq__destroyed_queue_pair_gives_back)
 TEST_F(shared, srq__destroyed_queue_pair_is_waited_for_no_more)
 {
     struct mrd_peer *peer;
-    struct mrd_want *want;
+    struct mrd_rnr_waiter *want;
 
     peer = hand_rx_peer(self->p, TO);
-    mrd_want_add(self->e, peer, mrd_qp_impl(self->qp[0]));
-    mrd_want_add(self->e, peer, mrd_qp_impl(self->qp[1]));
+    mrd_rnr_add(self->e, peer, mrd_qp_impl(self->qp[0]));
+    mrd_rnr_add(self->e, peer, mrd_qp_impl(self->qp[1]));
     hand_fill_cq(mrd_cq_impl(self->cq[0]));
     post_recv(self, 1); /* told, but there is no room: it waits for that instead */
     post_recv(self, 2);
-    want = mrd_container_of(peer->readies.next, struct mrd_want, peer_node);
+    want = mrd_container_of(peer->readies.next, struct mrd_rnr_waiter, peer_node);
     if (want->qp != mrd_qp_impl(self->qp[0]))
-        want = mrd_container_of(peer->readies.prev, struct mrd_want, peer_node);
-    mrd_want_postpone(want);
-    assert_int_equal(hand_length(&mrd_cq_impl(self->cq[0])->wants), 1);
+        want = mrd_container_of(peer->readies.prev, struct mrd_rnr_waiter, peer_node);
+    mrd_rnr_postpone(want);
+    assert_int_equal(hand_length(&mrd_cq_impl(self->cq[0])->rnr_waiters), 1);
     assert_int_equal(hand_length(&peer->readies), 1); /* the other one is still to be told */
     hand_empty_cq(mrd_cq_impl(self->cq[0]));
     assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[0], self->p->now), 0);
     self->qp[0] = make_qp(self, 0);
-    assert_int_equal(self->e->wants.pool.used, 1);
+    assert_int_equal(self->e->rnr_waiters.pool.used, 1);
     assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[1], self->p->now), 0);
     self->qp[1] = make_qp(self, 1);
-    assert_int_equal(self->e->wants.pool.used, 0);
+    assert_int_equal(self->e->rnr_waiters.pool.used, 0);
 }
 
 /* --------------------------------------------------------------------------------------- events */

@@ -363,7 +363,7 @@ static void end_course(struct course *c)
         assert_int_equal(mrd_engine_destroy_qp(s->e, c->qp[i], s->p->now), 0);
         assert_int_equal(mrd_cq_impl(c->cq[i])->reserved, 0);
     }
-    assert_int_equal(s->e->wants.pool.used, 0);
+    assert_int_equal(s->e->rnr_waiters.pool.used, 0);
     for (unsigned i = 0; i < OTHERS; i++)
         assert_int_equal(mrd_engine_destroy_cq(s->e, c->cq[i]), 0);
     s->p->end[FROM].qp = c->sender[1];

@@ -56,7 +56,7 @@ static void arrives(struct pair *p, unsigned packet)
  */
 TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     double before;
 
     time_out(self);
@@ -71,7 +71,7 @@ TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
 TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     double before;
 
     time_out(self);
@@ -87,7 +87,7 @@ TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 /* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
 TEST_F(pair, mrd_rx_ack__timeout_that_was_needed_stays)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     double before, cut;
 
     time_out(self);
@@ -112,7 +112,7 @@ TEST_F(pair, mrd_rx_ack__timeout_that_was_needed_stays)
  */
 TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     uint64_t start_ns;
     struct mrd_wc wc;
 
@@ -142,7 +142,7 @@ TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
 /* Nothing else tells of a path that swallows all: the one of the last try is out. */
 TEST_F(pair, mrd_engine_expire__timeout_suspects_the_path)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     time_out(self);
     tx = pair_peer(self, 0)->tx;

@@ -95,7 +95,7 @@ TEST_F(pair, mrd_timer_fire_due__ack)
 TEST_F(pair, mrd_timer_fire_due__paced)
 {
     struct mrd_peer *peer;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_tx_peer(self, AT);
@@ -158,7 +158,7 @@ TEST_F(pair, mrd_timer_fire_due__without_a_grant)
 TEST_F(pair, mrd_timer_fire_due__paced_without_a_grant)
 {
     struct mrd_peer *peer;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_tx_peer(self, AT);
@@ -168,11 +168,11 @@ TEST_F(pair, mrd_timer_fire_due__paced_without_a_grant)
     tx->loss.srtt_ns = 1000;
     tx->sent_ns = self->now;
     tx->told.psn_limit = 1;
-    tx->told.ask_ns = self->now + 5 * MRD_MSEC;
+    tx->told.grant_ask_ns = self->now + 5 * MRD_MSEC;
     assert_int_equal(next_of(self, peer), self->now + 4000);
     fire_at(self, self->now + 4000);
     take_turn(peer);
-    assert_int_equal(next_of(self, peer), tx->told.ask_ns);
+    assert_int_equal(next_of(self, peer), tx->told.grant_ask_ns);
 }
 
 /* A message that waits for a receive, and is tried again after so long. */

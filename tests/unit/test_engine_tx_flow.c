@@ -59,7 +59,7 @@ TEST_F(pair, mrd_tx_flow_rest__idle_without_messages)
 {
     struct mrd_flow_tx *flow;
     struct mrd_node msg;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     flow = open_flow(self, REMOTE);
     tx = flow->peer->tx;
@@ -93,7 +93,7 @@ TEST_F(pair, mrd_tx_flow_rest__queue_pair_gone)
 TEST_F(pair, mrd_tx_flow_close_acked__unless_used_meanwhile)
 {
     struct mrd_flow_tx *flow = begin_idle(self);
-    struct mrd_tx_half *tx = flow->peer->tx;
+    struct mrd_send_state *tx = flow->peer->tx;
     struct mrd_node msg;
 
     send_close(flow);
@@ -118,7 +118,7 @@ TEST_F(pair, mrd_tx_flow_close_acked__unless_used_meanwhile)
 TEST_F(pair, mrd_tx_flow_close_idle__longest_idle_first)
 {
     struct mrd_flow_tx *flow[3];
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
     for (unsigned i = 0; i < 3; i++) {
         flow[i] = open_flow(self, REMOTE + i);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What may go now: windows, PSNs, grants, bursts, company, and probes of paths. */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/tx_emit.h"
 #include "core/engine/tx_gate.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, TRACKER = 1024, QUANTUM = 8 };
 
-/* A send half whose figures a test changes; end() gives it back as it was. */
+/* A send state whose figures a test changes; end() gives it back as it was. */
 struct gate_test {
     struct mrd_engine *e;
     struct mrd_peer *peer;
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     double packet; /* bytes of a packet, in the window's measure */
 };
 
@@ -249,7 +249,7 @@ TEST_F(pair, mrd_tx_add_control__room_and_memory)
     t.tx->sent.keep_free = UINT32_MAX;
     assert_false(mrd_tx_add_control(t.peer, MRD_SENT_ABORT, 2, &rec));
     assert_true(mrd_tx_add_control(t.peer, MRD_SENT_READY, 2, &rec));
-    mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
 }
 
 /* A path that is out is probed when its time has come, by one empty packet. */
@@ -278,7 +278,7 @@ TEST_F(pair, mrd_tx_probe_path__when_its_time_has_come)
     assert_int_equal(mrd_sent_get(&t.tx->sent, 0)->kind, MRD_SENT_EMPTY);
     assert_int_equal(t.e->stats.probes_path, 1);
     assert_false(mrd_tx_probe_path(t.e, t.peer, &o)); /* the probe is on its way */
-    mrd_half_end_tx(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(t.e, t.peer, MRD_WC_RETRY_EXC_ERR);
 }
 
 /*
@@ -328,7 +328,7 @@ TEST_F(pair, mrd_tx_waits_for_burst__never)
 }
 
 /* A packet that is not full waits within a post, while more is in flight than waits. */
-TEST_F(pair, mrd_tx_waits_for_company__all_of_it)
+TEST_F(pair, mrd_tx_coalesces__all_of_it)
 {
     for (unsigned missing = 0; missing <= 5; missing++) {
         struct gate_test t = begin(self, 1);
@@ -342,7 +342,7 @@ TEST_F(pair, mrd_tx_waits_for_company__all_of_it)
         t.tx->queued_bytes = t.tx->pmtu.payload - (missing != 4);
         if (missing == 5)
             t.tx->sent.inflight_bytes = t.tx->queued_bytes;
-        assert_int_equal(mrd_tx_waits_for_company(t.e, t.tx), missing == 0);
+        assert_int_equal(mrd_tx_coalesces(t.e, t.tx), missing == 0);
         mrd_list_remove(&queue);
         end(self, &t);
     }

@@ -195,7 +195,7 @@ TEST_F(pair, mrd_txq_wait__announced_long_ago)
 /* Where the table of queues is full they wait on the half's common one, and four are tried. */
 TEST_F(pair, mrd_txq_wait__without_a_queue)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     struct mrd_txq *other;
 
     pair_config(self);

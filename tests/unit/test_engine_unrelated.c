@@ -2,7 +2,7 @@
 /*
  * Ordered messages to a peer that is well, posted all the time, while other hosts fail now and then: they go.
  */
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77, DEPTH = 1024, MOVED_IP = 9 };
@@ -45,8 +45,8 @@ static struct mrd_peer *another(struct pair *p, unsigned i)
     addr.ip[13] = (uint8_t)(i >> 8);
     addr.ip[14] = (uint8_t)i;
     ah = mrd_engine_create_ah(e, p->end[AT].pd, &addr, 0, &error);
-    other = mrd_half_open_peer(e, &addr);
-    mrd_half_open_tx(e, other);
+    other = mrd_peer_open(e, &addr);
+    mrd_send_state_open(e, other);
     answered(other, NAME + 1 + i);
     post(p, ah);
     assert_true(last_of(other)->started);
@@ -59,9 +59,9 @@ static void one_fails(struct pair *p, struct mrd_peer *other, bool full, unsigne
 {
     struct mrd_addr addr = pair_addr_of(500 + i);
 
-    mrd_half_peer_unreachable(p->end[AT].e, other);
+    mrd_peer_unreachable(p->end[AT].e, other);
     if (full)
-        mrd_half_open_peer(p->end[AT].e, &addr)->watch.on = true;
+        mrd_peer_open(p->end[AT].e, &addr)->watch.on = true;
 }
 
 static void run(bool moved, bool full, bool fails)

@@ -7,7 +7,7 @@ enum { PACKETS = 16, WINDOW = 3 };
 /* All that is in flight counts as lost, however that was found out. */
 static void lose_all(struct pair *p, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     while (tx->sent.inflight.num) {
         struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.inflight.head);
@@ -21,7 +21,7 @@ static void lose_all(struct pair *p, struct mrd_peer *peer)
 /* A row of packets is lost: no more of them are sent again than the window holds. */
 TEST_F(pair, mrd_engine_tx__retransmissions_wait_for_the_window)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
     struct mrd_peer *peer;
     struct mrd_wc wc;
     unsigned sent;

@@ -5,13 +5,13 @@
 #include "core/limits.h"
 #include "tests/kit/kit.h"
 
-enum { PENDS = 16 };
+enum { ENTRIES = 16 };
 
 struct flow_fixture {
     struct mrd_flow_rx rx;
-    struct mrd_pend pend[PENDS];
-    struct mrd_recv *recv[PENDS]; /* only told apart, never looked into */
-    char recv_memory[PENDS];
+    struct mrd_reorder_entry entry[ENTRIES];
+    struct mrd_recv *recv[ENTRIES]; /* only told apart, never looked into */
+    char recv_memory[ENTRIES];
     unsigned used;
     uint32_t gone; /* of the peer */
 };
@@ -19,20 +19,21 @@ struct flow_fixture {
 static void begin(struct flow_fixture *f, uint32_t msn, uint32_t rsn)
 {
     memset(f, 0, sizeof(*f));
-    for (unsigned i = 0; i < PENDS; i++)
+    for (unsigned i = 0; i < ENTRIES; i++)
         f->recv[i] = (struct mrd_recv *)(void *)&f->recv_memory[i];
     mrd_flow_rx_init(&f->rx, NULL, NULL, 17, msn, rsn, &f->gone);
 }
 
-static struct mrd_pend *fresh(struct flow_fixture *f)
+static struct mrd_reorder_entry *fresh(struct flow_fixture *f)
 {
-    assert_true(f->used < PENDS);
-    return &f->pend[f->used++];
+    assert_true(f->used < ENTRIES);
+    return &f->entry[f->used++];
 }
 
-static struct mrd_pend *insert(struct flow_fixture *f, uint32_t msn, enum mrd_pend_state state)
+static struct mrd_reorder_entry *insert(struct flow_fixture *f, uint32_t msn,
+                                        enum mrd_reorder_state state)
 {
-    struct mrd_pend *p = fresh(f);
+    struct mrd_reorder_entry *p = fresh(f);
 
     p->msn = msn;
     p->state = (uint8_t)state;
@@ -67,7 +68,7 @@ static void expect_reserved(struct flow_fixture *f, unsigned n, const uint32_t *
 
     assert_int_equal(length(&f->rx.reserved), n);
     for (unsigned i = 0; i < n; i++, at = at->next)
-        assert_int_equal(mrd_container_of(at, struct mrd_pend, node)->rsn, expected[i]);
+        assert_int_equal(mrd_container_of(at, struct mrd_reorder_entry, node)->rsn, expected[i]);
 }
 
 TEST(mrd_flow_hash__tells_flows_apart)
@@ -128,7 +129,7 @@ TEST(mrd_flow_rx_judge__table)
         struct flow_fixture f;
 
         begin(&f, first[k], first[k] / 2);
-        insert(&f, first[k] + 2, MRD_PEND_OPEN);
+        insert(&f, first[k] + 2, MRD_REORDER_OPEN);
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
             assert_int_equal(mrd_flow_rx_judge(&f.rx, first[k] + (uint32_t)table[i].msn,
                                                table[i].has_rsn,
@@ -200,7 +201,7 @@ TEST(mrd_flow_rx_gone__rsn_stops_at_one_that_may_come)
 TEST(mrd_flow_rx_gone__msn_stops_at_one_that_may_come)
 {
     struct flow_fixture f;
-    struct mrd_pend *p;
+    struct mrd_reorder_entry *p;
 
     begin(&f, UINT32_MAX, 0);
     mrd_flow_rx_gone(&f.rx, 0, false, 0);
@@ -209,7 +210,7 @@ TEST(mrd_flow_rx_gone__msn_stops_at_one_that_may_come)
     assert_int_equal(f.rx.num_gone, 3);
     assert_false(mrd_flow_rx_idle(&f.rx));
     assert_int_equal(mrd_flow_rx_judge(&f.rx, 1, false, 0), MRD_MSN_OLD);
-    p = insert(&f, 2, MRD_PEND_FULL);
+    p = insert(&f, 2, MRD_REORDER_FULL);
     assert_null(mrd_flow_rx_deliver(&f.rx));
     mrd_flow_rx_gone(&f.rx, UINT32_MAX, false, 0);
     assert_int_equal(f.rx.msn_next, 2);
@@ -257,22 +258,23 @@ TEST(mrd_flow_rx_insert__keeps_the_order_of_msn)
 
     begin(&f, UINT32_MAX - 2, 0);
     for (size_t i = 0; i < 5; i++)
-        insert(&f, msn[i], MRD_PEND_FULL);
+        insert(&f, msn[i], MRD_REORDER_FULL);
     at = f.rx.pending.next;
     for (uint32_t i = 0; i < 5; i++, at = at->next)
-        assert_int_equal(mrd_container_of(at, struct mrd_pend, node)->msn, UINT32_MAX - 1 + i);
+        assert_int_equal(mrd_container_of(at, struct mrd_reorder_entry, node)->msn,
+                         UINT32_MAX - 1 + i);
     assert_ptr_equal(at, &f.rx.pending);
 }
 
 TEST(mrd_flow_rx_find__by_msn)
 {
     struct flow_fixture f;
-    struct mrd_pend *p;
+    struct mrd_reorder_entry *p;
 
     begin(&f, 5, 0);
-    insert(&f, 6, MRD_PEND_OPEN);
-    p = insert(&f, 8, MRD_PEND_OPEN);
-    insert(&f, 9, MRD_PEND_OPEN);
+    insert(&f, 6, MRD_REORDER_OPEN);
+    p = insert(&f, 8, MRD_REORDER_OPEN);
+    insert(&f, 9, MRD_REORDER_OPEN);
     assert_ptr_equal(mrd_flow_rx_find(&f.rx, 8), p);
     assert_null(mrd_flow_rx_find(&f.rx, 7));
     assert_null(mrd_flow_rx_find(&f.rx, 5));
@@ -294,8 +296,8 @@ TEST(mrd_flow_rx_pass_rsn__gives_records_back)
     mrd_list_init(&done);
     mrd_flow_rx_pass_rsn(&f.rx, 12, &done);
     assert_int_equal(length(&done), 2);
-    assert_int_equal(mrd_container_of(done.next, struct mrd_pend, node)->rsn, 11);
-    assert_int_equal(mrd_container_of(done.prev, struct mrd_pend, node)->rsn, 10);
+    assert_int_equal(mrd_container_of(done.next, struct mrd_reorder_entry, node)->rsn, 11);
+    assert_int_equal(mrd_container_of(done.prev, struct mrd_reorder_entry, node)->rsn, 10);
     assert_int_equal(f.rx.rsn_next, 13); /* 12 is bound */
     expect_reserved(&f, 1, (uint32_t[]){12});
 
@@ -313,10 +315,10 @@ TEST(mrd_flow_rx_pass_rsn__gives_records_back)
 TEST(mrd_flow_rx_skip__steps_over_a_message)
 {
     struct flow_fixture f;
-    struct mrd_pend *p;
+    struct mrd_reorder_entry *p;
 
     begin(&f, UINT32_MAX, 0);
-    p = insert(&f, 0, MRD_PEND_FULL);
+    p = insert(&f, 0, MRD_REORDER_FULL);
     assert_null(mrd_flow_rx_deliver(&f.rx));
     mrd_flow_rx_skip(&f.rx, f.rx.msn_next + 1);
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p);
@@ -332,19 +334,19 @@ TEST(mrd_flow_rx_skip__steps_over_a_message)
 TEST(mrd_flow_rx_deliver__in_order)
 {
     struct flow_fixture f;
-    struct mrd_pend *p[4];
+    struct mrd_reorder_entry *p[4];
 
     begin(&f, UINT32_MAX - 1, 0);
-    p[1] = insert(&f, UINT32_MAX, MRD_PEND_FULL);
-    p[3] = insert(&f, 1, MRD_PEND_FULL);
+    p[1] = insert(&f, UINT32_MAX, MRD_REORDER_FULL);
+    p[3] = insert(&f, 1, MRD_REORDER_FULL);
     assert_null(mrd_flow_rx_deliver(&f.rx));
-    p[0] = insert(&f, UINT32_MAX - 1, MRD_PEND_FULL);
+    p[0] = insert(&f, UINT32_MAX - 1, MRD_REORDER_FULL);
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p[0]);
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p[1]);
     assert_null(mrd_flow_rx_deliver(&f.rx));
-    p[2] = insert(&f, 0, MRD_PEND_OPEN);
+    p[2] = insert(&f, 0, MRD_REORDER_OPEN);
     assert_null(mrd_flow_rx_deliver(&f.rx));
-    p[2]->state = MRD_PEND_FULL;
+    p[2]->state = MRD_REORDER_FULL;
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p[2]);
     assert_ptr_equal(mrd_flow_rx_deliver(&f.rx), p[3]);
     assert_null(mrd_flow_rx_deliver(&f.rx));

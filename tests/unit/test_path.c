@@ -207,7 +207,7 @@ TEST_F(path_fixture, mrd_path_replace__id_wraps_to_index)
 
 /* ------------------------------------------------------------------------------------ more paths */
 
-/* Eight of sixty-four, as a send half begins. */
+/* Eight of sixty-four, as a send state begins. */
 static void begin_few(struct path_fixture *f)
 {
     begin(f, PATHS);
@@ -275,11 +275,11 @@ TEST_F(path_fixture, mrd_paths_add__as_the_others)
     mrd_path_order_spurious(&self->paths, 0);
     mrd_path_order_spurious(&self->paths, 1);
     for (uint32_t i = 0; i < 8; i++) {
-        self->path[i].far_ns = i == 4 ? 20000 : 30000;
+        self->path[i].excess_ns = i == 4 ? 20000 : 30000;
         self->load[i].weight = i == 4 ? 3 : 2;
     }
     assert_true(mrd_paths_add(&self->paths, &self->alloc.ops));
     assert_true(self->paths.path[9].order_off);
-    assert_float_equal(self->paths.path[9].far_ns, 20000, 0.1);
+    assert_float_equal(self->paths.path[9].excess_ns, 20000, 0.1);
     assert_float_equal(self->paths.load[9].weight, 3, 0.01);
 }

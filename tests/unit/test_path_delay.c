@@ -109,8 +109,8 @@ TEST_F(path_fixture, mrd_path_drain__others_fell_as_well)
         for (uint32_t i = 0; i < 2; i++)
             sample(self, i, 10000, 0, 20);
         assert_true(mrd_path_calibrate(&self->paths, &self->alloc.ops, &fell, 30));
-        assert_int_equal((int)self->path[0].far_ns, 10000);
-        assert_int_equal((int)self->path[2].far_ns, drained ? 15000 : 35000);
+        assert_int_equal((int)self->path[0].excess_ns, 10000);
+        assert_int_equal((int)self->path[2].excess_ns, drained ? 15000 : 35000);
     }
 }
 
@@ -125,8 +125,8 @@ TEST_F(path_fixture, mrd_path_learn__longer_path)
     sample(self, 1, 31000, 0, 40);
     sample(self, 1, 30000, 0, 50);
     mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration, 60);
-    assert_int_equal((int)self->path[0].far_ns, 0);
-    assert_int_equal((int)self->path[1].far_ns, 30000);
+    assert_int_equal((int)self->path[0].excess_ns, 0);
+    assert_int_equal((int)self->path[1].excess_ns, 30000);
     assert_int_equal(sample(self, 1, 32000, 0, 70), 2000);
     /* Four times as long: a quarter of the weight. */
     assert_true(self->load[0].weight > 3.99f * self->load[1].weight);
@@ -147,13 +147,13 @@ TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
     sample(self, 1, 29000, 0, 20);
     sample(self, 2, 0, 0, 20);
     mrd_path_calibrate(&self->paths, &self->alloc.ops, &fell, SEC_NS / 1000);
-    assert_int_equal((int)self->path[0].far_ns, 0);
-    assert_int_equal((int)self->path[1].far_ns, 29000);
+    assert_int_equal((int)self->path[0].excess_ns, 0);
+    assert_int_equal((int)self->path[1].excess_ns, 29000);
     mrd_path_watch(&self->paths, &self->alloc.ops);
     sample(self, 0, 20000, 0, SEC_NS / 1000 + 10);
     self->path[0].rx_ce++;
     mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration, SEC_NS / 1000 + 20);
-    assert_int_equal((int)self->path[0].far_ns, 0);
+    assert_int_equal((int)self->path[0].excess_ns, 0);
 }
 
 /*
@@ -163,23 +163,23 @@ TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
 TEST_F(path_fixture, mrd_path_learn__one_longer_path_takes_time)
 {
     const struct mrd_tune_path *tune = &mrd_tune_default.path;
-    const uint64_t far_ns = 30000, begin_ns = 1000000;
+    const uint64_t excess_ns = 30000, begin_ns = 1000000;
 
     for (unsigned was_shorter = 0; was_shorter < 2; was_shorter++) {
         double times = was_shorter ? tune->level_times : tune->level_new_times;
-        uint64_t wait_ns = (uint64_t)(times * (double)far_ns);
+        uint64_t wait_ns = (uint64_t)(times * (double)excess_ns);
 
         begin(self, 4);
         for (uint32_t i = 0; i < 4; i++)
-            sample(self, i, i || was_shorter ? 0 : (int64_t)far_ns, 0, begin_ns);
+            sample(self, i, i || was_shorter ? 0 : (int64_t)excess_ns, 0, begin_ns);
         for (unsigned late = 0; late < 2; late++) {
             mrd_path_watch(&self->paths, &self->alloc.ops);
             for (uint32_t i = 0; i < 4; i++)
-                sample(self, i, i ? 0 : (int64_t)far_ns, 0, begin_ns + 10);
+                sample(self, i, i ? 0 : (int64_t)excess_ns, 0, begin_ns + 10);
             assert_int_equal(mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration,
                                                 begin_ns + wait_ns - 2000 + late * 4000),
                              late);
-            assert_int_equal((int)self->path[0].far_ns, late * far_ns);
+            assert_int_equal((int)self->path[0].excess_ns, late * excess_ns);
         }
     }
 }
@@ -192,6 +192,6 @@ TEST_F(path_fixture, mrd_path_learn__shorter_again)
     sample(self, 1, 30000, 0, 20);
     mrd_path_calibrate(&self->paths, &self->alloc.ops, &calibration, 30);
     assert_int_equal(sample(self, 1, 5000, 0, 40), 0);
-    assert_int_equal((int)self->path[1].far_ns, 5000);
+    assert_int_equal((int)self->path[1].excess_ns, 5000);
     assert_int_equal(sample(self, 1, 8000, 0, 50), 3000);
 }

@@ -330,22 +330,22 @@ TEST_F(path_fixture, mrd_path_lost__only_path_in_use_never_dies)
 }
 
 /* One tail probe says nothing; the second does, if others worked in between and this path did not. */
-TEST_F(path_fixture, mrd_path_doubt__from_the_second_on)
+TEST_F(path_fixture, mrd_path_suspect__from_the_second_on)
 {
     begin(self, PATHS);
-    assert_false(mrd_path_doubt(&self->paths, 0));
-    assert_false(mrd_path_doubt(&self->paths, 0)); /* the peer is silent */
+    assert_false(mrd_path_suspect(&self->paths, 0));
+    assert_false(mrd_path_suspect(&self->paths, 0)); /* the peer is silent */
     ack(self, 1);
-    assert_true(mrd_path_doubt(&self->paths, 0));
-    assert_false(mrd_path_doubt(&self->paths, 2));
+    assert_true(mrd_path_suspect(&self->paths, 0));
+    assert_false(mrd_path_suspect(&self->paths, 2));
     ack(self, 1);
     mrd_path_came(&self->path[0]);
-    assert_false(mrd_path_doubt(&self->paths, 0));
+    assert_false(mrd_path_suspect(&self->paths, 0));
     ack(self, 0);
-    assert_false(mrd_path_doubt(&self->paths, 0));
+    assert_false(mrd_path_suspect(&self->paths, 0));
     ack(self, 1);
     mrd_path_replace(&self->paths, 0, 9);
-    assert_false(mrd_path_doubt(&self->paths, 0));
+    assert_false(mrd_path_suspect(&self->paths, 0));
 }
 
 /* Losses in a row: how many of them are of a failing path follows from what others lose. */

@@ -136,8 +136,8 @@ TEST_F(peer_fixture, mrd_peer_add__is_idle)
     assert_true(peer->timer.at_ns == MRD_NEVER);
     assert_true(mrd_list_empty(&peer->ready));
     assert_true(mrd_list_empty(&peer->msgs));
-    assert_int_equal(self->peers.tx_halves.used, 0);
-    assert_int_equal(self->peers.rx_halves.used, 0);
+    assert_int_equal(self->peers.send_states.used, 0);
+    assert_int_equal(self->peers.recv_states.used, 0);
     assert_int_equal(self->peers.pages.used, 0);
 }
 
@@ -149,15 +149,15 @@ TEST_F(peer_fixture, mrd_peer_remove__is_not_found_again)
     mrd_peer_remove(&self->peers, add(self, 1));
     assert_null(mrd_peer_find(&self->peers, &addr));
     assert_int_equal(self->peers.entries.used, 1);
-    assert_ptr_equal(self->peers.awake.next->next, &self->peers.awake);
+    assert_ptr_equal(self->peers.active.next->next, &self->peers.active);
 }
 
 TEST_F(peer_fixture, mrd_peer_tx_begin__nothing_sent)
 {
-    struct mrd_tx_half *tx;
+    struct mrd_send_state *tx;
 
-    memset(self->peers.tx_halves.items, 0xff,
-           self->peers.tx_halves.item_bytes); /* as an earlier tenant leaves it */
+    memset(self->peers.send_states.items, 0xff,
+           self->peers.send_states.item_bytes); /* as an earlier tenant leaves it */
     tx = mrd_peer_tx_begin(&self->peers, add(self, 1), PATHS, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);
@@ -187,7 +187,7 @@ TEST_F(peer_fixture, mrd_peer_tx_end__gives_pages_back)
     mrd_peer_tx_end(&self->peers, peer);
     assert_null(peer->tx);
     assert_int_equal(self->peers.pages.used, 0);
-    assert_int_equal(self->peers.tx_halves.used, 0);
+    assert_int_equal(self->peers.send_states.used, 0);
 }
 
 /* There is a half of each kind for every entry: neither can be wanting. */
@@ -232,16 +232,16 @@ TEST_F(peer_fixture, mrd_peer_rx_end__tombstone)
     mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_TOMB);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_null(peer->rx);
-    assert_int_equal(self->peers.rx_halves.used, 0);
+    assert_int_equal(self->peers.recv_states.used, 0);
     mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_NONE); /* also without a half */
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
-    assert_int_equal(self->peers.rx_halves.used, 0);
+    assert_int_equal(self->peers.recv_states.used, 0);
 }
 
 /* A peer that rests is found by address and id, with what was counted; woken, it has all that. */
-TEST_F(peer_fixture, mrd_peer_wake__knows_what_it_knew)
+TEST_F(peer_fixture, mrd_peer_activate__knows_what_it_knew)
 {
-    const struct mrd_rest *rest;
+    const struct mrd_idle_peer *rest;
     struct mrd_peer *peer;
     struct mrd_addr addr[PEERS];
     uint32_t id[PEERS];
@@ -256,21 +256,21 @@ TEST_F(peer_fixture, mrd_peer_wake__knows_what_it_knew)
         peer->dscp = (uint8_t)i;
         peer->given_up = i & 1;
         peer->heard_ns = 50 + i;
-        mrd_peer_rest(&self->peers, peer);
+        mrd_peer_make_idle(&self->peers, peer);
         assert_null(mrd_peer_find(&self->peers, &addr[i]));
         assert_null(mrd_peer_by_id(&self->peers, id[i]));
     }
     assert_int_equal(self->peers.entries.used, 0);
     assert_null(add(self, PEERS)); /* they are known, and full is full */
     for (uint32_t i = 0; i < PEERS; i++) {
-        rest = mrd_peer_resting(&self->peers, &addr[i]);
+        rest = mrd_peer_find_idle(&self->peers, &addr[i]);
         assert_non_null(rest);
-        assert_ptr_equal(mrd_peer_resting_id(&self->peers, id[i]), rest);
+        assert_ptr_equal(mrd_peer_idle_by_id(&self->peers, id[i]), rest);
         assert_int_equal(rest->count.packets_sent, 7 + i);
-        peer = mrd_peer_wake(&self->peers, &addr[i]);
-        assert_null(mrd_peer_resting(&self->peers, &addr[i]));
-        assert_null(mrd_peer_resting_id(&self->peers, id[i]));
-        assert_null(mrd_peer_wake(&self->peers, &addr[i]));
+        peer = mrd_peer_activate(&self->peers, &addr[i]);
+        assert_null(mrd_peer_find_idle(&self->peers, &addr[i]));
+        assert_null(mrd_peer_idle_by_id(&self->peers, id[i]));
+        assert_null(mrd_peer_activate(&self->peers, &addr[i]));
         assert_ptr_equal(mrd_peer_find(&self->peers, &addr[i]), peer);
         assert_ptr_equal(mrd_peer_by_id(&self->peers, id[i]), peer);
         assert_int_equal(peer->id, id[i]);
@@ -283,7 +283,7 @@ TEST_F(peer_fixture, mrd_peer_wake__knows_what_it_knew)
     }
 }
 
-/* Those that rest make room for others, one at a time; those that are awake stay. */
+/* Those that rest make room for others, one at a time; those that are active stay. */
 TEST_F(peer_fixture, mrd_peer_forget__only_who_rests)
 {
     struct mrd_addr addr[PEERS];
@@ -296,29 +296,29 @@ TEST_F(peer_fixture, mrd_peer_forget__only_who_rests)
         addr[i] = peer->addr;
         id[i] = peer->id;
         if (i % 2) {
-            mrd_peer_rest(&self->peers, peer);
+            mrd_peer_make_idle(&self->peers, peer);
             resting++;
         }
     }
     for (uint32_t i = 0; i < resting; i++) {
         assert_true(mrd_peer_forget(&self->peers));
-        assert_int_equal(self->peers.num_resting, resting - i - 1);
+        assert_int_equal(self->peers.num_idle, resting - i - 1);
         assert_non_null(add(self, PEERS + i));
     }
     assert_false(mrd_peer_forget(&self->peers));
     assert_null(add(self, 1000));
     for (uint32_t i = 0; i < PEERS; i++) {
         assert_int_equal(mrd_peer_find(&self->peers, &addr[i]) != NULL, i % 2 == 0);
-        assert_null(mrd_peer_resting(&self->peers, &addr[i]));
-        assert_null(mrd_peer_resting_id(&self->peers, id[i]));
+        assert_null(mrd_peer_find_idle(&self->peers, &addr[i]));
+        assert_null(mrd_peer_idle_by_id(&self->peers, id[i]));
     }
 }
 
 /* At random, against a table that is a list: nobody is lost, found twice or taken for another. */
-TEST_F(peer_fixture, mrd_peer_rest__random_walk)
+TEST_F(peer_fixture, mrd_peer_make_idle__random_walk)
 {
     uint32_t known[PEERS] = {0}; /* id of the peer with the i-th address; 0: not known */
-    bool awake[PEERS] = {0};
+    bool active[PEERS] = {0};
     struct mrd_rng rng;
 
     mrd_rng_init(&rng, 5);
@@ -327,20 +327,20 @@ TEST_F(peer_fixture, mrd_peer_rest__random_walk)
         const struct mrd_addr addr = addr_of(i);
         struct mrd_peer *peer = mrd_peer_find(&self->peers, &addr);
 
-        assert_int_equal(peer != NULL, awake[i]);
-        assert_int_equal(mrd_peer_resting(&self->peers, &addr) != NULL, known[i] && !awake[i]);
-        assert_int_equal(mrd_peer_resting_id(&self->peers, known[i]) != NULL,
-                         known[i] && !awake[i]);
+        assert_int_equal(peer != NULL, active[i]);
+        assert_int_equal(mrd_peer_find_idle(&self->peers, &addr) != NULL, known[i] && !active[i]);
+        assert_int_equal(mrd_peer_idle_by_id(&self->peers, known[i]) != NULL,
+                         known[i] && !active[i]);
         if (!known[i])
             known[i] = add(self, i)->id;
-        else if (awake[i] && mrd_rng_below(&rng, 4))
-            mrd_peer_rest(&self->peers, peer);
-        else if (awake[i]) {
+        else if (active[i] && mrd_rng_below(&rng, 4))
+            mrd_peer_make_idle(&self->peers, peer);
+        else if (active[i]) {
             mrd_peer_remove(&self->peers, peer);
             known[i] = 0;
         } else
-            assert_int_equal(mrd_peer_wake(&self->peers, &addr)->id, known[i]);
-        awake[i] = known[i] && !awake[i];
+            assert_int_equal(mrd_peer_activate(&self->peers, &addr)->id, known[i]);
+        active[i] = known[i] && !active[i];
     }
 }
 

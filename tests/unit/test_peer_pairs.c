@@ -52,7 +52,7 @@ static void receive_from(struct pairs *f, struct mrd_peer *peer, uint32_t inc)
 
 static void send_to(struct pairs *f, struct mrd_peer *peer, uint32_t inc)
 {
-    struct mrd_tx_half *tx = mrd_peer_tx_begin(&f->peers, peer, PATHS, NULL, 1000);
+    struct mrd_send_state *tx = mrd_peer_tx_begin(&f->peers, peer, PATHS, NULL, 1000);
 
     tx->contact.inc = inc;
     tx->contact.epoch = EPOCH;
@@ -148,7 +148,7 @@ TEST_F(pairs, mrd_peer_find_asked__until_it_answers)
     assert_null(mrd_peer_find_asked(&self->peers, OWN, EPOCH));
 }
 
-/* A name is taken elsewhere if a peer at another address has it, awake or not. */
+/* A name is taken elsewhere if a peer at another address has it, active or not. */
 TEST_F(pairs, mrd_peer_is_named_elsewhere__awake_or_not)
 {
     struct mrd_addr here = addr_of(1), there = addr_of(2);
@@ -161,9 +161,9 @@ TEST_F(pairs, mrd_peer_is_named_elsewhere__awake_or_not)
         assert_false(mrd_peer_is_named_elsewhere(&self->peers, OWN + 1, &there));
         assert_int_equal(mrd_peer_has_name(&self->peers, OWN), !rests);
         if (!rests)
-            mrd_peer_rest(&self->peers, peer);
+            mrd_peer_make_idle(&self->peers, peer);
     }
-    peer = mrd_peer_wake(&self->peers, &here);
+    peer = mrd_peer_activate(&self->peers, &here);
     mrd_peer_move(&self->peers, peer, &there);
     assert_true(mrd_peer_is_named_elsewhere(&self->peers, OWN, &here));
     assert_false(mrd_peer_is_named_elsewhere(&self->peers, OWN, &there));

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/engine/half.h"
+#include "core/engine/peer_state.h"
 #include "core/tune.h"
 #include "tests/kit/kit.h"
 #include "tests/unit/engine_pair.h"
@@ -246,17 +246,17 @@ TEST(mrd_engine_create__takes_constants)
     assert_true(requests(NULL) < 16);
 }
 
-/* What is set for the engine gets to the parts of a send half. */
-TEST(mrd_half_open_tx__hands_constants_on)
+/* What is set for the engine gets to the parts of a send state. */
+TEST(mrd_send_state_open__hands_constants_on)
 {
     static struct pair p;
     struct mrd_tune tune = mrd_tune_default;
-    const struct mrd_tx_half *tx;
+    const struct mrd_send_state *tx;
 
     pair_config(&p);
     p.config.mover.tune = &tune;
     pair_open(&p);
-    tx = mrd_half_open_tx(p.end[0].e, mrd_half_open_peer(p.end[0].e, &p.end[1].addr));
+    tx = mrd_send_state_open(p.end[0].e, mrd_peer_open(p.end[0].e, &p.end[1].addr));
     assert_ptr_equal(tx->cc.tune, &tune);
     assert_ptr_equal(tx->paths.tune, &tune.path);
     assert_ptr_equal(tx->loss.tune, &tune.loss);

@@ -15,7 +15,7 @@ TEST(mrd_wire_put_head__lays_bytes_out)
     struct frame f;
 
     head.flags = MRD_WIRE_FIRST_CONTACT;
-    head.patience_ns = 10000 * MRD_MSEC - 999; /* 2500 << 2 */
+    head.peer_timeout_ns = 10000 * MRD_MSEC - 999; /* 2500 << 2 */
     finish(&f, mrd_wire_put_head(f.buf, &head), 0);
     memset(f.buf + 32, 0, 4); /* the check has tests of its own */
     assert_memory_equal(f.buf, expected, sizeof(expected));
@@ -255,10 +255,10 @@ TEST(mrd_wire_put_head__patience)
         struct frame f;
 
         head.flags = MRD_WIRE_FIRST_CONTACT;
-        head.patience_ns = table[i].ns;
+        head.peer_timeout_ns = table[i].ns;
         finish(&f, mrd_wire_put_head(f.buf, &head), 0);
         assert_int_equal(mrd_wire_get(f.buf, f.len, &got), MRD_WIRE_OK);
-        assert_int_equal(got.patience_ns, table[i].told_ns);
+        assert_int_equal(got.peer_timeout_ns, table[i].told_ns);
     }
 }
 

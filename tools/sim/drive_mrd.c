@@ -413,12 +413,12 @@ static int query(const struct host *host, struct mrd_counter *counters)
 }
 
 /*
- * Of a peer that rests: its record, number and bucket. Of one that is awake: its number, and its
+ * Of a peer that rests: its record, number and bucket. Of one that is active: its number, and its
  * entry with a share of the index by address, which has two buckets for each, and of the timers'
  * heap.
  */
 enum {
-    IDLE_PEER_BYTES = sizeof(struct mrd_rest) + sizeof(void *) + sizeof(uint32_t),
+    IDLE_PEER_BYTES = sizeof(struct mrd_idle_peer) + sizeof(void *) + sizeof(uint32_t),
     AWAKE_PEER_BYTES = sizeof(struct mrd_peer) + 4 * sizeof(void *),
 };
 
@@ -427,20 +427,20 @@ static uint64_t tx_half_bytes(const struct simx_config *config)
 {
     uint32_t paths = config->paths < MRD_PATHS_FIRST ? config->paths : MRD_PATHS_FIRST;
 
-    return sizeof(struct mrd_tx_half) +
+    return sizeof(struct mrd_send_state) +
            paths * (sizeof(struct mrd_path) + sizeof(struct mrd_path_load));
 }
 
-/* Entries, the halves of active ones, and records of packets in flight. */
+/* Entries, the send and receive states of active ones, and records of packets in flight. */
 static uint64_t state_bytes(const struct host *host)
 {
     if (!host->context)
         return 0;
 
     const struct mrd_peers *peers = &mrd_context_engine(host->context)->peers;
-    uint64_t bytes = peers->num_resting * (uint64_t)IDLE_PEER_BYTES;
+    uint64_t bytes = peers->num_idle * (uint64_t)IDLE_PEER_BYTES;
 
-    for (const struct mrd_node *n = peers->awake.next; n != &peers->awake; n = n->next)
+    for (const struct mrd_node *n = peers->active.next; n != &peers->active; n = n->next)
         bytes += AWAKE_PEER_BYTES +
                  mrd_peer_bytes(peers, mrd_container_of(n, const struct mrd_peer, node));
     return bytes;
@@ -454,7 +454,7 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
         (struct simx_totals){.cuts = UINT64_MAX, /* not counted */
                              .idle_peer_bytes = IDLE_PEER_BYTES,
                              .active_peer_bytes = AWAKE_PEER_BYTES + tx_half_bytes(d->env.config) +
-                                                  sizeof(struct mrd_rx_half)};
+                                                  sizeof(struct mrd_recv_state)};
     for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
         int num = query(&d->hosts[i], counters);
 

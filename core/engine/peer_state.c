@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The life of peers and of their halves: when they begin and end, and what ends with them. */
-#include "core/engine/half.h"
+/* The life of peers and of their send and receive states: when they begin and end, and what ends with them. */
+#include "core/engine/peer_state.h"
 
 #include <assert.h>
 #include <string.h>
@@ -9,30 +9,31 @@
 #include "core/engine/message.h"
 #include "core/engine/query.h"
 #include "core/engine/request.h"
+#include "core/engine/rnr.h"
 #include "core/engine/rx_flow.h"
 #include "core/engine/tx_flow.h"
 #include "core/engine/txq.h"
-#include "core/engine/want.h"
 
 enum {
     FIRST_GRANT = 2 * MRD_TRACKER_MIN / 16 * MRD_PSN_DATA, /* data fills half of it */
-    /* Entries that gave way, one to the other, while the first is awake. They may do so in a ring. */
+    /* Entries that gave way, one to the other, while the first is active. They may do so in a ring. */
     HEIRS_MOST = 128,
 };
 
-void mrd_half_tell(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_event_type type)
+void mrd_peer_report_and_unwatch(struct mrd_engine *e, struct mrd_peer *peer,
+                                 enum mrd_event_type type)
 {
     mrd_event_add(e, peer, type);
     peer->watch.on = false;
 }
 
-void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_send_state_answered(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (!peer->tx)
         return;
     peer->given_up = false;
     peer->tx->probes.unanswered = 0;
-    peer->tx->probes.patience_ns = mrd_clock_present_ns(&e->clock);
+    peer->tx->probes.silent_since_ns = mrd_clock_present_ns(&e->clock);
     if (!peer->watch.on)
         return;
     if (!peer->watch.inc)
@@ -40,12 +41,12 @@ void mrd_half_answered(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->watch.inc == peer->tx->contact.inc)
         return;
     e->stats.peers_restarted++;
-    mrd_half_tell(e, peer, MRD_EVENT_PEER_RESTARTED);
+    mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_RESTARTED);
 }
 
-void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_send_state_keepalive(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_tx_half *tx = mrd_half_open_tx(e, peer);
+    struct mrd_send_state *tx = mrd_send_state_open(e, peer);
 
     tx->probes.silence_due = !mrd_sent_any(&tx->sent);
     tx->active_ns = e->clock.now_ns; /* the next question is an interval away */
@@ -61,28 +62,28 @@ void mrd_half_ask(struct mrd_engine *e, struct mrd_peer *peer)
 static bool rx_expired(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     uint64_t a = MRD_FIRST_CONTACT_LIFE_NS + MRD_PACKET_LIFE_NS;
-    uint64_t patience_ns = peer->space.patience_ns > e->config.peer_timeout_ns
-                               ? peer->space.patience_ns
-                               : e->config.peer_timeout_ns;
-    uint64_t b = MRD_SEND_IDLE_LIFE_NS + patience_ns + 2 * MRD_PACKET_LIFE_NS;
+    uint64_t give_up_ns = peer->space.max_unacked_ns > e->config.peer_timeout_ns
+                              ? peer->space.max_unacked_ns
+                              : e->config.peer_timeout_ns;
+    uint64_t b = MRD_SEND_IDLE_LIFE_NS + give_up_ns + 2 * MRD_PACKET_LIFE_NS;
 
     return peer->space.state != MRD_SPACE_NONE &&
            e->clock.empty_ns > peer->heard_ns + (a > b ? a : b);
 }
 
-void mrd_half_expire_rx(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_recv_state_expire(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (rx_expired(e, peer))
-        mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
+        mrd_recv_state_end(e, peer, MRD_SPACE_NONE);
 }
 
 /*
- * Is the send half unused since idle_ns? Our own stalls count, too: to end a half early is always
+ * Is the send state unused since idle_ns? Our own stalls count, too: to end a state early is always
  * safe, to end it late is not.
  */
 static bool tx_idle(const struct mrd_engine *e, const struct mrd_peer *peer, uint64_t idle_ns)
 {
-    const struct mrd_tx_half *tx = peer->tx;
+    const struct mrd_send_state *tx = peer->tx;
 
     return tx->sent.una == tx->sent.next && mrd_list_empty(&peer->msgs) &&
            tx->refusals.next == &tx->refusals && tx->closes.next == &tx->closes &&
@@ -96,17 +97,17 @@ static struct mrd_peer *next_heir(const struct mrd_engine *e, const struct mrd_p
     return peer->heir && (*hops)++ < HEIRS_MOST ? mrd_peer_by_id(&e->peers, peer->heir) : NULL;
 }
 
-struct mrd_peer *mrd_half_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
+struct mrd_peer *mrd_peer_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     unsigned hops = 0;
     struct mrd_peer *p = peer->own_way ? NULL : next_heir(e, peer, &hops);
 
-    while (p && !mrd_peer_has_half(p))
+    while (p && !mrd_peer_has_state(p))
         p = next_heir(e, p, &hops);
     return p;
 }
 
-uint64_t mrd_half_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
+uint64_t mrd_peer_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     const struct mrd_peer *p = peer, *next;
     unsigned hops = 0;
@@ -149,10 +150,10 @@ static void leave_lists(struct mrd_engine *e, struct mrd_peer *peer)
 static void evict(struct mrd_engine *e, struct mrd_peer *peer)
 {
     e->lives.evicted_ns = mrd_later(e->lives.evicted_ns,
-                                    mrd_later(peer->failed_ns, mrd_half_heirs_failed_ns(e, peer)));
-    mrd_half_end_rx(e, peer, MRD_SPACE_NONE);
+                                    mrd_later(peer->failed_ns, mrd_peer_heirs_failed_ns(e, peer)));
+    mrd_recv_state_end(e, peer, MRD_SPACE_NONE);
     if (peer->tx)
-        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+        mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     leave_lists(e, peer);
     mrd_peer_remove(&e->peers, peer);
     e->stats.peers_evicted++;
@@ -161,13 +162,13 @@ static void evict(struct mrd_engine *e, struct mrd_peer *peer)
 
 /*
  * Makes room for one more peer. Returns false if none is found to be forgotten. At most
- * MRD_SWEEP_MOST of those that are awake are looked at, each time others.
+ * MRD_SWEEP_MOST of those that are active are looked at, each time others.
  */
 static bool make_room(struct mrd_engine *e)
 {
     struct mrd_node *n;
 
-    if (mrd_pool_free(&e->peers.rests))
+    if (mrd_pool_free(&e->peers.idle))
         return true;
     if (mrd_peer_forget(&e->peers)) {
         e->stats.peers_evicted++;
@@ -176,11 +177,11 @@ static bool make_room(struct mrd_engine *e)
     }
     if (e->clock.now_ns < e->peers.full_ns)
         return false;
-    for (uint32_t looks = 0; looks < MRD_SWEEP_MOST && (n = mrd_list_pop(&e->peers.awake));
+    for (uint32_t looks = 0; looks < MRD_SWEEP_MOST && (n = mrd_list_pop(&e->peers.active));
          looks++) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
-        mrd_list_append(&e->peers.awake, n);
+        mrd_list_append(&e->peers.active, n);
         if (!evictable(e, peer))
             continue;
         evict(e, peer);
@@ -190,16 +191,16 @@ static bool make_room(struct mrd_engine *e)
     return false;
 }
 
-struct mrd_peer *mrd_half_open_peer(struct mrd_engine *e, const struct mrd_addr *addr)
+struct mrd_peer *mrd_peer_open(struct mrd_engine *e, const struct mrd_addr *addr)
 {
     struct mrd_peer *peer = mrd_peer_find(&e->peers, addr);
 
-    if (!peer && e->peers.num_resting)
-        peer = mrd_peer_wake(&e->peers, addr);
-    return peer ? peer : mrd_half_add_peer(e, addr);
+    if (!peer && e->peers.num_idle)
+        peer = mrd_peer_activate(&e->peers, addr);
+    return peer ? peer : mrd_peer_add_entry(e, addr);
 }
 
-struct mrd_peer *mrd_half_add_peer(struct mrd_engine *e, const struct mrd_addr *addr)
+struct mrd_peer *mrd_peer_add_entry(struct mrd_engine *e, const struct mrd_addr *addr)
 {
     struct mrd_peer *peer;
 
@@ -216,37 +217,37 @@ struct mrd_peer *mrd_half_add_peer(struct mrd_engine *e, const struct mrd_addr *
 }
 
 /*
- * How long send halves stay unused: shorter, the more there are. A new one costs no round trip, only
+ * How long send states stay unused: shorter, the more there are. A new one costs no round trip, only
  * what was measured of the network.
  */
 static uint64_t send_life_ns(const struct mrd_engine *e)
 {
-    uint64_t few = MRD_SEND_HALVES_KEPT, halves = e->peers.tx_halves.used;
-    uint64_t ns = halves > few ? MRD_SEND_IDLE_LIFE_NS / halves * few : MRD_SEND_IDLE_LIFE_NS;
+    uint64_t few = MRD_SEND_STATES_KEPT, states = e->peers.send_states.used;
+    uint64_t ns = states > few ? MRD_SEND_IDLE_LIFE_NS / states * few : MRD_SEND_IDLE_LIFE_NS;
 
     return ns > MRD_SEND_IDLE_LEAST_NS ? ns : MRD_SEND_IDLE_LEAST_NS;
 }
 
-/* Is nothing of the peer left but what a record of a resting one holds? */
+/* Is nothing of the peer left but what the record of an idle one holds? */
 static bool may_rest(const struct mrd_peer *peer)
 {
     static const struct mrd_peer_uses none;
 
     return !peer->tx && peer->space.state == MRD_SPACE_NONE && !peer->watch.on &&
            mrd_list_empty(&peer->msgs) && mrd_list_empty(&peer->flows_tx) &&
-           mrd_list_empty(&peer->flows_rx) && mrd_list_empty(&peer->wants) &&
+           mrd_list_empty(&peer->flows_rx) && mrd_list_empty(&peer->rnr_waiters) &&
            mrd_list_empty(&peer->readies) && !memcmp(&peer->uses, &none, sizeof(none));
 }
 
-/* Ends what of the peer is over; it rests if that is all. */
+/* Ends what of the peer is over; it becomes idle if that is all. */
 static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    mrd_half_expire_rx(e, peer);
+    mrd_recv_state_expire(e, peer);
     if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
-        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    uint64_t failed_ns = mrd_half_heirs_failed_ns(e, peer);
+        mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
+    uint64_t failed_ns = mrd_peer_heirs_failed_ns(e, peer);
 
-    if (!mrd_half_heir(e, peer) && !may_still_come(e, failed_ns))
+    if (!mrd_peer_heir(e, peer) && !may_still_come(e, failed_ns))
         peer->heir = 0;
     if (!may_rest(peer) || may_still_come(e, mrd_later(peer->failed_ns, failed_ns)))
         return;
@@ -254,11 +255,11 @@ static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
     if (peer->heir && e->peers.entries.used <= e->peers.max / 2)
         return;
     leave_lists(e, peer);
-    mrd_peer_rest(&e->peers, peer);
+    mrd_peer_make_idle(&e->peers, peer);
     e->stats.peers_rested++;
 }
 
-void mrd_half_sweep(struct mrd_engine *e)
+void mrd_peers_sweep(struct mrd_engine *e)
 {
     uint64_t since_ns = e->clock.now_ns - e->peers.swept_ns;
     uint64_t looks;
@@ -270,17 +271,17 @@ void mrd_half_sweep(struct mrd_engine *e)
     since_ns = since_ns < MRD_SWEEP_NS ? since_ns : MRD_SWEEP_NS;
     looks = e->peers.entries.used * since_ns / MRD_SWEEP_NS + 1;
     looks = looks < MRD_SWEEP_MOST ? looks : MRD_SWEEP_MOST;
-    for (; looks && (n = mrd_list_pop(&e->peers.awake)); looks--) {
-        mrd_list_append(&e->peers.awake, n);
+    for (; looks && (n = mrd_list_pop(&e->peers.active)); looks--) {
+        mrd_list_append(&e->peers.active, n);
         look_at(e, mrd_container_of(n, struct mrd_peer, node));
     }
 }
 
-/* ---------------------------------------------------------------------------------- send halves */
+/* ---------------------------------------------------------------------------------- send states */
 
-void mrd_half_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
+void mrd_send_state_begin_epoch(struct mrd_engine *e, struct mrd_peer *peer, uint32_t inc)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     do
         tx->contact.epoch = peer->pair.epoch_base + e->lives.epoch_next++;
@@ -307,7 +308,7 @@ static bool begins_with_hello(const struct mrd_engine *e, const struct mrd_peer 
     return peer->given_up || !e->config.trusting;
 }
 
-void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t index)
+void mrd_send_state_path_lost(struct mrd_engine *e, struct mrd_send_state *tx, uint32_t index)
 {
     uint32_t out = tx->paths.num_out;
 
@@ -317,7 +318,8 @@ void mrd_half_path_lost(struct mrd_engine *e, struct mrd_tx_half *tx, uint32_t i
     e->turns.wants_path |= tx->paths.path[index].wants_ev != 0;
 }
 
-struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mrd_peer *peer)
+struct mrd_pmtu_range mrd_send_state_pmtu_range(const struct mrd_engine *e,
+                                                const struct mrd_peer *peer)
 {
     const struct mrd_mover *m = &e->config.mover;
     struct mrd_pmtu_range r = {m->payload_base, m->payload_usual};
@@ -329,7 +331,7 @@ struct mrd_pmtu_range mrd_half_range(const struct mrd_engine *e, const struct mr
     return r;
 }
 
-void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx)
+void mrd_send_state_use_pmtu(const struct mrd_engine *e, struct mrd_send_state *tx)
 {
     const struct mrd_mover *m = &e->config.mover;
     uint32_t bytes = tx->pmtu.payload + MRD_HEAD_PEEK_BYTES, quantum = m->quantum;
@@ -342,13 +344,14 @@ void mrd_half_use_found(const struct mrd_engine *e, struct mrd_tx_half *tx)
 
 static void begin_search(const struct mrd_engine *e, struct mrd_peer *peer)
 {
-    struct mrd_pmtu_range r = mrd_half_range(e, peer);
+    struct mrd_pmtu_range r = mrd_send_state_pmtu_range(e, peer);
 
     mrd_pmtu_init(&peer->tx->pmtu, &r, !e->config.mover.probes || peer->one_way);
-    mrd_half_use_found(e, peer->tx);
+    mrd_send_state_use_pmtu(e, peer->tx);
 }
 
-void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes)
+void mrd_send_state_limit_payload(struct mrd_engine *e, struct mrd_peer *peer,
+                                  uint32_t payload_bytes)
 {
     struct mrd_pmtu_range r;
     bool more;
@@ -356,44 +359,44 @@ void mrd_half_limit_payload(struct mrd_engine *e, struct mrd_peer *peer, uint32_
     if (payload_bytes > MRD_PAYLOAD_BYTES_MAX ||
         (peer->payload_bytes && payload_bytes >= peer->payload_bytes))
         return;
-    r = mrd_half_range(e, peer);
+    r = mrd_send_state_pmtu_range(e, peer);
     more = payload_bytes > r.limit; /* it was not known, and taken for the usual one */
     peer->payload_bytes = (uint16_t)payload_bytes;
     if (peer->tx && more) {
         begin_search(e, peer);
     } else if (peer->tx) {
-        r = mrd_half_range(e, peer);
+        r = mrd_send_state_pmtu_range(e, peer);
         mrd_pmtu_limit(&peer->tx->pmtu, &r);
-        mrd_half_use_found(e, peer->tx);
+        mrd_send_state_use_pmtu(e, peer->tx);
     }
 }
 
-void mrd_half_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes)
+void mrd_send_state_too_big(struct mrd_engine *e, struct mrd_peer *peer, uint32_t payload_bytes)
 {
-    struct mrd_pmtu_range r = mrd_half_range(e, peer);
+    struct mrd_pmtu_range r = mrd_send_state_pmtu_range(e, peer);
 
     /* Where nothing is searched for, it holds for good. */
     if (payload_bytes < r.base || payload_bytes >= r.limit) {
-        mrd_half_limit_payload(e, peer, payload_bytes);
+        mrd_send_state_limit_payload(e, peer, payload_bytes);
     } else if (peer->tx) {
         mrd_pmtu_too_big(&peer->tx->pmtu, payload_bytes, e->clock.now_ns);
-        mrd_half_use_found(e, peer->tx);
+        mrd_send_state_use_pmtu(e, peer->tx);
     }
 }
 
-struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer)
+struct mrd_send_state *mrd_send_state_open(struct mrd_engine *e, struct mrd_peer *peer)
 {
     const struct mrd_mover *m = &e->config.mover;
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
 
     if (tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return tx;
     if (tx)
-        mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
-    mrd_half_expire_rx(e, peer);
+        mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_recv_state_expire(e, peer);
     tx = mrd_peer_tx_begin(&e->peers, peer, e->config.paths, m->tune, e->clock.now_ns);
     /* A TOMB's incarnation is not addressed: whoever answers now is another, or begins anew. */
-    mrd_half_begin_epoch(e, peer, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
+    mrd_send_state_begin_epoch(e, peer, peer->space.state == MRD_SPACE_KNOWN ? peer->space.inc : 0);
     tx->contact.hello = tx->probes.silence_due = begins_with_hello(e, peer);
     tx->active_ns = e->clock.now_ns;
     begin_search(e, peer);
@@ -410,15 +413,15 @@ struct mrd_tx_half *mrd_half_open_tx(struct mrd_engine *e, struct mrd_peer *peer
     return tx;
 }
 
-void mrd_half_reclaim(struct mrd_engine *e)
+void mrd_peers_reclaim(struct mrd_engine *e)
 {
     if (e->lives.reclaimed_ns && e->clock.now_ns - e->lives.reclaimed_ns < MRD_RECLAIM_NS)
         return;
     e->lives.reclaimed_ns = e->clock.now_ns;
-    for (struct mrd_node *n = e->peers.awake.next; n != &e->peers.awake; n = n->next) {
+    for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
-        mrd_half_expire_rx(e, peer);
+        mrd_recv_state_expire(e, peer);
         if (peer->tx)
             mrd_tx_flow_close_idle(e, peer, 0);
     }
@@ -428,7 +431,7 @@ void mrd_half_reclaim(struct mrd_engine *e)
  * Move all refusals to `list`. They outlive our space: the PSNs that they are about cannot be acked
  * until the peer has them.
  */
-static void collect_refusals(struct mrd_tx_half *tx, struct mrd_node *list)
+static void collect_refusals(struct mrd_send_state *tx, struct mrd_node *list)
 {
     mrd_list_splice(list, &tx->refusals);
     for (uint32_t psn = tx->sent.una; psn != tx->sent.next; psn++) {
@@ -453,9 +456,9 @@ static bool owes_response(const struct mrd_peer *peer)
     return false;
 }
 
-void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status)
+void mrd_send_state_end(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_status status)
 {
-    struct mrd_tx_half *tx = peer->tx;
+    struct mrd_send_state *tx = peer->tx;
     bool owes = owes_response(peer);
     struct mrd_node refusals, *n;
 
@@ -473,7 +476,7 @@ void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_st
     mrd_peer_tx_end(&e->peers, peer);
     /* Its requests were acked, and will not be answered: the next packet of their space is reset. */
     if (owes && peer->rx)
-        mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
+        mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
     while ((n = mrd_list_pop(&refusals))) {
         struct mrd_refusal *r = mrd_container_of(n, struct mrd_refusal, node);
 
@@ -481,26 +484,26 @@ void mrd_half_end_tx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_wc_st
             mrd_refusal_release(e, peer, r);
             continue;
         }
-        mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &r->node);
+        mrd_list_append(&mrd_send_state_open(e, peer)->refusals, &r->node);
         mrd_tx_ready(e, peer);
     }
 }
 
-void mrd_half_end_rx(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space_state state)
+void mrd_recv_state_end(struct mrd_engine *e, struct mrd_peer *peer, enum mrd_space_state state)
 {
     struct mrd_node *n, *next;
 
     for (n = peer->flows_rx.next; n != &peer->flows_rx; n = n->next)
-        mrd_rx_spoil_flow(mrd_container_of(n, struct mrd_flow_rx, peer_node), MRD_WC_REM_ABORT_ERR);
+        mrd_rx_fail_flow(mrd_container_of(n, struct mrd_flow_rx, peer_node), MRD_WC_REM_ABORT_ERR);
     while (peer->rx && (n = mrd_list_first(&peer->rx->slots.open))) {
         struct mrd_slot *slot = mrd_container_of(n, struct mrd_slot, node);
 
         mrd_rx_fail_slot(e, peer, slot, MRD_SLOT_CLOSED,
                          slot->bound.request ? MRD_WC_RETRY_EXC_ERR : MRD_WC_REM_ABORT_ERR);
     }
-    mrd_list_splice(&peer->wants, &peer->readies);
-    while ((n = mrd_list_first(&peer->wants)))
-        mrd_want_free(e, mrd_container_of(n, struct mrd_want, peer_node));
+    mrd_list_splice(&peer->rnr_waiters, &peer->readies);
+    while ((n = mrd_list_first(&peer->rnr_waiters)))
+        mrd_rnr_free(e, mrd_container_of(n, struct mrd_rnr_waiter, peer_node));
     while ((n = mrd_list_first(&peer->flows_rx)))
         mrd_rx_free_flow(e, mrd_container_of(n, struct mrd_flow_rx, peer_node),
                          MRD_WC_REM_ABORT_ERR);
@@ -541,25 +544,26 @@ static void note_failed(struct mrd_engine *e, struct mrd_peer *peer)
         e->lives.failed_ns = at_ns;
 }
 
-void mrd_half_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 {
     e->stats.peers_unreachable++;
-    mrd_half_tell(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+    mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
     /* Both directions end. What the peer still sends into its space is answered by resets. */
-    mrd_half_end_rx(e, peer, peer->space.state == MRD_SPACE_NONE ? MRD_SPACE_NONE : MRD_SPACE_TOMB);
+    mrd_recv_state_end(e, peer,
+                       peer->space.state == MRD_SPACE_NONE ? MRD_SPACE_NONE : MRD_SPACE_TOMB);
     note_failed(e, peer);
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
-void mrd_half_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost)
+void mrd_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost)
 {
     if (receives_lost || !mrd_list_empty(&peer->msgs) || peer->watch.on) {
         e->stats.peers_restarted++;
-        mrd_half_tell(e, peer, MRD_EVENT_PEER_RESTARTED);
+        mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_RESTARTED);
     }
     peer->given_up = true;
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
 /* While the entry only asked, nothing of its messages was sent. */
@@ -569,7 +573,7 @@ static void hand_over(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pe
 
     if (!peer->tx->contact.hello || mrd_list_empty(&peer->msgs))
         return;
-    mrd_half_open_tx(e, to);
+    mrd_send_state_open(e, to);
     for (n = peer->msgs.next; n != &peer->msgs; n = next) {
         struct mrd_msg *msg = mrd_container_of(n, struct mrd_msg, peer_node);
 
@@ -580,7 +584,7 @@ static void hand_over(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pe
     }
 }
 
-void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
+void mrd_peer_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
 {
     struct mrd_peer_watch watch = peer->watch;
 
@@ -588,32 +592,32 @@ void mrd_half_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     peer->watch.on = false;
     peer->given_up = true;
     note_failed(e, peer);
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     peer->heir = to->id;
     peer->own_way = false;
     if (!watch.on || to->watch.on)
         return;
     to->watch = watch;
-    mrd_half_ask(e, to);
+    mrd_send_state_keepalive(e, to);
 }
 
-void mrd_half_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_peer_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
 {
     if (peer->watch.on)
-        mrd_half_tell(e, peer, MRD_EVENT_PEER_UNREACHABLE);
+        mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
     note_failed(e, peer);
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
 }
 
-void mrd_half_peer_closed(struct mrd_engine *e, struct mrd_peer *peer)
+void mrd_peer_closed(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    peer->space.patience_ns = 0; /* it waits for nothing any more */
-    mrd_half_peer_restarted(e, peer, false);
+    peer->space.max_unacked_ns = 0; /* it waits for nothing any more */
+    mrd_peer_restarted(e, peer, false);
 }
 
-bool mrd_half_is_owed(const struct mrd_peer *peer)
+bool mrd_recv_state_is_owed(const struct mrd_peer *peer)
 {
-    return peer->rx->slots.num_open || peer->uses.pends || peer->uses.gone ||
+    return peer->rx->slots.num_open || peer->uses.reorder_entries || peer->uses.gone ||
            peer->rx->rcv.num_refused;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "core/tail.h"
+#include "core/last_bytes.h"
 
 #include <string.h>
 
-uint32_t mrd_tail_keep(struct mrd_tail *tail, uint64_t addr, uint32_t total, uint32_t offset,
-                       const uint8_t *data, uint32_t len)
+uint32_t mrd_last_bytes_keep(struct mrd_last_bytes *tail, uint64_t addr, uint32_t total,
+                             uint32_t offset, const uint8_t *data, uint32_t len)
 {
-    uint32_t from = total - mrd_tail_len(total), head = 0;
+    uint32_t from = total - mrd_last_bytes_len(total), head = 0;
 
     if (offset + len <= from)
         return len;
     if (offset < from)
         head = from - offset;
     tail->addr = addr + from;
-    tail->len = (uint8_t)mrd_tail_len(total);
+    tail->len = (uint8_t)mrd_last_bytes_len(total);
     memcpy(tail->bytes + (offset + head - from), data + head, len - head);
     return head;
 }
@@ -25,7 +25,7 @@ static uint8_t *copy_bytes(uint8_t *to, const uint8_t *from, uint32_t len)
     return to + len;
 }
 
-void mrd_tail_copy_up(void *to, const uint8_t *from, uint32_t len)
+void mrd_last_bytes_copy_up(void *to, const uint8_t *from, uint32_t len)
 {
     uint32_t before = (uint32_t)(-(uintptr_t)to % sizeof(uint64_t));
     uint8_t *at;
@@ -43,10 +43,10 @@ void mrd_tail_copy_up(void *to, const uint8_t *from, uint32_t len)
     copy_bytes(at, from, len);
 }
 
-void mrd_tail_store(const struct mrd_tail *tail)
+void mrd_last_bytes_store(const struct mrd_last_bytes *tail)
 {
     uint8_t *to = (uint8_t *)(uintptr_t)tail->addr, *last;
-    uint32_t word = MRD_TAIL_BYTES;
+    uint32_t word = MRD_LAST_BYTES;
     const uint8_t *from;
     uint64_t v8;
     uint32_t v4;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The life of peers and of their halves. */
-#include "core/engine/half.h"
-#include "core/engine/want.h"
+#include "core/engine/peer_state.h"
+#include "core/engine/rnr.h"
 #include "tests/unit/engine_hand.h"
 
 enum { AT = 0, BYTES = 64, FIRST_GRANT = 320 };
@@ -36,26 +36,26 @@ static void half_message(struct pair *p, struct mrd_peer *peer, uint32_t id)
 /* -------------------------------------------------------------------------------------- expiry */
 
 /* An answer of the peer: it is not given up, and probes count anew. */
-TEST_F(pair, mrd_half_answered__begins_patience_anew)
+TEST_F(pair, mrd_send_state_answered__begins_patience_anew)
 {
     struct mrd_peer *peer;
 
-    peer = mrd_half_open_peer(self->end[AT].e, &self->end[1].addr);
+    peer = mrd_peer_open(self->end[AT].e, &self->end[1].addr);
     peer->given_up = true;
-    mrd_half_answered(self->end[AT].e, peer);
+    mrd_send_state_answered(self->end[AT].e, peer);
     assert_true(peer->given_up); /* nothing was sent to it that it could answer */
-    mrd_half_open_tx(self->end[AT].e, peer);
+    mrd_send_state_open(self->end[AT].e, peer);
     peer->tx->probes.unanswered = 4;
     mrd_engine_begin(self->end[AT].e, self->now + 5);
     self->end[AT].e->clock.absent_sum_ns = 2;
-    mrd_half_answered(self->end[AT].e, peer);
+    mrd_send_state_answered(self->end[AT].e, peer);
     assert_false(peer->given_up);
     assert_int_equal(peer->tx->probes.unanswered, 0);
-    assert_int_equal(peer->tx->probes.patience_ns, self->now + 3);
+    assert_int_equal(peer->tx->probes.silent_since_ns, self->now + 3);
 }
 
 /* A space lasts as long as a copy of its packets may, and as its sender may wait; not longer. */
-TEST_F(pair, mrd_half_expire_rx__after_the_silence)
+TEST_F(pair, mrd_recv_state_expire__after_the_silence)
 {
     static const struct {
         uint64_t patience_ns, life_ns;
@@ -69,15 +69,15 @@ TEST_F(pair, mrd_half_expire_rx__after_the_silence)
         pair_begin(self);
         heard_ns = self->now;
         peer = hand_rx_peer(self, AT);
-        peer->space.patience_ns = rows[i].patience_ns;
+        peer->space.max_unacked_ns = rows[i].patience_ns;
         drained_at(self, heard_ns + rows[i].life_ns);
-        mrd_half_expire_rx(self->end[AT].e, peer);
+        mrd_recv_state_expire(self->end[AT].e, peer);
         assert_non_null(peer->rx);
         mrd_engine_begin(self->end[AT].e, self->now + 1); /* not seen empty since */
-        mrd_half_expire_rx(self->end[AT].e, peer);
+        mrd_recv_state_expire(self->end[AT].e, peer);
         assert_non_null(peer->rx);
         drained_at(self, self->now + 1);
-        mrd_half_expire_rx(self->end[AT].e, peer);
+        mrd_recv_state_expire(self->end[AT].e, peer);
         assert_null(peer->rx);
         assert_int_equal(peer->space.state, MRD_SPACE_NONE);
     }
@@ -86,7 +86,7 @@ TEST_F(pair, mrd_half_expire_rx__after_the_silence)
 /* ---------------------------------------------------------------------------------------- peers */
 
 /* With the table full the first idle peer goes, of those whose space is over; a tombstone stays. */
-TEST_F(pair, mrd_half_open_peer__evicts_the_first_idle_one)
+TEST_F(pair, mrd_peer_open__evicts_the_first_idle_one)
 {
     struct mrd_engine *e;
     struct mrd_peer *held, *idle;
@@ -96,12 +96,12 @@ TEST_F(pair, mrd_half_open_peer__evicts_the_first_idle_one)
     pair_open(self);
     e = self->end[AT].e;
     held = hand_rx_peer(self, AT);
-    mrd_half_end_rx(e, held, MRD_SPACE_TOMB);
-    idle = mrd_half_open_peer(e, &(struct mrd_addr){.port = 102});
-    assert_ptr_equal(mrd_half_open_peer(e, &idle->addr), idle);
+    mrd_recv_state_end(e, held, MRD_SPACE_TOMB);
+    idle = mrd_peer_open(e, &(struct mrd_addr){.port = 102});
+    assert_ptr_equal(mrd_peer_open(e, &idle->addr), idle);
     assert_int_equal(e->stats.peers, 2);
     mrd_tx_ready(e, idle);
-    assert_non_null(mrd_half_open_peer(e, &(struct mrd_addr){.port = 103}));
+    assert_non_null(mrd_peer_open(e, &(struct mrd_addr){.port = 103}));
     assert_null(mrd_peer_find(&e->peers, &(struct mrd_addr){.port = 102}));
     assert_ptr_equal(mrd_peer_find(&e->peers, &self->end[1].addr), held);
     assert_int_equal(e->stats.peers_evicted, 1);
@@ -110,7 +110,7 @@ TEST_F(pair, mrd_half_open_peer__evicts_the_first_idle_one)
 }
 
 /* A full table is not searched for each packet of a stranger: once in a while is enough. */
-TEST_F(pair, mrd_half_open_peer__full_for_a_while)
+TEST_F(pair, mrd_peer_open__full_for_a_while)
 {
     const struct mrd_addr stranger = {.port = 102};
     struct mrd_peer *peer;
@@ -119,55 +119,55 @@ TEST_F(pair, mrd_half_open_peer__full_for_a_while)
     self->config.max_peers = 1;
     pair_open(self);
     peer = hand_rx_peer(self, AT);
-    assert_null(mrd_half_open_peer(self->end[AT].e, &stranger));
-    mrd_half_end_rx(self->end[AT].e, peer, MRD_SPACE_NONE);
+    assert_null(mrd_peer_open(self->end[AT].e, &stranger));
+    mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_NONE);
     drained_at(self, self->now + MRD_FULL_NS - 1);
-    assert_null(mrd_half_open_peer(self->end[AT].e, &stranger));
+    assert_null(mrd_peer_open(self->end[AT].e, &stranger));
     drained_at(self, self->now + 1);
-    assert_non_null(mrd_half_open_peer(self->end[AT].e, &stranger));
+    assert_non_null(mrd_peer_open(self->end[AT].e, &stranger));
 }
 
 /* With all of them in use there is no entry. */
-TEST_F(pair, mrd_half_open_peer__null_when_all_are_wanted)
+TEST_F(pair, mrd_peer_open__null_when_all_are_wanted)
 {
     pair_config(self);
     self->config.max_peers = 1;
     pair_open(self);
     hand_rx_peer(self, AT);
-    assert_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
+    assert_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
     assert_int_equal(self->end[AT].e->stats.peers_evicted, 0);
     drained_at(self, self->now + EXPIRED_NS + 1);
-    assert_non_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
+    assert_non_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
 }
 
 /* A watched peer is wanted, however long it seems idle. */
-TEST_F(pair, mrd_half_open_peer__null_when_all_are_watched)
+TEST_F(pair, mrd_peer_open__null_when_all_are_watched)
 {
     struct mrd_peer *watched;
 
     pair_config(self);
     self->config.max_peers = 1;
     pair_open(self);
-    watched = mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 101});
+    watched = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 101});
     watched->watch.on = true;
     drained_at(self, self->now + 60 * MRD_SEC);
-    assert_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
+    assert_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
     watched->watch.on = false;
     drained_at(self, self->now + MRD_FULL_NS);
-    assert_non_null(mrd_half_open_peer(self->end[AT].e, &(struct mrd_addr){.port = 102}));
+    assert_non_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
 }
 
-/* ---------------------------------------------------------------------------------- send halves */
+/* ---------------------------------------------------------------------------------- send states */
 
 /* Each epoch is new. Before the peer tells, what the smallest tracker takes is granted. */
-TEST_F(pair, mrd_half_begin_epoch__table)
+TEST_F(pair, mrd_send_state_begin_epoch__table)
 {
     static const struct {
         uint32_t tracker, grant;
     } rows[] = {{512, 128}, {1024, 256}, {2048, FIRST_GRANT}, {4096, FIRST_GRANT}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_tx_half *tx;
+        struct mrd_send_state *tx;
         uint32_t epoch;
 
         pair_config(self);
@@ -175,19 +175,19 @@ TEST_F(pair, mrd_half_begin_epoch__table)
         pair_open(self);
         tx = hand_tx_peer(self, AT)->tx;
         epoch = tx->contact.epoch;
-        mrd_half_begin_epoch(self->end[AT].e, pair_peer(self, AT), 77);
+        mrd_send_state_begin_epoch(self->end[AT].e, pair_peer(self, AT), 77);
         assert_int_equal(tx->contact.epoch, epoch + 1);
         assert_true(tx->contact.epoch_ns == MRD_NEVER);
         assert_int_equal(tx->contact.inc, 77);
         assert_true(tx->contact.knew_inc);
         assert_int_equal(tx->told.psn_limit, rows[i].grant);
-        mrd_half_begin_epoch(self->end[AT].e, pair_peer(self, AT), 0);
+        mrd_send_state_begin_epoch(self->end[AT].e, pair_peer(self, AT), 0);
         assert_false(tx->contact.knew_inc);
     }
 }
 
 /* A half that idled for too long may be forgotten at the peer: another begins. */
-TEST_F(pair, mrd_half_open_tx__after_idling)
+TEST_F(pair, mrd_send_state_open__after_idling)
 {
     struct mrd_peer *peer;
     uint32_t epoch;
@@ -195,13 +195,13 @@ TEST_F(pair, mrd_half_open_tx__after_idling)
     peer = hand_tx_peer(self, AT);
     epoch = peer->tx->contact.epoch;
     drained_at(self, self->now + MRD_SEND_IDLE_LIFE_NS - 1);
-    assert_int_equal(mrd_half_open_tx(self->end[AT].e, peer)->contact.epoch, epoch);
+    assert_int_equal(mrd_send_state_open(self->end[AT].e, peer)->contact.epoch, epoch);
     drained_at(self, self->now + 1);
-    assert_int_equal(mrd_half_open_tx(self->end[AT].e, peer)->contact.epoch, epoch + 1);
+    assert_int_equal(mrd_send_state_open(self->end[AT].e, peer)->contact.epoch, epoch + 1);
 }
 
 /* It speaks to the life whose space is held; to that of a tombstone not. */
-TEST_F(pair, mrd_half_open_tx__to_whom)
+TEST_F(pair, mrd_send_state_open__to_whom)
 {
     struct mrd_peer *peer;
 
@@ -209,14 +209,14 @@ TEST_F(pair, mrd_half_open_tx__to_whom)
         pair_begin(self);
         peer = hand_rx_peer(self, AT);
         if (tomb)
-            mrd_half_end_rx(self->end[AT].e, peer, MRD_SPACE_TOMB);
-        mrd_half_open_tx(self->end[AT].e, peer);
+            mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_TOMB);
+        mrd_send_state_open(self->end[AT].e, peer);
         assert_int_equal(peer->tx->contact.inc, tomb ? 0 : pair_inc(self, 1));
     }
 }
 
 /* An empty packet goes first, but to a peer that is known, or where first contacts are trusted. */
-TEST_F(pair, mrd_half_open_tx__begins_with_hello)
+TEST_F(pair, mrd_send_state_open__begins_with_hello)
 {
     static const struct {
         bool trusting, given_up, known, hello;
@@ -232,9 +232,9 @@ TEST_F(pair, mrd_half_open_tx__begins_with_hello)
         self->config.trusting = rows[i].trusting;
         pair_open(self);
         peer = rows[i].known ? hand_rx_peer(self, AT)
-                             : mrd_half_open_peer(self->end[AT].e, &self->end[1].addr);
+                             : mrd_peer_open(self->end[AT].e, &self->end[1].addr);
         peer->given_up = rows[i].given_up;
-        mrd_half_open_tx(self->end[AT].e, peer);
+        mrd_send_state_open(self->end[AT].e, peer);
         assert_int_equal(peer->tx->contact.hello, rows[i].hello);
         assert_int_equal(peer->tx->probes.silence_due, rows[i].hello);
     }
@@ -243,25 +243,25 @@ TEST_F(pair, mrd_half_open_tx__begins_with_hello)
 /*
  * What is over and was not looked at yet ends; that is not looked for more often than each 10 ms.
  */
-TEST_F(pair, mrd_half_reclaim__not_too_often)
+TEST_F(pair, mrd_peers_reclaim__not_too_often)
 {
     struct mrd_peer *peer;
 
-    mrd_half_reclaim(self->end[AT].e);
+    mrd_peers_reclaim(self->end[AT].e);
     peer = hand_rx_peer(self, AT);
     drained_at(self, self->now + EXPIRED_NS + 1);
     self->end[AT].e->lives.reclaimed_ns = self->now - MRD_RECLAIM_NS + 1;
-    mrd_half_reclaim(self->end[AT].e);
+    mrd_peers_reclaim(self->end[AT].e);
     assert_non_null(peer->rx);
     self->end[AT].e->lives.reclaimed_ns--;
-    mrd_half_reclaim(self->end[AT].e);
+    mrd_peers_reclaim(self->end[AT].e);
     assert_null(peer->rx);
 }
 
 /* --------------------------------------------------------------------------------- ends of them */
 
 /* Messages in every state fail, queues and flows go, and nothing is left to be sent. */
-TEST_F(pair, mrd_half_end_tx__ends_all_that_hangs_on_it)
+TEST_F(pair, mrd_send_state_end__ends_all_that_hangs_on_it)
 {
     static const uint32_t offset[] = {0, BYTES, 0};
     struct mrd_engine *e;
@@ -277,7 +277,7 @@ TEST_F(pair, mrd_half_end_tx__ends_all_that_hangs_on_it)
     pair_post(self, AT, MRD_WR_RDMA_WRITE, BYTES, 40 * PAIR_PAYLOAD);
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* two that wait */
     peer = mrd_peer_find(&e->peers, &self->end[1].addr);
-    mrd_half_end_tx(e, peer, MRD_WC_RETRY_EXC_ERR);
+    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     assert_null(peer->tx);
     assert_true(mrd_list_empty(&peer->msgs));
     assert_int_equal(e->txqs.pool.used + e->flows_tx.pool.used, 0);
@@ -290,7 +290,7 @@ TEST_F(pair, mrd_half_end_tx__ends_all_that_hangs_on_it)
 }
 
 /* Half messages fail; records of flows, of who waits for receives, and of refusals go. */
-TEST_F(pair, mrd_half_end_rx__ends_all_that_hangs_on_it)
+TEST_F(pair, mrd_recv_state_end__ends_all_that_hangs_on_it)
 {
     struct mrd_engine *e;
     struct mrd_peer *peer;
@@ -304,25 +304,25 @@ TEST_F(pair, mrd_half_end_rx__ends_all_that_hangs_on_it)
     part = hand_write(self, AT, BYTES);
     part.flags = MRD_PART_ORDERED;
     assert_int_equal(hand_place(self, AT, peer, 2, &part, 1).verdict, MRD_PLACED);
-    mrd_want_add(e, peer, hand_qp(self, AT));
+    mrd_rnr_add(e, peer, hand_qp(self, AT));
     refusal = mrd_pool_alloc(&e->refusals);
     mrd_list_init(&refusal->node);
     peer->uses.refusals++;
-    mrd_list_append(&mrd_half_open_tx(e, peer)->refusals, &refusal->node);
+    mrd_list_append(&mrd_send_state_open(e, peer)->refusals, &refusal->node);
     assert_int_equal(peer->uses.flows, 1);
 
-    mrd_half_end_rx(e, peer, MRD_SPACE_TOMB);
+    mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
     expect_end(self, MRD_WC_REM_ABORT_ERR);
     assert_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
-    assert_int_equal(peer->uses.flows + peer->uses.pends + peer->uses.refusals, 0);
-    assert_int_equal(e->wants.pool.used + e->refusals.used + e->flows_rx.pool.used, 0);
-    assert_true(mrd_list_empty(&hand_qp(self, AT)->recvq->wants));
+    assert_int_equal(peer->uses.flows + peer->uses.reorder_entries + peer->uses.refusals, 0);
+    assert_int_equal(e->rnr_waiters.pool.used + e->refusals.used + e->flows_rx.pool.used, 0);
+    assert_true(mrd_list_empty(&hand_qp(self, AT)->recvq->rnr_waiters));
     assert_non_null(peer->tx); /* what we send it is another matter */
 }
 
 /* Both directions end, and an event tells it; a space that was held leaves a tombstone. */
-TEST_F(pair, mrd_half_peer_unreachable__ends_both_directions)
+TEST_F(pair, mrd_peer_unreachable__ends_both_directions)
 {
     for (unsigned known = 0; known < 2; known++) {
         struct mrd_engine_event event;
@@ -333,7 +333,7 @@ TEST_F(pair, mrd_half_peer_unreachable__ends_both_directions)
         peer = mrd_peer_find(&self->end[AT].e->peers, &self->end[1].addr);
         if (known)
             hand_rx_peer(self, AT);
-        mrd_half_peer_unreachable(self->end[AT].e, peer);
+        mrd_peer_unreachable(self->end[AT].e, peer);
         expect_end(self, MRD_WC_RETRY_EXC_ERR);
         assert_null(peer->tx);
         assert_null(peer->rx);
@@ -346,7 +346,7 @@ TEST_F(pair, mrd_half_peer_unreachable__ends_both_directions)
 }
 
 /* That a peer restarted concerns the user only where work or receives were lost by it. */
-TEST_F(pair, mrd_half_peer_restarted__event_if_anything_was_lost)
+TEST_F(pair, mrd_peer_restarted__event_if_anything_was_lost)
 {
     for (unsigned i = 0; i < 4; i++) {
         struct mrd_engine_event event;
@@ -358,7 +358,7 @@ TEST_F(pair, mrd_half_peer_restarted__event_if_anything_was_lost)
             pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
         peer = hand_tx_peer(self, AT);
         hand_rx_peer(self, AT);
-        mrd_half_peer_restarted(self->end[AT].e, peer, receives);
+        mrd_peer_restarted(self->end[AT].e, peer, receives);
         assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event) == 0, work || receives);
         assert_int_equal(self->end[AT].e->stats.peers_restarted, work || receives);
         assert_null(peer->tx);
@@ -367,37 +367,37 @@ TEST_F(pair, mrd_half_peer_restarted__event_if_anything_was_lost)
 }
 
 /* A peer that closed waits for nothing any more: its space need not outlive that. */
-TEST_F(pair, mrd_half_peer_closed__has_no_patience)
+TEST_F(pair, mrd_peer_closed__has_no_patience)
 {
     struct mrd_peer *peer;
 
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = hand_rx_peer(self, AT);
-    peer->space.patience_ns = 60 * MRD_SEC;
-    mrd_half_peer_closed(self->end[AT].e, peer);
-    assert_int_equal(peer->space.patience_ns, 0);
+    peer->space.max_unacked_ns = 60 * MRD_SEC;
+    mrd_peer_closed(self->end[AT].e, peer);
+    assert_int_equal(peer->space.max_unacked_ns, 0);
     expect_end(self, MRD_WC_RETRY_EXC_ERR);
     assert_null(peer->tx);
 }
 
 /* A half message, what is held back or reserved, what never comes, a refused PSN: each is owed. */
-TEST_F(pair, mrd_half_is_owed__table)
+TEST_F(pair, mrd_recv_state_is_owed__table)
 {
     struct mrd_peer *peer;
 
     peer = hand_rx_peer(self, AT);
-    assert_false(mrd_half_is_owed(peer));
-    peer->uses.pends = 1;
-    assert_true(mrd_half_is_owed(peer));
-    peer->uses.pends = 0;
+    assert_false(mrd_recv_state_is_owed(peer));
+    peer->uses.reorder_entries = 1;
+    assert_true(mrd_recv_state_is_owed(peer));
+    peer->uses.reorder_entries = 0;
     peer->uses.gone = 1;
-    assert_true(mrd_half_is_owed(peer));
+    assert_true(mrd_recv_state_is_owed(peer));
     peer->uses.gone = 0;
     mrd_rcv_add(&peer->rx->rcv, 0, true);
-    assert_true(mrd_half_is_owed(peer));
+    assert_true(mrd_recv_state_is_owed(peer));
     assert_true(mrd_rcv_refusal_acked(&peer->rx->rcv, 0));
-    assert_false(mrd_half_is_owed(peer));
+    assert_false(mrd_recv_state_is_owed(peer));
     pair_post_recv(self, AT, 0, 2 * BYTES);
     half_message(self, peer, 1);
-    assert_true(mrd_half_is_owed(peer));
+    assert_true(mrd_recv_state_is_owed(peer));
 }

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The end of a write whose target wants it in order: the last MRD_TAIL_BYTES bytes of the message,
+ * The end of a write whose target wants it in order: the last MRD_LAST_BYTES bytes of the message,
  * or all of a shorter one. They are kept as they come, and stored in the message's turn.
  */
-#ifndef MRD_CORE_TAIL_H
-#define MRD_CORE_TAIL_H
+#ifndef MRD_CORE_LAST_BYTES_H
+#define MRD_CORE_LAST_BYTES_H
 
 #include <stdint.h>
 
-enum { MRD_TAIL_BYTES = 8 };
+enum { MRD_LAST_BYTES = 8 };
 
-struct mrd_tail {
+struct mrd_last_bytes {
     uint64_t addr; /* where they belong */
     uint32_t rkey;
     uint8_t len; /* 0: nothing is kept */
-    uint8_t bytes[MRD_TAIL_BYTES];
+    uint8_t bytes[MRD_LAST_BYTES];
 };
 
 /* Returns how many of the last bytes of a message are kept. */
-static inline uint32_t mrd_tail_len(uint32_t total)
+static inline uint32_t mrd_last_bytes_len(uint32_t total)
 {
-    return total < MRD_TAIL_BYTES ? total : MRD_TAIL_BYTES;
+    return total < MRD_LAST_BYTES ? total : MRD_LAST_BYTES;
 }
 
 /*
  * Bytes [offset, offset + len) of a message of `total` bytes to `addr` came. Keeps those of its
  * end, and returns the number of the others, which come first.
  */
-uint32_t mrd_tail_keep(struct mrd_tail *tail, uint64_t addr, uint32_t total, uint32_t offset,
-                       const uint8_t *data, uint32_t len);
+uint32_t mrd_last_bytes_keep(struct mrd_last_bytes *tail, uint64_t addr, uint32_t total,
+                             uint32_t offset, const uint8_t *data, uint32_t len);
 /* Copies upwards: each aligned word of 8 bytes is stored after all bytes below it. */
-void mrd_tail_copy_up(void *to, const uint8_t *from, uint32_t len);
+void mrd_last_bytes_copy_up(void *to, const uint8_t *from, uint32_t len);
 /*
  * Stores what is kept: the last aligned word of 8, 4, 2 or 1 bytes after all others, at once, and
  * after whatever was stored before the call.
  */
-void mrd_tail_store(const struct mrd_tail *tail);
+void mrd_last_bytes_store(const struct mrd_last_bytes *tail);
 
 #endif

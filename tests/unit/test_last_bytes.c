@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/tail.h"
+#include "core/last_bytes.h"
 #include "tests/kit/kit.h"
 
 enum { BYTES = 64, PAGE = 65536 };
@@ -16,7 +16,7 @@ static void fill(uint8_t *data, uint32_t len)
 }
 
 /* Cut anywhere, in any order of the two parts, the end is kept whole, and the rest is told. */
-TEST(mrd_tail_keep__wherever_it_is_cut)
+TEST(mrd_last_bytes_keep__wherever_it_is_cut)
 {
     uint8_t data[BYTES];
 
@@ -24,14 +24,14 @@ TEST(mrd_tail_keep__wherever_it_is_cut)
     for (uint32_t total = 1; total <= BYTES; total++) {
         for (uint32_t cut = 0; cut < total; cut++) {
             for (unsigned swapped = 0; swapped < 2; swapped++) {
-                uint32_t from = total - mrd_tail_len(total), heads = 0;
-                struct mrd_tail tail = {0};
+                uint32_t from = total - mrd_last_bytes_len(total), heads = 0;
+                struct mrd_last_bytes tail = {0};
 
                 for (unsigned k = 0; k < 2; k++) {
                     bool second = k != swapped;
                     uint32_t at = second ? cut : 0, len = second ? total - cut : cut;
 
-                    heads += mrd_tail_keep(&tail, 1000, total, at, data + at, len);
+                    heads += mrd_last_bytes_keep(&tail, 1000, total, at, data + at, len);
                 }
                 assert_int_equal(heads, from);
                 assert_int_equal(tail.len, total - from);
@@ -42,32 +42,32 @@ TEST(mrd_tail_keep__wherever_it_is_cut)
     }
 }
 
-TEST(mrd_tail_keep__nothing_of_other_bytes)
+TEST(mrd_last_bytes_keep__nothing_of_other_bytes)
 {
-    struct mrd_tail tail = {0};
+    struct mrd_last_bytes tail = {0};
     uint8_t data[BYTES];
 
     fill(data, BYTES);
-    assert_int_equal(mrd_tail_keep(&tail, 1000, BYTES, 0, data, BYTES - MRD_TAIL_BYTES),
-                     BYTES - MRD_TAIL_BYTES);
+    assert_int_equal(mrd_last_bytes_keep(&tail, 1000, BYTES, 0, data, BYTES - MRD_LAST_BYTES),
+                     BYTES - MRD_LAST_BYTES);
     assert_int_equal(tail.len, 0);
-    mrd_tail_store(&tail); /* nothing is stored */
+    mrd_last_bytes_store(&tail); /* nothing is stored */
 }
 
 /* Each length at each alignment. */
-TEST(mrd_tail_store__all_of_it_and_no_more)
+TEST(mrd_last_bytes_store__all_of_it_and_no_more)
 {
-    _Alignas(8) uint8_t memory[4 * MRD_TAIL_BYTES];
-    uint8_t data[MRD_TAIL_BYTES];
+    _Alignas(8) uint8_t memory[4 * MRD_LAST_BYTES];
+    uint8_t data[MRD_LAST_BYTES];
 
-    fill(data, MRD_TAIL_BYTES);
-    for (uint32_t at = MRD_TAIL_BYTES; at < 2 * MRD_TAIL_BYTES; at++) {
-        for (uint8_t len = 1; len <= MRD_TAIL_BYTES; len++) {
-            struct mrd_tail tail = {.addr = (uintptr_t)memory + at, .len = len};
+    fill(data, MRD_LAST_BYTES);
+    for (uint32_t at = MRD_LAST_BYTES; at < 2 * MRD_LAST_BYTES; at++) {
+        for (uint8_t len = 1; len <= MRD_LAST_BYTES; len++) {
+            struct mrd_last_bytes tail = {.addr = (uintptr_t)memory + at, .len = len};
 
             memset(memory, 0, sizeof(memory));
             memcpy(tail.bytes, data, len);
-            mrd_tail_store(&tail);
+            mrd_last_bytes_store(&tail);
             for (uint32_t i = 0; i < sizeof(memory); i++)
                 assert_int_equal(memory[i], i < at || i >= at + len ? 0 : data[i - at]);
         }
@@ -95,7 +95,7 @@ static void at_wall(int signal_number)
         copy.right &= copy.wall[i - copy.below] == 0;
 }
 
-TEST(mrd_tail_copy_up__upwards)
+TEST(mrd_last_bytes_copy_up__upwards)
 {
     struct sigaction action = {.sa_handler = at_wall}, before;
     uint8_t data[4 * BYTES];
@@ -111,7 +111,7 @@ TEST(mrd_tail_copy_up__upwards)
             memset(copy.memory, 0, 2 * PAGE);
             assert_int_equal(mprotect(copy.wall, PAGE, PROT_READ), 0);
             copy.hit = false;
-            mrd_tail_copy_up(copy.wall - copy.below, data, copy.len);
+            mrd_last_bytes_copy_up(copy.wall - copy.below, data, copy.len);
             assert_int_equal(mprotect(copy.wall, PAGE, PROT_READ | PROT_WRITE), 0);
             assert_int_equal(copy.hit, copy.below < copy.len);
             assert_true(!copy.hit || copy.right);
