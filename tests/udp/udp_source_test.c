@@ -79,6 +79,19 @@ static void change_v4(const char *ip, bool add)
     close(fd);
 }
 
+/* The kernel takes a new IPv6 address for tentative, also on lo, until a work queue had its turn. */
+static void await_v6(int fd, const struct in6_addr *ip)
+{
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6, .sin6_addr = *ip};
+    unsigned tries = 0;
+
+    while (__real_bind(fd, (const struct sockaddr *)&in6, sizeof(in6)) != 0) {
+        assert_int_equal(errno, EADDRNOTAVAIL);
+        assert_true(++tries < 10000);
+        usleep(1000);
+    }
+}
+
 static void change_v6(const char *ip, bool add)
 {
     struct in6_ifreq request = {.ifr6_prefixlen = 128, .ifr6_ifindex = LO_INDEX};
@@ -90,6 +103,8 @@ static void change_v6(const char *ip, bool add)
     error = ioctl(fd, add ? SIOCSIFADDR : SIOCDIFADDR, &request) ? errno : 0;
     if (error != EEXIST && error != EADDRNOTAVAIL)
         assert_int_equal(error, 0);
+    if (add)
+        await_v6(fd, &request.ifr6_addr);
     close(fd);
 }
 
