@@ -2,7 +2,7 @@
 /*
  * The engine's state. Each part of it is owned by one file, which alone changes it; others read it.
  *
- * The files stand in floors, and each calls only those below: tests/unit/check_core.sh has the floors, and
+ * The files stand in floors, and each calls only those below: tests/unit/floors.txt has the floors, and
  * core/ARCHITECTURE.md what each file is for.
  */
 #ifndef MRD_CORE_ENGINE_STATE_H

@@ -4,7 +4,7 @@
 # check_core.sh LIBMRD_CORE_A CORE_DIRECTORY: the engine is sans-I/O, stands in floors, and its parts are a star.
 #
 # Sans-I/O: what the archive leaves undefined is a short list of functions that touch nothing but memory.
-# Floors: a file of core/engine/ uses only files on floors below its own, and parts, and includes no
+# Floors: a file of core/engine/ uses only files on floors below its own (floors.txt), and parts, and includes no
 # headers but those of files below, and its own. So there are no circles.
 # A star: the parts, core/*.c, use only themselves and what allowed() lists, and include nothing of
 # core/engine/.
@@ -15,19 +15,8 @@ readonly archive=$1 core=$2
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# From the ground up.
-cat >"$scratch/floors" <<'FLOORS'
-txq.c tx_flow.c rnr.c create.c query.c audit.c
-request.c complete.c answer.c
-message.c grant.c
-rx_flow.c
-peer_state.c
-address.c handle.c
-rx_bind.c rx_ack.c tx_emit.c respond.c
-contact.c rx_place.c tx_gate.c
-timer.c post.c api.c srq.c channel.c tx_new.c rx_plan.c
-loop.c rx.c tx.c
-FLOORS
+awk '/:$/ { inside = $0 == "core/engine:"; next } inside && NF' "$(dirname "${BASH_SOURCE[0]}")/floors.txt" \
+    >"$scratch/floors"
 
 fail()
 {

@@ -6,7 +6,7 @@
  * completion queue (CQ), counter, event queue (EQ), memory region (MR), poll set. An endpoint has a
  * context of mrd of its own, and so an address; everything else belongs to a domain.
  *
- * Files, from the top. A file calls none above it, which tests/unit/check_circles.sh checks:
+ * Files, from the top. A file calls none above it: tests/unit/floors.txt.
  *
  *   prov.c fabric.c ep.c cm.c context.c  what libfabric opens: fabrics, domains, endpoints
  *   send.c recv.c rma.c atomic.c  what endpoints post by; they alone make progress by themselves
