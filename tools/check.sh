@@ -7,8 +7,8 @@
 #   --rdma  also on RDMA devices, real ones or software ones in an emulated machine: as CI does, five
 #           minutes more
 #   --long  also what CI leaves out, for an hour: tests of minutes on networks of namespaces and on RDMA
-#           devices, fabrics of thousands of hosts (tests/large.sh), long ways beside TCP (tests/wan.sh),
-#           and an ARM64 in an emulator (tests/arm64.sh)
+#           devices, several seeds of simulated tests, fabrics of thousands of hosts (tests/large.sh),
+#           long ways beside TCP (tests/wan.sh), and an ARM64 in an emulator (tests/arm64.sh)
 #
 # What cannot run on this machine (no root, no namespaces, no virtual machine) is skipped by ctest,
 # and says why.
@@ -19,17 +19,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [[ ${1-} != -h && ${1-} != --help ]] || { sed -n '4,13s/^# \{0,1\}//p' "$0"; exit; }
 
 groups=(build demo test)
-left_out='tests on RDMA devices (--rdma), and those of minutes (--long)'
+left_out='tests on RDMA devices (--rdma), those of minutes and further seeds (--long)'
 labels=(-LE '^(rdma|long)$')
 minutes=10
-long=no
+long=no few_seeds=ON
 while [[ ${1-} == --rdma || ${1-} == --long ]]; do
     groups+=(vm)
     if [[ $1 == --long ]]; then
         groups+=(arm64)
-        long=yes labels=() left_out=none minutes=75
+        long=yes few_seeds=OFF labels=() left_out=none minutes=75
     elif [[ $long == no ]]; then
-        labels=(-LE '^long$') left_out='tests of minutes (--long)' minutes=15
+        labels=(-LE '^long$') left_out='tests of minutes and further seeds (--long)' minutes=15
     fi
     shift
 done
@@ -41,7 +41,7 @@ generator=()
 if [[ ! -e build/CMakeCache.txt ]] && command -v ninja >/dev/null; then
     generator=(-G Ninja)
 fi
-cmake -S . -B build "${generator[@]}" -DMRD_TESTS=ON -DMRD_TOOLS=ON
+cmake -S . -B build "${generator[@]}" -DMRD_TESTS=ON -DMRD_TOOLS=ON -DMRD_TEST_FEW_SEEDS=$few_seeds
 cmake --build build --parallel "$(nproc)"
 result=0
 ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)" \

@@ -11,8 +11,11 @@
 #define MSEC_NS 1000000ull
 #define SEC_NS  1000000000ull
 
-/* Seeds of a test each of which must pass: one with sanitizers, which make all of it many times as slow. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+/*
+ * Seeds of a test each of which must pass: all in tools/check.sh --long. One otherwise
+ * (MRD_TEST_FEW_SEEDS of CMake), and with sanitizers, which make all of it many times as slow.
+ */
+#if defined(TEST_FEW_SEEDS) || defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define TEST_SEEDS(num) 1
 #else
 #define TEST_SEEDS(num) (num)
