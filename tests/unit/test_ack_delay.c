@@ -6,25 +6,25 @@ enum { TRACKER = 1024 };
 
 /* ---------------------------------------------------------------------------------------- told */
 
-struct rcv_fixture {
+FIXTURE(rcv_fixture)
+{
     struct unit_alloc alloc;
     struct mrd_rcv_maps maps;
     struct mrd_rcv r;
     struct mrd_wire_ack ack;
 };
 
-static void begin(struct rcv_fixture *f)
+FIXTURE_SETUP(rcv_fixture)
 {
-    memset(f, 0, sizeof(*f));
-    unit_alloc_init(&f->alloc);
-    assert_true(mrd_rcv_maps_init(&f->maps, &f->alloc.ops, TRACKER, 1));
-    mrd_rcv_init(&f->r, &f->maps, TRACKER, TRACKER);
+    unit_alloc_init(&self->alloc);
+    assert_true(mrd_rcv_maps_init(&self->maps, &self->alloc.ops, TRACKER, 1));
+    mrd_rcv_init(&self->r, &self->maps, TRACKER, TRACKER);
 }
 
-static void end(struct rcv_fixture *f)
+FIXTURE_TEARDOWN(rcv_fixture)
 {
-    mrd_rcv_fini(&f->r);
-    mrd_rcv_maps_fini(&f->maps);
+    mrd_rcv_fini(&self->r);
+    mrd_rcv_maps_fini(&self->maps);
 }
 
 /* A packet of a path, with these stamps; only a new one is echoed. */
@@ -43,83 +43,68 @@ static void build(struct rcv_fixture *f)
 }
 
 /* Every path's last packet, not only the one that is echoed; once. */
-TEST(mrd_rcv_build__tells_a_delay_of_each_path_once)
+TEST_F(rcv_fixture, mrd_rcv_build__tells_a_delay_of_each_path_once)
 {
-    struct rcv_fixture f;
-
-    begin(&f);
-    came(&f, 3, 1000, 1100, true);
-    came(&f, 5, 1000, 1250, true);
-    came(&f, 3, 2000, 2120, true);
-    build(&f);
-    assert_int_equal(f.ack.num_paths, 2);
-    assert_int_equal(f.ack.path[0].id, 3);
-    assert_int_equal(f.ack.path[0].delay, 120);
-    assert_int_equal(f.ack.path[1].id, 5);
-    assert_int_equal(f.ack.path[1].delay, 250);
-    build(&f);
-    assert_int_equal(f.ack.num_paths, 0);
-    came(&f, 5, 3000, 3260, true);
-    build(&f);
-    assert_int_equal(f.ack.num_paths, 1);
-    assert_int_equal(f.ack.path[0].delay, 260);
-    end(&f);
+    came(self, 3, 1000, 1100, true);
+    came(self, 5, 1000, 1250, true);
+    came(self, 3, 2000, 2120, true);
+    build(self);
+    assert_int_equal(self->ack.num_paths, 2);
+    assert_int_equal(self->ack.path[0].id, 3);
+    assert_int_equal(self->ack.path[0].delay, 120);
+    assert_int_equal(self->ack.path[1].id, 5);
+    assert_int_equal(self->ack.path[1].delay, 250);
+    build(self);
+    assert_int_equal(self->ack.num_paths, 0);
+    came(self, 5, 3000, 3260, true);
+    build(self);
+    assert_int_equal(self->ack.num_paths, 1);
+    assert_int_equal(self->ack.path[0].delay, 260);
 }
 
 /* A late or replayed copy counts as received, and would tell a delay that nobody had. */
-TEST(mrd_rcv_build__duplicates_have_no_delay)
+TEST_F(rcv_fixture, mrd_rcv_build__duplicates_have_no_delay)
 {
-    struct rcv_fixture f;
-
-    begin(&f);
-    came(&f, 3, 1000, 1100, true);
-    came(&f, 3, 1000, 9000, false);
-    build(&f);
-    assert_int_equal(f.ack.path[0].received, 2);
-    assert_int_equal(f.ack.path[0].delay, 100);
-    came(&f, 3, 1000, 9000, false);
-    build(&f);
-    assert_int_equal(f.ack.num_paths, 1);
-    assert_int_equal(f.ack.path[0].received, 3);
-    assert_int_equal(f.ack.path[0].delay, 0);
-    end(&f);
+    came(self, 3, 1000, 1100, true);
+    came(self, 3, 1000, 9000, false);
+    build(self);
+    assert_int_equal(self->ack.path[0].received, 2);
+    assert_int_equal(self->ack.path[0].delay, 100);
+    came(self, 3, 1000, 9000, false);
+    build(self);
+    assert_int_equal(self->ack.num_paths, 1);
+    assert_int_equal(self->ack.path[0].received, 3);
+    assert_int_equal(self->ack.path[0].delay, 0);
 }
 
 /* Counts wait for an ACK packet while acks ride, for as long as that may be; a delay does not. */
-TEST(mrd_rcv_build__no_delay_from_before_a_ridden_ack)
+TEST_F(rcv_fixture, mrd_rcv_build__no_delay_from_before_a_ridden_ack)
 {
     struct mrd_wire_head head = {0};
-    struct rcv_fixture f;
 
-    begin(&f);
-    came(&f, 3, 1000, 1100, true);
-    mrd_rcv_ride(&f.r, &head, TRACKER, 0);
-    came(&f, 5, 2000, 2200, true);
-    build(&f);
-    assert_int_equal(f.ack.num_paths, 2);
-    assert_int_equal(f.ack.path[0].received, 1);
-    assert_int_equal(f.ack.path[0].delay, 0);
-    assert_int_equal(f.ack.path[1].delay, 200);
-    end(&f);
+    came(self, 3, 1000, 1100, true);
+    mrd_rcv_ride(&self->r, &head, TRACKER, 0);
+    came(self, 5, 2000, 2200, true);
+    build(self);
+    assert_int_equal(self->ack.num_paths, 2);
+    assert_int_equal(self->ack.path[0].received, 1);
+    assert_int_equal(self->ack.path[0].delay, 0);
+    assert_int_equal(self->ack.path[1].delay, 200);
 }
 
 /* A fresh entropy value takes the place: the old one's delay is not its own. */
-TEST(mrd_rcv_build__fresh_path_has_no_delay_yet)
+TEST_F(rcv_fixture, mrd_rcv_build__fresh_path_has_no_delay_yet)
 {
-    struct rcv_fixture f;
-
-    begin(&f);
-    came(&f, 3, 1000, 1100, true);
-    came(&f, 3 + MRD_PATHS_MAX, 1000, 1200, false);
-    build(&f);
-    assert_int_equal(f.ack.num_paths, 1);
-    assert_int_equal(f.ack.path[0].id, 3 + MRD_PATHS_MAX);
-    assert_int_equal(f.ack.path[0].delay, 0);
-    end(&f);
+    came(self, 3, 1000, 1100, true);
+    came(self, 3 + MRD_PATHS_MAX, 1000, 1200, false);
+    build(self);
+    assert_int_equal(self->ack.num_paths, 1);
+    assert_int_equal(self->ack.path[0].id, 3 + MRD_PATHS_MAX);
+    assert_int_equal(self->ack.path[0].delay, 0);
 }
 
 /* The low half of the difference, whatever the clocks say; 0 has a meaning of its own. */
-TEST(mrd_rcv_build__delay_is_the_low_half_and_never_0)
+TEST_F(rcv_fixture, mrd_rcv_build__delay_is_the_low_half_and_never_0)
 {
     static const struct {
         uint32_t stamp, rx_stamp;
@@ -131,13 +116,9 @@ TEST(mrd_rcv_build__delay_is_the_low_half_and_never_0)
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct rcv_fixture f;
-
-        begin(&f);
-        came(&f, 0, table[i].stamp, table[i].rx_stamp, true);
-        build(&f);
-        assert_int_equal(f.ack.path[0].delay, table[i].told);
-        end(&f);
+        came(self, 0, table[i].stamp, table[i].rx_stamp, true);
+        build(self);
+        assert_int_equal(self->ack.path[0].delay, table[i].told);
     }
 }
 

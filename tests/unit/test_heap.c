@@ -5,17 +5,22 @@
 
 enum { TIMERS = 50 };
 
-struct heap_fixture {
+FIXTURE(heap_fixture)
+{
     struct mrd_timer *place[TIMERS];
     struct mrd_timer timer[TIMERS];
     struct mrd_heap heap;
 };
 
-static void heap_begin(struct heap_fixture *f)
+FIXTURE_SETUP(heap_fixture)
 {
-    f->heap = (struct mrd_heap){.timer = f->place};
+    self->heap.timer = self->place;
     for (int i = 0; i < TIMERS; i++)
-        mrd_timer_init(&f->timer[i]);
+        mrd_timer_init(&self->timer[i]);
+}
+
+FIXTURE_TEARDOWN(heap_fixture)
+{
 }
 
 static void check_order(const struct heap_fixture *f)
@@ -27,69 +32,61 @@ static void check_order(const struct heap_fixture *f)
 }
 
 /* Any order of arming and disarming: the earliest is on top, and they leave in order of time. */
-TEST(mrd_heap__keeps_the_order)
+TEST_F(heap_fixture, mrd_heap__keeps_the_order)
 {
-    struct heap_fixture f;
     struct mrd_rng rng;
     uint64_t last_ns = 0;
 
-    heap_begin(&f);
     mrd_rng_init(&rng, 11);
     for (int step = 0; step < 5000; step++) {
-        struct mrd_timer *timer = &f.timer[mrd_rng_below(&rng, TIMERS)];
+        struct mrd_timer *timer = &self->timer[mrd_rng_below(&rng, TIMERS)];
         uint64_t least_ns = MRD_NEVER;
         uint32_t armed = 0;
 
         if (mrd_rng_below(&rng, 3))
-            mrd_heap_arm(&f.heap, timer, mrd_rng_below(&rng, 1000));
+            mrd_heap_arm(&self->heap, timer, mrd_rng_below(&rng, 1000));
         else
-            mrd_heap_disarm(&f.heap, timer);
+            mrd_heap_disarm(&self->heap, timer);
         for (int i = 0; i < TIMERS; i++) {
-            least_ns = f.timer[i].at_ns < least_ns ? f.timer[i].at_ns : least_ns;
-            armed += f.timer[i].at_ns != MRD_NEVER;
+            least_ns = self->timer[i].at_ns < least_ns ? self->timer[i].at_ns : least_ns;
+            armed += self->timer[i].at_ns != MRD_NEVER;
         }
-        assert_int_equal(f.heap.num, armed);
-        assert_true(mrd_heap_next_ns(&f.heap) == least_ns);
-        check_order(&f);
+        assert_int_equal(self->heap.num, armed);
+        assert_true(mrd_heap_next_ns(&self->heap) == least_ns);
+        check_order(self);
     }
-    for (struct mrd_timer *timer; (timer = mrd_heap_first(&f.heap));) {
+    for (struct mrd_timer *timer; (timer = mrd_heap_first(&self->heap));) {
         assert_true(timer->at_ns >= last_ns);
         last_ns = timer->at_ns;
-        mrd_heap_disarm(&f.heap, timer);
-        check_order(&f);
+        mrd_heap_disarm(&self->heap, timer);
+        check_order(self);
     }
 }
 
 /* A later time leaves a timer where it is; never arms nothing. */
-TEST(mrd_heap_arm__earlier_wins)
+TEST_F(heap_fixture, mrd_heap_arm__earlier_wins)
 {
-    struct heap_fixture f;
-
-    heap_begin(&f);
-    mrd_heap_arm(&f.heap, &f.timer[0], MRD_NEVER);
-    assert_int_equal(f.heap.num, 0);
-    mrd_heap_arm(&f.heap, &f.timer[0], 100);
-    mrd_heap_arm(&f.heap, &f.timer[0], 200);
-    mrd_heap_arm(&f.heap, &f.timer[0], MRD_NEVER);
-    assert_true(mrd_heap_next_ns(&f.heap) == 100);
-    mrd_heap_arm(&f.heap, &f.timer[0], 50);
-    assert_true(mrd_heap_next_ns(&f.heap) == 50);
-    assert_int_equal(f.heap.num, 1);
+    mrd_heap_arm(&self->heap, &self->timer[0], MRD_NEVER);
+    assert_int_equal(self->heap.num, 0);
+    mrd_heap_arm(&self->heap, &self->timer[0], 100);
+    mrd_heap_arm(&self->heap, &self->timer[0], 200);
+    mrd_heap_arm(&self->heap, &self->timer[0], MRD_NEVER);
+    assert_true(mrd_heap_next_ns(&self->heap) == 100);
+    mrd_heap_arm(&self->heap, &self->timer[0], 50);
+    assert_true(mrd_heap_next_ns(&self->heap) == 50);
+    assert_int_equal(self->heap.num, 1);
 }
 
 /* A timer that is not armed may be disarmed, and one that was may be armed for a later time. */
-TEST(mrd_heap_disarm__twice)
+TEST_F(heap_fixture, mrd_heap_disarm__twice)
 {
-    struct heap_fixture f;
-
-    heap_begin(&f);
-    mrd_heap_disarm(&f.heap, &f.timer[0]);
-    mrd_heap_arm(&f.heap, &f.timer[0], 100);
-    mrd_heap_arm(&f.heap, &f.timer[1], 150);
-    mrd_heap_disarm(&f.heap, &f.timer[0]);
-    mrd_heap_disarm(&f.heap, &f.timer[0]);
-    assert_ptr_equal(mrd_heap_first(&f.heap), &f.timer[1]);
-    mrd_heap_arm(&f.heap, &f.timer[0], 200);
-    assert_int_equal(f.heap.num, 2);
-    assert_true(mrd_heap_next_ns(&f.heap) == 150);
+    mrd_heap_disarm(&self->heap, &self->timer[0]);
+    mrd_heap_arm(&self->heap, &self->timer[0], 100);
+    mrd_heap_arm(&self->heap, &self->timer[1], 150);
+    mrd_heap_disarm(&self->heap, &self->timer[0]);
+    mrd_heap_disarm(&self->heap, &self->timer[0]);
+    assert_ptr_equal(mrd_heap_first(&self->heap), &self->timer[1]);
+    mrd_heap_arm(&self->heap, &self->timer[0], 200);
+    assert_int_equal(self->heap.num, 2);
+    assert_true(mrd_heap_next_ns(&self->heap) == 150);
 }
