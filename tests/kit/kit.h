@@ -31,7 +31,8 @@
  *     }
  *
  * The fixture is `struct pool`, which helpers may take. FIXTURE(pool) in a header, its setup and
- * teardown in a source, or static in the header, share it. kit.c has main(): a program's tests run
+ * teardown in a source, or static in the header, share it. Where tests call begin(), too, with a
+ * struct of their own, FIXTURE_FROM(pool, begin, end) stands for both. kit.c has main(): a program's tests run
  * in the order of their lines, or those only whose names match a pattern that it is given.
  */
 #ifndef MRD_TESTS_KIT_H
@@ -178,5 +179,18 @@ void kit_disown(const void *object);
     const struct kit_fixture kit_fixture_##fixture_ = {                                            \
         sizeof(kit_self_##fixture_), kit_call_setup_##fixture_, kit_call_teardown_##fixture_};     \
     static void kit_teardown_##fixture_(__attribute__((unused)) kit_self_##fixture_ *self)
+
+/* Functions in the place of both. */
+#define FIXTURE_FROM(fixture_, setup_, teardown_)                                                  \
+    static void kit_call_setup_##fixture_(void *self)                                              \
+    {                                                                                              \
+        setup_(self);                                                                              \
+    }                                                                                              \
+    static void kit_call_teardown_##fixture_(void *self)                                           \
+    {                                                                                              \
+        teardown_(self);                                                                           \
+    }                                                                                              \
+    const struct kit_fixture kit_fixture_##fixture_ = {                                            \
+        sizeof(kit_self_##fixture_), kit_call_setup_##fixture_, kit_call_teardown_##fixture_}
 
 #endif

@@ -148,15 +148,7 @@ static inline void pair_begin(struct pair *p)
     pair_open(p);
 }
 
-FIXTURE_SETUP(pair)
-{
-    pair_begin(self);
-}
-
-FIXTURE_TEARDOWN(pair)
-{
-    pair_end(self);
-}
+FIXTURE_FROM(pair, pair_begin, pair_end);
 
 /* As contexts of real movers are: they challenge first contacts. */
 static inline void pair_begin_wary(struct pair *p)

@@ -64,11 +64,6 @@ static inline void begin(struct shared *s)
     }
 }
 
-FIXTURE_SETUP(shared)
-{
-    begin(self);
-}
-
 static inline void end(struct shared *s)
 {
     for (unsigned i = 0; i < QPS; i++) {
@@ -84,10 +79,7 @@ static inline void end(struct shared *s)
     pair_end(s->p);
 }
 
-FIXTURE_TEARDOWN(shared)
-{
-    end(self);
-}
+FIXTURE_FROM(shared, begin, end);
 
 static inline uint32_t num_posted(const struct shared *s)
 {

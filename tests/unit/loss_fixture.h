@@ -54,15 +54,7 @@ static inline void begin_with_rtt(struct loss_fixture *f)
     assert_int_equal(f->loss.srtt_ns, RTT);
 }
 
-FIXTURE_SETUP(loss_fixture)
-{
-    begin_with_rtt(self);
-}
-
-FIXTURE_TEARDOWN(loss_fixture)
-{
-    end(self);
-}
+FIXTURE_FROM(loss_fixture, begin_with_rtt, end);
 
 static inline void send_at(struct loss_fixture *f, uint32_t psn, uint16_t path, uint64_t now_ns)
 {

@@ -38,11 +38,6 @@ static void begin(struct ordered *o)
     pair_settle(p, p->now + 10 * MRD_MSEC);
 }
 
-FIXTURE_SETUP(ordered)
-{
-    begin(self);
-}
-
 static void end(struct ordered *o)
 {
     pair_settle(o->p, o->p->now + 20 * MRD_SEC);
@@ -50,10 +45,7 @@ static void end(struct ordered *o)
     pair_end(o->p);
 }
 
-FIXTURE_TEARDOWN(ordered)
-{
-    end(self);
-}
+FIXTURE_FROM(ordered, begin, end);
 
 /* A read, or an add of 1, at the begin of the target's memory. */
 static void request(struct ordered *o, uint64_t id, enum mrd_wr_opcode opcode)

@@ -22,21 +22,13 @@ static void begin(struct peer_fixture *f)
     assert_true(mrd_peers_init(&f->peers, &f->alloc.ops, PEERS, PATHS, TRACKER, true));
 }
 
-FIXTURE_SETUP(peer_fixture)
-{
-    begin(self);
-}
-
 static void end(struct peer_fixture *f)
 {
     mrd_peers_fini(&f->peers);
     assert_int_equal(f->alloc.live_bytes, 0);
 }
 
-FIXTURE_TEARDOWN(peer_fixture)
-{
-    end(self);
-}
+FIXTURE_FROM(peer_fixture, begin, end);
 
 static struct mrd_addr addr_of(uint32_t host)
 {

@@ -38,20 +38,12 @@ static void begin(struct qp_fixture *f)
             .addr = (uint64_t)(uintptr_t)&f->memory[10 * i], .length = 8, .lkey = i};
 }
 
-FIXTURE_SETUP(qp_fixture)
-{
-    begin(self);
-}
-
 static void end(struct qp_fixture *f)
 {
     free(f->qp);
 }
 
-FIXTURE_TEARDOWN(qp_fixture)
-{
-    end(self);
-}
+FIXTURE_FROM(qp_fixture, begin, end);
 
 static struct mrd_send_wr send_wr(struct qp_fixture *f, int num_sge)
 {

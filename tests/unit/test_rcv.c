@@ -11,24 +11,21 @@ enum { TRACKER = 1024 };
 
 FIXTURE(rcv_fixture)
 {
+    uint32_t tracker, first; /* PSN; no tracker: TRACKER */
     struct unit_alloc alloc;
     struct mrd_rcv_maps maps;
     struct mrd_rcv r;
     struct mrd_wire_ack ack;
 };
 
-static void begin(struct rcv_fixture *f, uint32_t tracker, uint32_t first)
+static void begin(struct rcv_fixture *f)
 {
-    memset(f, 0, sizeof(*f));
+    const uint32_t tracker = f->tracker ? f->tracker : TRACKER;
+
     unit_alloc_init(&f->alloc);
     assert_true(mrd_rcv_maps_init(&f->maps, &f->alloc.ops, tracker, 1));
-    mrd_rcv_init(&f->r, &f->maps, tracker, first + tracker);
-    f->r.cum = f->r.highest = first;
-}
-
-FIXTURE_SETUP(rcv_fixture)
-{
-    begin(self, TRACKER, 0);
+    mrd_rcv_init(&f->r, &f->maps, tracker, f->first + tracker);
+    f->r.cum = f->r.highest = f->first;
 }
 
 static void end(struct rcv_fixture *f)
@@ -40,10 +37,7 @@ static void end(struct rcv_fixture *f)
     assert_int_equal(f->alloc.live_bytes, 0);
 }
 
-FIXTURE_TEARDOWN(rcv_fixture)
-{
-    end(self);
-}
+FIXTURE_FROM(rcv_fixture, begin, end);
 
 static void count_at(struct rcv_fixture *f, uint32_t psn, uint16_t path, bool ce, uint64_t now_ns)
 {
@@ -99,9 +93,9 @@ TEST(mrd_rcv_check__table)
     static const uint32_t first[] = {0, 5, 1020, UINT32_MAX - 1, UINT32_MAX - 500};
 
     for (size_t k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
-        struct rcv_fixture f;
+        struct rcv_fixture f = {.first = first[k]};
 
-        begin(&f, TRACKER, first[k]);
+        begin(&f);
         add(&f, first[k]);
         add(&f, first[k] + 2);
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
@@ -111,22 +105,19 @@ TEST(mrd_rcv_check__table)
     }
 }
 
-TEST(mrd_rcv_add__cum_passes_what_came)
+TEST_F_WITH(rcv_fixture, mrd_rcv_add__cum_passes_what_came, self->first = UINT32_MAX - 1)
 {
     const uint32_t first = UINT32_MAX - 1;
-    struct rcv_fixture f;
 
-    begin(&f, TRACKER, first);
-    add(&f, first + 1);
-    add(&f, first + 3);
-    assert_int_equal(f.r.cum, first);
-    assert_int_equal(f.r.highest, first + 4);
-    add(&f, first);
-    assert_int_equal(f.r.cum, first + 2);
-    add(&f, first + 2);
-    assert_int_equal(f.r.cum, first + 4);
-    assert_int_equal(f.r.highest, first + 4);
-    end(&f);
+    add(self, first + 1);
+    add(self, first + 3);
+    assert_int_equal(self->r.cum, first);
+    assert_int_equal(self->r.highest, first + 4);
+    add(self, first);
+    assert_int_equal(self->r.cum, first + 2);
+    add(self, first + 2);
+    assert_int_equal(self->r.cum, first + 4);
+    assert_int_equal(self->r.highest, first + 4);
 }
 
 /* Any order, any number of turns of the ring: each PSN is new once. */
@@ -134,11 +125,11 @@ TEST(mrd_rcv_add__exactly_once_in_random_order)
 {
     enum { SPREAD = 200, PACKETS = 5000 };
     const uint32_t first = UINT32_MAX - PACKETS / 2;
-    struct rcv_fixture f;
+    struct rcv_fixture f = {.tracker = 256, .first = first};
     struct mrd_rng rng;
     uint32_t taken = 0;
 
-    begin(&f, 256, first);
+    begin(&f);
     mrd_rng_init(&rng, 9);
     while (taken < PACKETS) {
         uint32_t psn = f.r.cum + mrd_rng_below(&rng, SPREAD) - mrd_rng_below(&rng, 20);
@@ -183,55 +174,44 @@ TEST_F(rcv_fixture, mrd_rcv_dup__told_at_once_by_a_full_ack)
     assert_int_equal(self->ack.num_dups, 0); /* told once */
 }
 
-TEST(mrd_rcv_dup__tells_at_most_four)
+TEST_F_WITH(rcv_fixture, mrd_rcv_dup__tells_at_most_four, self->first = 10)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 10);
     for (uint32_t i = 0; i < 9; i++)
-        mrd_rcv_dup(&f.r, i);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_dups, MRD_ACK_DUPS_MAX);
+        mrd_rcv_dup(&self->r, i);
+    build(self, 0);
+    assert_int_equal(self->ack.num_dups, MRD_ACK_DUPS_MAX);
     for (uint32_t i = 0; i < MRD_ACK_DUPS_MAX; i++)
-        assert_int_equal(f.ack.dup[i], i);
-    end(&f);
+        assert_int_equal(self->ack.dup[i], i);
 }
 
 /* Then at once: the sender's completion waits for it. */
-TEST(mrd_rcv_refusal_acked__reported_at_once)
+TEST_F_WITH(rcv_fixture, mrd_rcv_refusal_acked__reported_at_once, self->first = UINT32_MAX)
 {
     const uint32_t first = UINT32_MAX;
-    struct rcv_fixture f;
 
-    begin(&f, TRACKER, first);
-    mrd_rcv_add(&f.r, first, true);
-    add(&f, first + 1);
-    build(&f, 0);
-    assert_false(f.r.now);
-    assert_true(mrd_rcv_refusal_acked(&f.r, first));
-    assert_int_equal(f.r.cum, first + 2);
-    assert_int_equal(f.r.num_refused, 0);
-    assert_true(f.r.now);
-    assert_false(mrd_rcv_rides(&f.r));
-    end(&f);
+    mrd_rcv_add(&self->r, first, true);
+    add(self, first + 1);
+    build(self, 0);
+    assert_false(self->r.now);
+    assert_true(mrd_rcv_refusal_acked(&self->r, first));
+    assert_int_equal(self->r.cum, first + 2);
+    assert_int_equal(self->r.num_refused, 0);
+    assert_true(self->r.now);
+    assert_false(mrd_rcv_rides(&self->r));
 }
 
-TEST(mrd_rcv_refusal_acked__only_a_refused_psn)
+TEST_F_WITH(rcv_fixture, mrd_rcv_refusal_acked__only_a_refused_psn, self->first = 10)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, 10);
-    mrd_rcv_add(&f.r, 12, true);
-    add(&f, 13);
-    assert_false(mrd_rcv_refusal_acked(&f.r, 9));
-    assert_false(mrd_rcv_refusal_acked(&f.r, 11));
-    assert_false(mrd_rcv_refusal_acked(&f.r, 13));
-    assert_false(mrd_rcv_refusal_acked(&f.r, 12 + TRACKER)); /* the same place in the ring */
-    assert_false(mrd_rcv_refusal_acked(&f.r, 12 - TRACKER));
-    assert_false(f.r.now);
-    assert_true(mrd_rcv_refusal_acked(&f.r, 12));
-    assert_false(mrd_rcv_refusal_acked(&f.r, 12));
-    end(&f);
+    mrd_rcv_add(&self->r, 12, true);
+    add(self, 13);
+    assert_false(mrd_rcv_refusal_acked(&self->r, 9));
+    assert_false(mrd_rcv_refusal_acked(&self->r, 11));
+    assert_false(mrd_rcv_refusal_acked(&self->r, 13));
+    assert_false(mrd_rcv_refusal_acked(&self->r, 12 + TRACKER)); /* the same place in the ring */
+    assert_false(mrd_rcv_refusal_acked(&self->r, 12 - TRACKER));
+    assert_false(self->r.now);
+    assert_true(mrd_rcv_refusal_acked(&self->r, 12));
+    assert_false(mrd_rcv_refusal_acked(&self->r, 12));
 }
 
 /* Counts are cumulative, so a lost ack loses nothing; a path is told when something came on it. */
@@ -331,19 +311,15 @@ TEST_F(rcv_fixture, mrd_rcv_ride__leaves_path_counts_for_the_full_ack)
 }
 
 /* A grant may shrink, but what was granted once is taken. */
-TEST(mrd_rcv_build__a_grant_is_a_promise)
+TEST_F_WITH(rcv_fixture, mrd_rcv_build__a_grant_is_a_promise, self->first = UINT32_MAX - 10)
 {
-    struct rcv_fixture f;
-
-    begin(&f, TRACKER, UINT32_MAX - 10);
-    mrd_rcv_build(&f.r, &f.ack, 500, UINT32_MAX, 0);
-    assert_int_equal(f.r.limit, TRACKER - 11);
-    mrd_rcv_build(&f.r, &f.ack, 2000, UINT32_MAX, 0);
-    assert_int_equal(f.r.limit, 2000);
-    mrd_rcv_build(&f.r, &f.ack, 1000, UINT32_MAX, 0);
-    assert_int_equal(f.ack.psn_limit, 1000);
-    assert_int_equal(f.r.limit, 2000);
-    end(&f);
+    mrd_rcv_build(&self->r, &self->ack, 500, UINT32_MAX, 0);
+    assert_int_equal(self->r.limit, TRACKER - 11);
+    mrd_rcv_build(&self->r, &self->ack, 2000, UINT32_MAX, 0);
+    assert_int_equal(self->r.limit, 2000);
+    mrd_rcv_build(&self->r, &self->ack, 1000, UINT32_MAX, 0);
+    assert_int_equal(self->ack.psn_limit, 1000);
+    assert_int_equal(self->r.limit, 2000);
 }
 
 TEST_F(rcv_fixture, mrd_rcv_build__echoes_the_last_packet_once)
@@ -394,9 +370,9 @@ TEST(mrd_rcv_build__tells_exactly_what_came)
     for (size_t i = 0; i < 3 * 8; i++) {
         uint32_t tracker = trackers[i / 8], start = first[i % 8];
         uint8_t came[2048] = {0};
-        struct rcv_fixture f;
+        struct rcv_fixture f = {.tracker = tracker, .first = start};
 
-        begin(&f, tracker, start);
+        begin(&f);
         for (uint32_t k = 0; k < tracker; k++) { /* cum stays: its PSN does not come */
             uint32_t at = 1 + mrd_rng_below(&rng, tracker / 2 - 1);
 
@@ -428,9 +404,9 @@ TEST(mrd_rcv_build__tells_nothing_beyond_the_highest)
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct rcv_fixture f;
+        struct rcv_fixture f = {.tracker = table[i].tracker, .first = table[i].cum};
 
-        begin(&f, table[i].tracker, table[i].cum);
+        begin(&f);
         for (uint32_t psn = table[i].cum + 1; psn != table[i].highest; psn++)
             add(&f, psn);
         build(&f, 0);
@@ -445,24 +421,22 @@ TEST(mrd_rcv_build__tells_nothing_beyond_the_highest)
 }
 
 /* A full tracker that begins in mid-slice takes one slice more than its size says. */
-TEST(mrd_rcv_build__full_tracker_fits)
+TEST_F_WITH(rcv_fixture, mrd_rcv_build__full_tracker_fits, self->tracker = MRD_TRACKER_MAX,
+            self->first = 77)
 {
-    struct rcv_fixture f;
-
-    begin(&f, MRD_TRACKER_MAX, 77);
     for (uint32_t i = 1; i < MRD_TRACKER_MAX; i++)
-        add(&f, 77 + i);
-    build(&f, 0);
-    assert_int_equal(f.ack.num_slices, MRD_WIRE_SLICES_MAX);
+        add(self, 77 + i);
+    build(self, 0);
+    assert_int_equal(self->ack.num_slices, MRD_WIRE_SLICES_MAX);
     for (uint32_t i = 0; i < MRD_TRACKER_MAX; i++)
-        assert_int_equal(tells(&f.ack, 77 + i), i != 0);
-    end(&f);
+        assert_int_equal(tells(&self->ack, 77 + i), i != 0);
 }
 
 /* A tracker as wide as it gets, with a gap at its begin. */
 static void begin_wide(struct rcv_fixture *f, uint32_t first)
 {
-    begin(f, MRD_TRACKER_MAX, first);
+    *f = (struct rcv_fixture){.tracker = MRD_TRACKER_MAX, .first = first};
+    begin(f);
     while (f->r.tracker < MRD_TRACKER_WIDEST)
         assert_true(mrd_rcv_widen(&f->r));
     add(f, first + 1);
@@ -475,9 +449,9 @@ TEST(mrd_rcv_widen__keeps_all)
     static const uint32_t ahead[] = {1, 100, 127, 128, 300, 4094};
 
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
-        struct rcv_fixture f;
+        struct rcv_fixture f = {.tracker = MRD_TRACKER_MAX, .first = first[k]};
 
-        begin(&f, MRD_TRACKER_MAX, first[k]);
+        begin(&f);
         for (unsigned i = 0; i < sizeof(ahead) / sizeof(ahead[0]); i++) {
             mrd_rcv_add(&f.r, first[k] + ahead[i], i == 2);
             assert_true(f.r.tracker >= 2 * MRD_TRACKER_MAX || mrd_rcv_widen(&f.r));
@@ -503,23 +477,19 @@ TEST(mrd_rcv_widen__keeps_all)
 }
 
 /* Without memory nothing changes; and all that grew take MRD_WIDE_BYTES at most. */
-TEST(mrd_rcv_widen__no_memory)
+TEST_F_WITH(rcv_fixture, mrd_rcv_widen__no_memory, self->tracker = MRD_TRACKER_MAX)
 {
-    struct rcv_fixture f;
-
-    begin(&f, MRD_TRACKER_MAX, 0);
-    add(&f, 5);
-    f.alloc.fail_at = f.alloc.requests + 1;
-    assert_false(mrd_rcv_widen(&f.r));
-    f.alloc.fail_at = 0;
-    f.maps.wide_bytes = MRD_WIDE_BYTES - mrd_rcv_wide_bytes(2 * MRD_TRACKER_MAX) + 1;
-    assert_false(mrd_rcv_widen(&f.r));
-    assert_int_equal(f.r.tracker, MRD_TRACKER_MAX);
-    assert_int_equal(mrd_rcv_check(&f.r, 5), MRD_RCV_DUPLICATE);
-    f.maps.wide_bytes--;
-    assert_true(mrd_rcv_widen(&f.r));
-    f.maps.wide_bytes -= MRD_WIDE_BYTES - mrd_rcv_wide_bytes(2 * MRD_TRACKER_MAX);
-    end(&f);
+    add(self, 5);
+    self->alloc.fail_at = self->alloc.requests + 1;
+    assert_false(mrd_rcv_widen(&self->r));
+    self->alloc.fail_at = 0;
+    self->maps.wide_bytes = MRD_WIDE_BYTES - mrd_rcv_wide_bytes(2 * MRD_TRACKER_MAX) + 1;
+    assert_false(mrd_rcv_widen(&self->r));
+    assert_int_equal(self->r.tracker, MRD_TRACKER_MAX);
+    assert_int_equal(mrd_rcv_check(&self->r, 5), MRD_RCV_DUPLICATE);
+    self->maps.wide_bytes--;
+    assert_true(mrd_rcv_widen(&self->r));
+    self->maps.wide_bytes -= MRD_WIDE_BYTES - mrd_rcv_wide_bytes(2 * MRD_TRACKER_MAX);
 }
 
 /*
@@ -610,12 +580,12 @@ TEST_F(rcv_fixture, mrd_rcv_build__many_paths_take_turns)
 TEST(mrd_rcv_build__keeps_to_the_room)
 {
     static const uint32_t rooms[] = {1024, 512, 400};
-    struct rcv_fixture f;
 
     for (unsigned r = 0; r < sizeof(rooms) / sizeof(rooms[0]); r++) {
+        struct rcv_fixture f = {0};
         unsigned told = 0, acks = 0;
 
-        begin(&f, TRACKER, 0);
+        begin(&f);
         for (uint32_t psn = 0; psn < 64; psn++) {
             add(&f, psn * 3);
             count_at(&f, psn * 3, (uint16_t)psn, false, 0);
@@ -643,10 +613,10 @@ TEST(mrd_rcv_add__far_ahead)
     static const uint32_t first[] = {0, 1, 63, 64, 200, 255, 256, 1000, UINT32_MAX - 100};
 
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
-        struct rcv_fixture f;
         uint32_t base = first[k];
+        struct rcv_fixture f = {.first = base};
 
-        begin(&f, TRACKER, base);
+        begin(&f);
         for (uint32_t i = 1; i < MRD_RCV_FEW; i += 2)
             mrd_rcv_add(&f.r, base + i, i % 3 == 0);
         assert_int_equal(f.maps.pool.used, 0);
