@@ -1,52 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
-#include "tests/kit/kit.h"
-#include "tests/unit/unit_alloc.h"
-
 #include "core/rng.h"
-#include "core/sent.h"
-
-enum { TRACKER = 256, PATHS = 4, BYTES = 100, PAGES = 64 };
-
-FIXTURE(sent_fixture)
-{
-    struct unit_alloc alloc;
-    struct mrd_pool pages;
-    struct mrd_path path[PATHS];
-    struct mrd_path_load load[PATHS];
-    struct mrd_paths paths;
-    struct mrd_sents s;
-};
-
-/* The first PSN is `first`. */
-static void begin(struct sent_fixture *f, uint32_t pages, uint32_t first)
-{
-    memset(f, 0, sizeof(*f));
-    unit_alloc_init(&f->alloc);
-    assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), pages));
-    mrd_paths_init(&f->paths, f->path, f->load, PATHS, PATHS, NULL, 0);
-    mrd_sent_init(&f->s, &f->pages, TRACKER, 0);
-    f->s.next = f->s.una = first;
-}
-
-FIXTURE_SETUP(sent_fixture)
-{
-    begin(self, PAGES, 0);
-}
-
-static void end(struct sent_fixture *f)
-{
-    mrd_sent_fini(&f->s);
-    assert_int_equal(f->pages.used, 0);
-    mrd_pool_fini(&f->pages);
-    assert_int_equal(f->alloc.live_bytes, 0);
-}
-
-FIXTURE_TEARDOWN(sent_fixture)
-{
-    end(self);
-}
+#include "tests/unit/sent_fixture.h"
 
 static struct mrd_sent *send_at(struct sent_fixture *f, uint16_t path, uint64_t now_ns)
 {
@@ -126,37 +80,29 @@ static void expect_path(const struct sent_fixture *f, uint16_t path, uint32_t fi
     assert_int_equal(f->load[path].out_packets, n);
 }
 
-TEST(mrd_sent_add__numbers_records_in_order)
+TEST_F_WITH(sent_fixture, mrd_sent_add__numbers_records_in_order, self->first = UINT32_MAX - 1)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, UINT32_MAX - 1);
     for (uint32_t i = 0; i < 5; i++) {
-        struct mrd_sent *rec = mrd_sent_add(&f.s, MRD_SENT_EMPTY);
+        struct mrd_sent *rec = mrd_sent_add(&self->s, MRD_SENT_EMPTY);
 
         assert_int_equal(rec->psn, UINT32_MAX - 1 + i);
         assert_int_equal(rec->state, MRD_SENT_NEW);
         assert_int_equal(rec->tx_count, 0);
     }
-    assert_int_equal(f.s.una, UINT32_MAX - 1);
-    assert_int_equal(f.s.inflight.num, 0);
-    end(&f);
+    assert_int_equal(self->s.una, UINT32_MAX - 1);
+    assert_int_equal(self->s.inflight.num, 0);
 }
 
 /* No page, no PSN: the next try gives the same one. */
-TEST(mrd_sent_add__null_when_pages_are_used_up)
+TEST_F_WITH(sent_fixture, mrd_sent_add__null_when_pages_are_used_up, self->num_pages = 1)
 {
-    struct sent_fixture f;
-
-    begin(&f, 1, 0);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
-        send_at(&f, 0, i);
-    assert_null(mrd_sent_add(&f.s, MRD_SENT_EMPTY));
-    assert_int_equal(f.s.next, MRD_SENT_PAGE);
+        send_at(self, 0, i);
+    assert_null(mrd_sent_add(&self->s, MRD_SENT_EMPTY));
+    assert_int_equal(self->s.next, MRD_SENT_PAGE);
     for (uint32_t i = 0; i < MRD_SENT_PAGE; i++)
-        ack(&f, i);
-    assert_int_equal(mrd_sent_add(&f.s, MRD_SENT_EMPTY)->psn, MRD_SENT_PAGE);
-    end(&f);
+        ack(self, i);
+    assert_int_equal(mrd_sent_add(&self->s, MRD_SENT_EMPTY)->psn, MRD_SENT_PAGE);
 }
 
 /* The whole tracker may be in flight, at whatever place of the ring it begins. */
@@ -165,9 +111,9 @@ TEST(mrd_sent_add__fills_the_tracker)
     static const uint32_t first[] = {0, 1, 63, 200, UINT32_MAX - 100};
 
     for (size_t i = 0; i < sizeof(first) / sizeof(first[0]); i++) {
-        struct sent_fixture f;
+        struct sent_fixture f = {.first = first[i]};
 
-        begin(&f, PAGES, first[i]);
+        begin(&f);
         for (uint32_t k = 0; k < TRACKER; k++)
             send_at(&f, (uint16_t)(k % PATHS), k);
         for (uint32_t k = 0; k < TRACKER; k++)
@@ -177,52 +123,46 @@ TEST(mrd_sent_add__fills_the_tracker)
     }
 }
 
-TEST(mrd_sent_get__only_live_records)
+TEST_F_WITH(sent_fixture, mrd_sent_get__only_live_records, self->first = 10)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, 10);
-    send_at(&f, 0, 0);
-    send_at(&f, 0, 0);
-    assert_int_equal(mrd_sent_get(&f.s, 10)->psn, 10);
-    assert_null(mrd_sent_get(&f.s, 9));
-    assert_null(mrd_sent_get(&f.s, 12));
-    assert_null(mrd_sent_get(&f.s, 10 + TRACKER)); /* the same place in the ring */
-    assert_null(mrd_sent_get(&f.s, 10 - TRACKER));
-    assert_null(mrd_sent_get(&f.s, 10 + 64)); /* no page there */
-    ack(&f, 10);
-    assert_null(mrd_sent_get(&f.s, 10));
-    assert_non_null(mrd_sent_get(&f.s, 11));
-    end(&f);
+    send_at(self, 0, 0);
+    send_at(self, 0, 0);
+    assert_int_equal(mrd_sent_get(&self->s, 10)->psn, 10);
+    assert_null(mrd_sent_get(&self->s, 9));
+    assert_null(mrd_sent_get(&self->s, 12));
+    assert_null(mrd_sent_get(&self->s, 10 + TRACKER)); /* the same place in the ring */
+    assert_null(mrd_sent_get(&self->s, 10 - TRACKER));
+    assert_null(mrd_sent_get(&self->s, 10 + 64)); /* no page there */
+    ack(self, 10);
+    assert_null(mrd_sent_get(&self->s, 10));
+    assert_non_null(mrd_sent_get(&self->s, 11));
 }
 
 /*
  * Oldest transmission first, for the peer and for each path: a packet that is sent again goes to
  * the end.
  */
-TEST(mrd_sent_transmit__keeps_the_order_of_transmissions)
+TEST_F_WITH(sent_fixture, mrd_sent_transmit__keeps_the_order_of_transmissions,
+            self->first = UINT32_MAX - 1)
 {
     const uint32_t first = UINT32_MAX - 1;
-    struct sent_fixture f;
 
-    begin(&f, PAGES, first);
     for (uint32_t i = 0; i < 5; i++)
-        send_at(&f, (uint16_t)(i % 2), i);
-    expect_chain(&f, &f.s.inflight, first, (int[]){0, 1, 2, 3, 4, -1});
-    expect_path(&f, 0, first, (int[]){0, 2, 4, -1});
-    expect_path(&f, 1, first, (int[]){1, 3, -1});
+        send_at(self, (uint16_t)(i % 2), i);
+    expect_chain(self, &self->s.inflight, first, (int[]){0, 1, 2, 3, 4, -1});
+    expect_path(self, 0, first, (int[]){0, 2, 4, -1});
+    expect_path(self, 1, first, (int[]){1, 3, -1});
 
-    again_at(&f, first + 2, 1, 10); /* from the middle, to another path */
-    again_at(&f, first, 0, 11);     /* from the front, on the same path */
-    expect_chain(&f, &f.s.inflight, first, (int[]){1, 3, 4, 2, 0, -1});
-    expect_path(&f, 0, first, (int[]){4, 0, -1});
-    expect_path(&f, 1, first, (int[]){1, 3, 2, -1});
-    again_at(&f, first, 3, 12); /* from the end */
-    expect_chain(&f, &f.s.inflight, first, (int[]){1, 3, 4, 2, 0, -1});
-    expect_path(&f, 0, first, (int[]){4, -1});
-    expect_path(&f, 3, first, (int[]){0, -1});
-    assert_int_equal(mrd_sent_get(&f.s, first)->tx_count, 3);
-    end(&f);
+    again_at(self, first + 2, 1, 10); /* from the middle, to another path */
+    again_at(self, first, 0, 11);     /* from the front, on the same path */
+    expect_chain(self, &self->s.inflight, first, (int[]){1, 3, 4, 2, 0, -1});
+    expect_path(self, 0, first, (int[]){4, 0, -1});
+    expect_path(self, 1, first, (int[]){1, 3, 2, -1});
+    again_at(self, first, 3, 12); /* from the end */
+    expect_chain(self, &self->s.inflight, first, (int[]){1, 3, 4, 2, 0, -1});
+    expect_path(self, 0, first, (int[]){4, -1});
+    expect_path(self, 3, first, (int[]){0, -1});
+    assert_int_equal(mrd_sent_get(&self->s, first)->tx_count, 3);
 }
 
 /* Bytes in flight follow the records' states: a retransmission counts once. */
@@ -277,25 +217,22 @@ TEST_F(sent_fixture, mrd_sent_oldest__of_those_in_flight_and_lost)
     assert_int_equal(mrd_sent_oldest(&self->s)->psn, 1);
 }
 
-TEST(mrd_sent_ack__una_passes_what_is_acked)
+TEST_F_WITH(sent_fixture, mrd_sent_ack__una_passes_what_is_acked, self->first = UINT32_MAX - 2)
 {
     const uint32_t first = UINT32_MAX - 2;
-    struct sent_fixture f;
 
-    begin(&f, PAGES, first);
     for (uint32_t i = 0; i < 6; i++)
-        send_at(&f, 0, i);
-    ack(&f, first + 1);
-    ack(&f, first + 3);
-    assert_int_equal(f.s.una, first);
-    ack(&f, first);
-    assert_int_equal(f.s.una, first + 2);
-    ack(&f, first + 2);
-    assert_int_equal(f.s.una, first + 4);
-    ack(&f, first + 5);
-    ack(&f, first + 4);
-    assert_int_equal(f.s.una, f.s.next);
-    end(&f);
+        send_at(self, 0, i);
+    ack(self, first + 1);
+    ack(self, first + 3);
+    assert_int_equal(self->s.una, first);
+    ack(self, first);
+    assert_int_equal(self->s.una, first + 2);
+    ack(self, first + 2);
+    assert_int_equal(self->s.una, first + 4);
+    ack(self, first + 5);
+    ack(self, first + 4);
+    assert_int_equal(self->s.una, self->s.next);
 }
 
 /* A packet that was given up may be acked after all. */
@@ -339,19 +276,16 @@ TEST_F(sent_fixture, mrd_sent_release__gives_pages_back)
 }
 
 /* One packet at a time for ever: never more than two pages, also across the wrap of PSNs. */
-TEST(mrd_sent_release__slow_sender_holds_a_page)
+TEST_F_WITH(sent_fixture, mrd_sent_release__slow_sender_holds_a_page,
+            self->first = UINT32_MAX - 500)
 {
-    struct sent_fixture f;
-
-    begin(&f, PAGES, UINT32_MAX - 500);
     for (uint32_t i = 0; i < 1000; i++) {
-        uint32_t psn = send_at(&f, 0, i)->psn;
+        uint32_t psn = send_at(self, 0, i)->psn;
 
-        assert_in_range(f.pages.used, 1, 2);
-        ack(&f, psn);
+        assert_in_range(self->pages.used, 1, 2);
+        ack(self, psn);
     }
-    assert_in_range(f.pages.used, 0, 1);
-    end(&f);
+    assert_in_range(self->pages.used, 0, 1);
 }
 
 /* Of what an ack says: nothing below una, nothing that was never sent, nothing that is known. */
@@ -377,9 +311,9 @@ TEST(mrd_sent_new_bits__table)
     };
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct sent_fixture f;
+        struct sent_fixture f = {.first = table[i].una};
 
-        begin(&f, PAGES, table[i].una);
+        begin(&f);
         while (f.s.next != table[i].next)
             send_at(&f, 0, 0);
         assert_true(mrd_sent_new_bits(&f.s, table[i].base, table[i].bits) == table[i].expected);
@@ -432,43 +366,40 @@ TEST_F(sent_fixture, mrd_sent_audit__sees_a_wrong_figure)
  * Any order of events leaves figures that agree with the records, chains in order, and no
  * page behind.
  */
-TEST(mrd_sent_audit__random_walk)
+TEST_F_WITH(sent_fixture, mrd_sent_audit__random_walk, self->first = UINT32_MAX - 2000)
 {
-    struct sent_fixture f;
     struct mrd_rng rng;
 
-    begin(&f, PAGES, UINT32_MAX - 2000);
     mrd_rng_init(&rng, 3);
     for (uint64_t now = 1; now < 20000; now++) {
-        uint32_t live = f.s.next - f.s.una;
+        uint32_t live = self->s.next - self->s.una;
         struct mrd_sent *rec =
-            live ? mrd_sent_get(&f.s, f.s.una + mrd_rng_below(&rng, live)) : NULL;
+            live ? mrd_sent_get(&self->s, self->s.una + mrd_rng_below(&rng, live)) : NULL;
         uint16_t path = (uint16_t)mrd_rng_below(&rng, PATHS);
         uint32_t what = mrd_rng_below(&rng, 10);
 
         if (what < 4 && live < TRACKER)
-            send_at(&f, path, now);
+            send_at(self, path, now);
         else if (rec && what < 5)
-            again_at(&f, rec->psn, path, now);
+            again_at(self, rec->psn, path, now);
         else if (rec && what < 6 && rec->state == MRD_SENT_INFLIGHT)
-            lose(&f, rec->psn);
+            lose(self, rec->psn);
         else if (rec)
-            ack(&f, rec->psn);
-        assert_true(mrd_sent_audit(&f.s, &f.paths));
+            ack(self, rec->psn);
+        assert_true(mrd_sent_audit(&self->s, &self->paths));
         if (now % 100)
             continue;
-        for (uint32_t psn = f.s.inflight.head, i = 1; i < f.s.inflight.num; i++) {
-            const struct mrd_sent *r = mrd_sent_get(&f.s, psn);
+        for (uint32_t psn = self->s.inflight.head, i = 1; i < self->s.inflight.num; i++) {
+            const struct mrd_sent *r = mrd_sent_get(&self->s, psn);
 
-            assert_true(r->tx_ns <= mrd_sent_get(&f.s, r->next)->tx_ns);
+            assert_true(r->tx_ns <= mrd_sent_get(&self->s, r->next)->tx_ns);
             psn = r->next;
         }
     }
-    while (f.s.una != f.s.next)
-        ack(&f, f.s.una);
-    assert_int_equal(f.s.inflight_bytes, 0);
-    assert_in_range(f.pages.used, 0, 1);
-    end(&f);
+    while (self->s.una != self->s.next)
+        ack(self, self->s.una);
+    assert_int_equal(self->s.inflight_bytes, 0);
+    assert_in_range(self->pages.used, 0, 1);
 }
 
 /*
@@ -480,10 +411,10 @@ TEST(mrd_sent_add__ring_grows)
     static const uint32_t first[] = {0, 5, 200, UINT32_MAX - 70};
 
     for (unsigned k = 0; k < sizeof(first) / sizeof(first[0]); k++) {
-        struct sent_fixture f;
         uint32_t base = first[k], few = 0;
+        struct sent_fixture f = {.first = base};
 
-        begin(&f, PAGES, base);
+        begin(&f);
         f.alloc.fail_at = f.alloc.requests + 1;
         for (; few < TRACKER && f.s.ring == MRD_SENT_FEW; few++) {
             struct mrd_sent *rec = mrd_sent_add(&f.s, MRD_SENT_EMPTY);

@@ -1,44 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs of segments: sent and acked together, they are as if each had been by itself. */
-#include <string.h>
-
-#include "tests/kit/kit.h"
-#include "tests/unit/unit_alloc.h"
-
 #include "core/rng.h"
-#include "core/sent.h"
+#include "tests/unit/sent_fixture.h"
 
-enum { TRACKER = 256, PATHS = 3, BYTES = 100, LEN = 64, PAGES = 64, FIRST = 5 };
+enum { LEN = 64, FIRST = 5 };
 
-struct run_fixture {
-    struct unit_alloc alloc;
-    struct mrd_pool pages;
-    struct mrd_path path[PATHS];
-    struct mrd_path_load load[PATHS];
-    struct mrd_paths paths;
-    struct mrd_sents s;
-    uint64_t now_ns;
-};
-
-static void begin(struct run_fixture *f)
-{
-    memset(f, 0, sizeof(*f));
-    unit_alloc_init(&f->alloc);
-    assert_true(mrd_pool_init(&f->pages, &f->alloc.ops, sizeof(struct mrd_sent_page), PAGES));
-    mrd_paths_init(&f->paths, f->path, f->load, PATHS, PATHS, NULL, 0);
-    mrd_sent_init(&f->s, &f->pages, TRACKER, 0);
-    f->s.next = f->s.una = FIRST;
-}
-
-static void end(struct run_fixture *f)
-{
-    mrd_sent_fini(&f->s);
-    assert_int_equal(f->pages.used, 0);
-    mrd_pool_fini(&f->pages);
-    assert_int_equal(f->alloc.live_bytes, 0);
-}
-
-static struct mrd_sent *send(struct run_fixture *f, enum mrd_sent_kind kind, uint16_t path)
+static struct mrd_sent *send(struct sent_fixture *f, enum mrd_sent_kind kind, uint16_t path)
 {
     struct mrd_sent *rec = mrd_sent_add(&f->s, kind);
 
@@ -54,7 +21,7 @@ static struct mrd_sent *send(struct run_fixture *f, enum mrd_sent_kind kind, uin
 }
 
 /* Packets behind a segment that was sent just now. `together`: as a run. */
-static void send_more(struct run_fixture *f, struct mrd_sent *last, uint32_t n, bool together)
+static void send_more(struct sent_fixture *f, struct mrd_sent *last, uint32_t n, bool together)
 {
     for (uint32_t i = 0; i < n; i++) {
         struct mrd_sent *rec;
@@ -71,7 +38,7 @@ static void send_more(struct run_fixture *f, struct mrd_sent *last, uint32_t n, 
     }
 }
 
-static void ack_one(struct run_fixture *f, struct mrd_sent *rec)
+static void ack_one(struct sent_fixture *f, struct mrd_sent *rec)
 {
     if (rec->state == MRD_SENT_INFLIGHT)
         mrd_path_acked(&f->paths, rec->path);
@@ -80,7 +47,7 @@ static void ack_one(struct run_fixture *f, struct mrd_sent *rec)
 }
 
 /* Returns the bytes that were acked. */
-static uint32_t ack(struct run_fixture *f, uint32_t psn, uint32_t past, bool together)
+static uint32_t ack(struct sent_fixture *f, uint32_t psn, uint32_t past, bool together)
 {
     uint32_t sum = 0, bytes, payload;
 
@@ -107,7 +74,7 @@ static uint32_t ack(struct run_fixture *f, uint32_t psn, uint32_t past, bool tog
 }
 
 /* The PSNs of both chains, and all that is counted, are the same. */
-static void compare(const struct run_fixture *a, const struct run_fixture *b)
+static void compare(const struct sent_fixture *a, const struct sent_fixture *b)
 {
     uint32_t psn = a->s.inflight.head;
 
@@ -144,7 +111,7 @@ static void compare(const struct run_fixture *a, const struct run_fixture *b)
     assert_int_equal(a->paths.acks, b->paths.acks);
 }
 
-static void lose(struct run_fixture *f, uint32_t psn)
+static void lose(struct sent_fixture *f, uint32_t psn)
 {
     struct mrd_sent *rec = mrd_sent_get(&f->s, psn);
 
@@ -154,7 +121,7 @@ static void lose(struct run_fixture *f, uint32_t psn)
     mrd_sent_lose(&f->s, rec, &f->paths);
 }
 
-static void send_lost(struct run_fixture *f, uint16_t path)
+static void send_lost(struct sent_fixture *f, uint16_t path)
 {
     if (f->s.lost.num)
         mrd_sent_transmit(&f->s, mrd_sent_get(&f->s, f->s.lost.head), &f->paths, path,
@@ -164,7 +131,7 @@ static void send_lost(struct run_fixture *f, uint16_t path)
 /* Random runs, losses, retransmissions and acks: one tracker does them together, one apart. */
 TEST(mrd_sent_run__as_one_by_one)
 {
-    static struct run_fixture fixture[2];
+    struct sent_fixture fixture[2] = {{.first = FIRST}, {.first = FIRST}};
     struct mrd_rng rng;
     uint32_t runs = 0;
 
@@ -180,7 +147,7 @@ TEST(mrd_sent_run__as_one_by_one)
 
         n = n < s->next - psn ? n : s->next - psn;
         for (unsigned i = 0; i < 2; i++) {
-            struct run_fixture *f = &fixture[i];
+            struct sent_fixture *f = &fixture[i];
 
             f->now_ns++;
             if (what < 4 && out < TRACKER / 2)
@@ -207,10 +174,8 @@ TEST(mrd_sent_run__as_one_by_one)
 TEST(mrd_sent_run__ends_where_packets_differ)
 {
     enum { N = 6 };
-    static struct run_fixture fixture;
-    struct run_fixture *f = &fixture;
-
     for (uint32_t how = 0; how < 7; how++) {
+        struct sent_fixture fixture = {.first = FIRST}, *f = &fixture;
         struct mrd_sent *rec, *odd;
 
         begin(f);
@@ -239,23 +204,21 @@ TEST(mrd_sent_run__ends_where_packets_differ)
 }
 
 /* What follows is as if each had been sent by itself: also where a page ends. */
-TEST(mrd_sent_follow__like_a_transmission)
+TEST_F_WITH(sent_fixture, mrd_sent_follow__like_a_transmission, self->first = FIRST)
 {
     enum { RUN = MRD_SENT_PAGE + 3 };
-    struct run_fixture f;
     struct mrd_sent *rec;
 
-    begin(&f);
-    f.now_ns = 20;
-    send(&f, MRD_SENT_EMPTY, 1);
-    send(&f, MRD_SENT_EMPTY, 2);
-    send_more(&f, send(&f, MRD_SENT_SEGMENT, 1), RUN - 1, true);
-    assert_true(mrd_sent_audit(&f.s, &f.paths));
-    assert_int_equal(f.s.inflight.num, RUN + 2);
-    assert_int_equal(f.s.inflight_bytes, (RUN + 2) * BYTES);
-    assert_int_equal(f.paths.load[1].out_packets, RUN + 1);
+    self->now_ns = 20;
+    send(self, MRD_SENT_EMPTY, 1);
+    send(self, MRD_SENT_EMPTY, 2);
+    send_more(self, send(self, MRD_SENT_SEGMENT, 1), RUN - 1, true);
+    assert_true(mrd_sent_audit(&self->s, &self->paths));
+    assert_int_equal(self->s.inflight.num, RUN + 2);
+    assert_int_equal(self->s.inflight_bytes, (RUN + 2) * BYTES);
+    assert_int_equal(self->paths.load[1].out_packets, RUN + 1);
     for (uint32_t i = 0; i < RUN; i++) {
-        rec = mrd_sent_get(&f.s, FIRST + 2 + i);
+        rec = mrd_sent_get(&self->s, FIRST + 2 + i);
         assert_int_equal(rec->kind, MRD_SENT_SEGMENT);
         assert_int_equal(rec->state, MRD_SENT_INFLIGHT);
         assert_int_equal(rec->tx_count, 1);
@@ -268,13 +231,12 @@ TEST(mrd_sent_follow__like_a_transmission)
     }
     /* Both chains lead through all: whatever the order in which they are acked. */
     for (uint32_t i = 0; i < RUN + 2; i++) {
-        rec = mrd_sent_get(&f.s, FIRST + i * 8 % (RUN + 2));
-        mrd_path_acked(&f.paths, rec->path);
-        mrd_sent_ack(&f.s, rec, &f.paths);
-        mrd_sent_release(&f.s, rec);
-        assert_true(mrd_sent_audit(&f.s, &f.paths));
+        rec = mrd_sent_get(&self->s, FIRST + i * 8 % (RUN + 2));
+        mrd_path_acked(&self->paths, rec->path);
+        mrd_sent_ack(&self->s, rec, &self->paths);
+        mrd_sent_release(&self->s, rec);
+        assert_true(mrd_sent_audit(&self->s, &self->paths));
     }
-    assert_int_equal(f.s.inflight.num, 0);
-    assert_int_equal(f.s.una, FIRST + RUN + 2);
-    end(&f);
+    assert_int_equal(self->s.inflight.num, 0);
+    assert_int_equal(self->s.una, FIRST + RUN + 2);
 }
