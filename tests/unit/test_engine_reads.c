@@ -1,33 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Reads and atomics between two engines: what they do, when they wait, and how they fail. */
 #include "core/engine/peer_state.h"
-#include "tests/unit/engine_pair.h"
+#include "tests/unit/engine_reads.h"
 
-enum { ASKER = 0, TARGET = 1, HERE = 8 * PAIR_PAYLOAD, LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };
-
-#define ALL_ACCESS                                                                                 \
-    (MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |                   \
-     MRD_ACCESS_REMOTE_ATOMIC)
-
-static void register_again(struct pair *p, unsigned at, int access)
-{
-    struct pair_end *end = &p->end[at];
-    int error;
-
-    if (end->mr)
-        mrd_engine_dereg_mr(end->e, end->mr, p->now);
-    end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory), access,
-                                &(struct mrd_mover_mr){0}, &error);
-    assert_non_null(end->mr);
-}
+enum { LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };
 
 FIXTURE_OF(reads, pair);
 
 FIXTURE_SETUP(reads)
 {
-    pair_begin(self);
-    for (unsigned at = 0; at < 2; at++)
-        register_again(self, at, ALL_ACCESS);
+    begin_in(self, MRD_ORDER_NONE);
     for (unsigned i = 0; i < PAIR_MEMORY; i++)
         self->end[TARGET].memory[i] = (uint8_t)(i * 7 + i / 256);
 }
@@ -42,57 +24,20 @@ static uint64_t *word(struct pair *p, unsigned at, uint32_t offset)
     return (uint64_t *)(void *)(p->end[at].memory + offset);
 }
 
-/* A request for the target's memory at `from`, into the asker's at HERE + `from`. */
-static int try_ask(struct pair *p, enum mrd_wr_opcode opcode, uint32_t from, uint32_t len,
-                   uint64_t compare_add, uint64_t swap, unsigned flags)
+static void ask_atomic(struct pair *p, enum mrd_wr_opcode opcode, uint32_t at, uint64_t compare_add,
+                       uint64_t swap)
 {
-    struct pair_end *a = &p->end[ASKER], *b = &p->end[TARGET];
-    struct mrd_sge sge = {
-        .addr = (uint64_t)(uintptr_t)(a->memory + HERE + from), .length = len, .lkey = a->mr->lkey};
-    struct mrd_send_wr wr = {
-        .wr_id = 500 + from,
-        .sg_list = &sge,
-        .num_sge = len ? 1 : 0,
-        .opcode = opcode,
-        .send_flags = MRD_SEND_SIGNALED | flags,
-        .ud = {.ah = a->ah, .remote_qpn = b->qp->qp_num, .remote_qkey = PAIR_QKEY}};
-    struct mrd_send_wr *bad;
+    struct hand_wr w;
 
-    if (opcode == MRD_WR_RDMA_READ || opcode == MRD_WR_RDMA_WRITE) {
-        wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)(b->memory + from);
-        wr.wr.rdma.rkey = b->mr->rkey;
-    } else {
-        wr.wr.atomic.remote_addr = (uint64_t)(uintptr_t)(b->memory + from);
-        wr.wr.atomic.rkey = b->mr->rkey;
-        wr.wr.atomic.compare_add = compare_add;
-        wr.wr.atomic.swap = swap;
-    }
-    mrd_engine_begin(a->e, p->now);
-    return mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now);
-}
-
-static void ask(struct pair *p, enum mrd_wr_opcode opcode, uint32_t from, uint32_t len,
-                uint64_t compare_add, uint64_t swap)
-{
-    assert_int_equal(try_ask(p, opcode, from, len, compare_add, swap, 0), 0);
+    ask_wr(p, opcode, at, 8, &w);
+    w.wr.wr.atomic.compare_add = compare_add;
+    w.wr.wr.atomic.swap = swap;
+    assert_int_equal(hand_post(p, ASKER, &w.wr), 0);
 }
 
 static void read_at(struct pair *p, uint32_t from, uint32_t len)
 {
-    ask(p, MRD_WR_RDMA_READ, from, len, 0, 0);
-}
-
-static void settle(struct pair *p)
-{
-    pair_settle(p, p->now + 20 * MRD_SEC);
-}
-
-static struct mrd_wc take(struct pair *p)
-{
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, ASKER, &wc), 1);
-    return wc;
+    ask(p, MRD_WR_RDMA_READ, from, len);
 }
 
 static void assert_read(struct pair *p, uint32_t from, uint32_t len)
@@ -102,7 +47,7 @@ static void assert_read(struct pair *p, uint32_t from, uint32_t len)
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     assert_int_equal(wc.opcode, MRD_WC_RDMA_READ);
     assert_int_equal(wc.byte_len, len);
-    assert_int_equal(wc.wr_id, 500 + from);
+    assert_int_equal(wc.wr_id, from);
     assert_memory_equal(p->end[ASKER].memory + HERE + from, p->end[TARGET].memory + from, len);
 }
 
@@ -124,19 +69,19 @@ TEST_F(reads, reads__atomics_answer_what_was_there)
     const uint64_t first = 0x1122334455667788;
 
     *word(self, TARGET, 64) = first;
-    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8, 3, 0);
+    ask_atomic(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 3, 0);
     settle(self);
     assert_int_equal(take(self).opcode, MRD_WC_FETCH_ADD);
     assert_int_equal(*word(self, ASKER, HERE + 64), first);
     assert_int_equal(*word(self, TARGET, 64), first + 3);
 
-    ask(self, MRD_WR_ATOMIC_CMP_AND_SWP, 64, 8, first, 1); /* differs: nothing is written */
+    ask_atomic(self, MRD_WR_ATOMIC_CMP_AND_SWP, 64, first, 1); /* differs: nothing is written */
     settle(self);
     assert_int_equal(take(self).opcode, MRD_WC_COMP_SWAP);
     assert_int_equal(*word(self, ASKER, HERE + 64), first + 3);
     assert_int_equal(*word(self, TARGET, 64), first + 3);
 
-    ask(self, MRD_WR_ATOMIC_CMP_AND_SWP, 64, 8, first + 3, 1);
+    ask_atomic(self, MRD_WR_ATOMIC_CMP_AND_SWP, 64, first + 3, 1);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_SUCCESS);
     assert_int_equal(*word(self, ASKER, HERE + 64), first + 3);
@@ -147,7 +92,7 @@ TEST_F(reads, reads__atomics_answer_what_was_there)
 TEST_F(reads, reads__once_under_loss_and_copies)
 {
     *word(self, TARGET, 64) = 0;
-    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8, 1, 0);
+    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8);
     read_at(self, 128, LONG_BYTES);
     for (unsigned i = 0; i < 40; i++) {
         for (unsigned at = 0; at < 2; at++) {
@@ -181,11 +126,11 @@ TEST_F(reads, reads__access_is_checked)
 
     for (unsigned i = 0; i < 3; i++) {
         register_again(self, TARGET, MRD_ACCESS_LOCAL_WRITE | table[i].access);
-        *word(self, TARGET, 64) = 5;
-        ask(self, table[i].opcode, 64, 8, 5, 6);
+        *word(self, TARGET, 64) = 1; /* what a swap compares with */
+        ask(self, table[i].opcode, 64, 8);
         settle(self);
         assert_int_equal(take(self).status, MRD_WC_REM_ACCESS_ERR);
-        assert_int_equal(*word(self, TARGET, 64), 5);
+        assert_int_equal(*word(self, TARGET, 64), 1);
     }
     register_again(self, TARGET, ALL_ACCESS);
     self->end[TARGET].mr->length = 71;
@@ -201,9 +146,7 @@ TEST_F(reads, reads__access_is_checked)
 TEST_F(reads, reads__memory_that_goes_half_way)
 {
     read_at(self, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    arrive(self);
     self->end[ASKER].num_inbox = 1; /* the others are lost, and cannot be sent again */
     register_again(self, TARGET, ALL_ACCESS);
     settle(self);
@@ -228,17 +171,11 @@ TEST_F(reads, reads__own_memory_that_goes)
 /* A queue pair in error gives its requests back; what comes for them later is refused. */
 TEST_F(reads, reads__flushed)
 {
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
     read_at(self, 0, LONG_BYTES);
-    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 8192 - 8, 8, 1, 0);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 8192 - 8, 8);
+    arrive(self);
     pair_rx_one(self, ASKER, &self->end[ASKER].inbox[0]);
-    assert_int_equal(mrd_engine_modify_qp(self->end[ASKER].e, self->end[ASKER].qp, &attr,
-                                          MRD_QP_STATE, self->now),
-                     0);
+    flush(self, ASKER);
     settle(self);
     for (unsigned i = 0; i < 2; i++) {
         struct mrd_wc wc = take(self);
@@ -252,16 +189,10 @@ TEST_F(reads, reads__flushed)
 /* The target's queue pair goes with responses under way. */
 TEST_F(reads, reads__target_in_error)
 {
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
     read_at(self, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    arrive(self);
     self->end[ASKER].num_inbox = 1;
-    assert_int_equal(mrd_engine_modify_qp(self->end[TARGET].e, self->end[TARGET].qp, &attr,
-                                          MRD_QP_STATE, self->now),
-                     0);
+    flush(self, TARGET);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
 }
@@ -273,21 +204,10 @@ TEST_F(reads, reads__dead_target)
     struct mrd_wc wc;
 
     read_at(self, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
-    self->now += 100 * MRD_USEC;
-    pair_turn(self, TARGET);
-    pair_rx_acks(self, ASKER);
+    arrive_unanswered(self);
     began = self->now;
-    for (unsigned i = 0; i < 1000 && !pair_poll(self, ASKER, &wc); i++) {
-        uint64_t at = mrd_engine_deadline(self->end[ASKER].e);
-
-        assert_true(at != MRD_NEVER); /* or it would wait for ever */
-        self->now = at > self->now ? at : self->now;
-        pair_turn(self, ASKER);
-        self->end[TARGET].num_inbox = 0;
-    }
+    for (unsigned i = 0; i < 1000 && !pair_poll(self, ASKER, &wc); i++)
+        turn_in_vain(self, ASKER);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
     assert_in_range(self->now - began, MRD_SEC, 12 * MRD_SEC);
     self->end[TARGET].num_inbox = self->end[ASKER].num_inbox = 0;
@@ -298,18 +218,9 @@ TEST_F(reads, reads__dead_target)
 TEST_F(reads, reads__target_that_forgot)
 {
     read_at(self, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    arrive(self);
     pair_rx_acks(self, ASKER);
-    for (unsigned i = 0; i < 1000 && self->end[TARGET].e->responses.used; i++) {
-        uint64_t at = mrd_engine_deadline(self->end[TARGET].e);
-
-        self->now = at > self->now ? at : self->now;
-        pair_turn(self, TARGET);
-        self->end[ASKER].num_inbox = 0;
-    }
-    assert_int_equal(self->end[TARGET].e->responses.used, 0);
+    forget_asker(self);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
 }
@@ -318,12 +229,7 @@ TEST_F(reads, reads__target_that_forgot)
 TEST_F(reads, reads__send_half_that_ends)
 {
     read_at(self, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
-    self->now += 100 * MRD_USEC;
-    pair_turn(self, TARGET);
-    pair_rx_acks(self, ASKER);
+    arrive_unanswered(self);
     mrd_send_state_end(self->end[TARGET].e, pair_peer(self, TARGET), MRD_WC_RETRY_EXC_ERR);
     settle(self);
     assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
@@ -336,9 +242,7 @@ TEST_F(reads, reads__bounded)
     for (unsigned i = 0; i < 10; i++)
         read_at(self, 64 * i, 64);
     assert_int_equal(mrd_qp_impl(self->end[ASKER].qp)->requests.num, 3);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    arrive(self);
     assert_int_equal(self->end[TARGET].e->stats.rx_requests, 3);
     settle(self);
     for (unsigned i = 0; i < 10; i++)
@@ -351,11 +255,9 @@ TEST_F(reads, reads__fence)
 {
     self->end[ASKER].memory[HERE] = self->end[ASKER].memory[HERE + 1] = 0x55;
     read_at(self, 100, 1);
-    assert_int_equal(try_ask(self, MRD_WR_RDMA_WRITE, 0, 1, 0, 0, MRD_SEND_FENCE), 0);
-    assert_int_equal(try_ask(self, MRD_WR_RDMA_WRITE, 1, 1, 0, 0, 0), 0);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    ask_by(self, self->end[ASKER].ah, MRD_WR_RDMA_WRITE, 0, 1, MRD_SEND_FENCE);
+    ask(self, MRD_WR_RDMA_WRITE, 1, 1);
+    arrive(self);
     assert_int_not_equal(self->end[TARGET].memory[0], 0x55);
     assert_int_not_equal(self->end[TARGET].memory[1], 0x55);
     settle(self);
@@ -373,7 +275,7 @@ TEST_F(reads, reads__too_many_for_the_target)
     *word(self, TARGET, 0) = 0;
     pool->num = 0;
     for (unsigned i = 0; i < 4; i++)
-        ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8, 1, 0);
+        ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
     pair_settle(self, self->now + 2 * MRD_MSEC);
     assert_int_equal(self->end[TARGET].e->stats.rx_requests, 0);
     assert_true(self->end[TARGET].e->stats.rx_refuse_resources >= 4);
@@ -394,11 +296,11 @@ TEST_F(reads, reads__in_order)
         self->end[at].qp->order = MRD_ORDER_MSG;
     self->end[ASKER].memory[HERE + 16] = 0x77;
     pair_turn(self, ASKER);
-    assert_int_equal(try_ask(self, MRD_WR_RDMA_WRITE, 16, 1, 0, 0, 0), 0);
+    ask(self, MRD_WR_RDMA_WRITE, 16, 1);
     pair_turn(self, ASKER);
     self->end[TARGET].num_inbox = 0; /* the write is lost, and sent again later */
     read_at(self, 16, 1);
-    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8, 1, 0);
+    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
     pair_turn(self, ASKER);
     self->end[ASKER].memory[HERE + 16] = 0x77;
     self->now += PAIR_HOP_NS;
@@ -421,21 +323,15 @@ TEST_F(reads, reads__in_order)
 /* The target's queue pair goes while ordered requests wait for their turn. */
 TEST_F(reads, reads__turn_that_never_comes)
 {
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
     for (unsigned at = 0; at < 2; at++)
         self->end[at].qp->order = MRD_ORDER_MSG;
     *word(self, TARGET, 24) = 9;
-    assert_int_equal(try_ask(self, MRD_WR_RDMA_WRITE, 16, 1, 0, 0, 0), 0);
+    ask(self, MRD_WR_RDMA_WRITE, 16, 1);
     pair_turn(self, ASKER);
     self->end[TARGET].num_inbox = 0;
-    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8, 1, 0);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
-    assert_int_equal(mrd_engine_modify_qp(self->end[TARGET].e, self->end[TARGET].qp, &attr,
-                                          MRD_QP_STATE, self->now),
-                     0);
+    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
+    arrive(self);
+    flush(self, TARGET);
     settle(self);
     assert_int_not_equal(take(self).status, MRD_WC_SUCCESS);
     assert_int_not_equal(take(self).status, MRD_WC_SUCCESS);
@@ -496,16 +392,11 @@ TEST_F(pair, reads__the_route_is_asked_for)
 }
 
 /* Who waits longer for an asker than for others sends it no more packets for that. */
-TEST_F(pair, reads__patient_with_a_dead_asker)
+TEST_F(reads, reads__patient_with_a_dead_asker)
 {
-    struct mrd_engine *e;
+    struct mrd_engine *e = self->end[TARGET].e;
     uint64_t end_ns;
 
-    pair_config(self);
-    pair_open(self);
-    for (unsigned at = 0; at < 2; at++)
-        register_again(self, at, ALL_ACCESS);
-    e = self->end[TARGET].e;
     e->config.peer_timeout_ns = MRD_MSEC;
     read_at(self, 0, PAIR_PAYLOAD);
     pair_turn(self, ASKER);

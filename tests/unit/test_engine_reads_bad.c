@@ -4,34 +4,13 @@
 #include "core/engine/peer_state.h"
 #include "core/engine/rx_bind.h"
 #include "core/engine/timer.h"
-#include "tests/unit/engine_hand.h"
+#include "tests/unit/engine_reads.h"
 
 enum {
-    ASKER = 0,
-    TARGET = 1,
-    HERE = 8 * PAIR_PAYLOAD,
     LONG_BYTES = 3 * PAIR_PAYLOAD,
     REFUSALS_MAX = 8192,
     STRANGER_PORT = 999,
 };
-
-static void begin_in(struct pair *p, enum mrd_order order)
-{
-    int error;
-
-    pair_begin(p);
-    for (unsigned at = 0; at < 2; at++) {
-        struct pair_end *end = &p->end[at];
-
-        end->qp->order = order;
-        mrd_engine_dereg_mr(end->e, end->mr, p->now);
-        end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory),
-                                    MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE |
-                                        MRD_ACCESS_REMOTE_READ | MRD_ACCESS_REMOTE_ATOMIC,
-                                    &(struct mrd_mover_mr){0}, &error);
-        assert_non_null(end->mr);
-    }
-}
 
 FIXTURE_OF(reads, pair);
 
@@ -55,54 +34,6 @@ FIXTURE_SETUP(ordered_reads)
 FIXTURE_TEARDOWN(ordered_reads)
 {
     pair_end(self);
-}
-
-/* Of `len` bytes at `at` of the target's memory and at HERE + `at` of the asker's. */
-static void ask_by(struct pair *p, struct mrd_ah *ah, enum mrd_wr_opcode opcode, uint32_t at,
-                   uint32_t len, unsigned flags)
-{
-    struct pair_end *a = &p->end[ASKER], *b = &p->end[TARGET];
-    struct hand_wr w;
-
-    hand_wr(p, ASKER, opcode, len, &w);
-    w.sge.addr = (uint64_t)(uintptr_t)(a->memory + HERE + at);
-    w.wr.wr_id = at;
-    w.wr.send_flags |= flags;
-    w.wr.ud.ah = ah;
-    if (opcode == MRD_WR_ATOMIC_FETCH_AND_ADD) {
-        w.wr.wr.atomic.remote_addr = (uint64_t)(uintptr_t)(b->memory + at);
-        w.wr.wr.atomic.rkey = b->mr->rkey;
-        w.wr.wr.atomic.compare_add = 1;
-    } else {
-        w.wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)(b->memory + at);
-    }
-    assert_int_equal(hand_post(p, ASKER, &w.wr), 0);
-}
-
-static void ask(struct pair *p, enum mrd_wr_opcode opcode, uint32_t at, uint32_t len)
-{
-    ask_by(p, p->end[ASKER].ah, opcode, at, len, 0);
-}
-
-static void settle(struct pair *p)
-{
-    pair_settle(p, p->now + 30 * MRD_SEC);
-}
-
-static struct mrd_wc take(struct pair *p)
-{
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, ASKER, &wc), 1);
-    return wc;
-}
-
-static void flush(struct pair *p, unsigned at)
-{
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
-    assert_int_equal(mrd_engine_modify_qp(p->end[at].e, p->end[at].qp, &attr, MRD_QP_STATE, p->now),
-                     0);
 }
 
 /* The peer that asks, as the target knows it. */
@@ -406,9 +337,7 @@ TEST_F(ordered_reads, reads_bad__turn_in_a_space_that_ended)
     pair_turn(self, ASKER);
     self->end[TARGET].num_inbox = 0;
     ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    arrive(self);
     assert_int_equal(e->responses.used, 1);
     mrd_recv_state_end(e, asker(self), MRD_SPACE_TOMB);
     settle(self);
@@ -427,20 +356,8 @@ TEST_F(reads, reads_bad__target_forgot_and_writes_on)
     bool done = false;
 
     ask(self, MRD_WR_RDMA_READ, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
-    self->now += 100 * MRD_USEC;
-    pair_turn(self, TARGET);
-    pair_rx_acks(self, ASKER);
-    for (unsigned i = 0; i < 1000 && self->end[TARGET].e->responses.used; i++) {
-        uint64_t at = mrd_engine_deadline(self->end[TARGET].e);
-
-        self->now = at > self->now ? at : self->now;
-        pair_turn(self, TARGET);
-        self->end[ASKER].num_inbox = 0;
-    }
-    assert_int_equal(self->end[TARGET].e->responses.used, 0);
+    arrive_unanswered(self);
+    forget_asker(self);
     for (unsigned i = 0; i < 4000 && !done; i++) {
         pair_post(self, TARGET, MRD_WR_RDMA_WRITE, 0, 64);
         for (unsigned k = 0; k < 5; k++) {
@@ -475,12 +392,7 @@ TEST_F(reads, reads_bad__asked_while_the_target_writes)
     memcpy(frame, self->end[ASKER].inbox, sizeof(frame));
     self->end[ASKER].num_inbox = 0;
     ask(self, MRD_WR_RDMA_READ, 0, LONG_BYTES);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
-    self->now += 100 * MRD_USEC;
-    pair_turn(self, TARGET);
-    pair_rx_acks(self, ASKER);
+    arrive_unanswered(self);
     assert_false(mrd_sent_any(&pair_peer(self, ASKER)->tx->sent));
     assert_int_equal(pair_peer(self, ASKER)->uses.requests, 1);
     for (unsigned i = 1; i <= PACKETS; i++) {
@@ -500,9 +412,7 @@ TEST_F(reads, reads_bad__refused_beside_a_send)
 
     mrd_qp_impl(self->end[ASKER].qp)->rnr_retry = 3;
     ask(self, MRD_WR_SEND, 0, 8);
-    pair_turn(self, ASKER);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    arrive(self);
     self->now += PAIR_HOP_NS;
     pair_turn(self, ASKER);
     assert_int_equal(e->stats.rx_refuse_rnr, 1);
