@@ -41,11 +41,9 @@ static void take_turn(struct mrd_peer *peer)
 /* Touched twice is once, and settled as of the last time; no deadline lies in the past. */
 TEST_F(pair, mrd_timer_settle__as_of_the_touch)
 {
-    struct mrd_peer *peer;
-    struct mrd_engine *e;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_engine *e = self->end[AT].e;
 
-    e = self->end[AT].e;
-    peer = hand_rx_peer(self, AT);
     peer->rx->rcv.due_ns = self->now - 5;
     mrd_timer_touch(e, peer);
     mrd_engine_begin(e, self->now + 10);
@@ -60,9 +58,8 @@ TEST_F(pair, mrd_timer_settle__as_of_the_touch)
  */
 TEST_F(pair, mrd_timer_next_ns__earliest)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     hand_tx_peer(self, AT);
     assert_true(next_of(self, peer) == MRD_NEVER);
     peer->rx->probe_at_ns = self->now + 500;
@@ -80,9 +77,8 @@ TEST_F(pair, mrd_timer_next_ns__earliest)
 /* An ack that was held back long enough. */
 TEST_F(pair, mrd_timer_fire_due__ack)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     peer->rx->rcv.due_ns = self->now + 1000;
     mrd_timer_touch(self->end[AT].e, peer);
     fire_at(self, self->now + 999);
@@ -91,19 +87,29 @@ TEST_F(pair, mrd_timer_fire_due__ack)
     assert_true(has_turn(peer));
 }
 
+static struct mrd_peer *post_work(struct pair *p)
+{
+    pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
+    return hand_tx_peer(p, AT);
+}
+
+/* Work, and a window of a quarter of a packet. */
+static struct mrd_peer *pace(struct pair *p)
+{
+    struct mrd_peer *peer = post_work(p);
+
+    take_turn(peer);
+    peer->tx->cc.cwnd_bytes = peer->tx->cc.packet_bytes / 4.0;
+    peer->tx->loss.srtt_ns = 1000;
+    peer->tx->sent_ns = p->now;
+    return peer;
+}
+
 /* A window below one packet: the next one may go in its time. */
 TEST_F(pair, mrd_timer_fire_due__paced)
 {
-    struct mrd_peer *peer;
-    struct mrd_send_state *tx;
+    struct mrd_peer *peer = pace(self);
 
-    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(self, AT);
-    tx = peer->tx;
-    take_turn(peer);
-    tx->cc.cwnd_bytes = tx->cc.packet_bytes / 4.0;
-    tx->loss.srtt_ns = 1000;
-    tx->sent_ns = self->now;
     assert_int_equal(next_of(self, peer), self->now + 4000);
     fire_at(self, self->now + 4000);
     assert_true(has_turn(peer));
@@ -121,12 +127,12 @@ TEST_F(pair, mrd_timer_fire_due__starved)
                 {800 * MRD_USEC, 100 * MRD_USEC},
                 {8 * MRD_MSEC, MRD_MSEC},
                 {MRD_SEC, 10 * MRD_MSEC}};
-    struct mrd_peer *peer;
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct mrd_peer *peer;
+
         pair_begin(self);
-        pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        peer = hand_tx_peer(self, AT);
+        peer = post_work(self);
         take_turn(peer);
         peer->tx->active_ns = self->now - rows[i].waited_ns;
         assert_int_equal(next_of(self, peer), self->now + rows[i].pause_ns);
@@ -138,10 +144,8 @@ TEST_F(pair, mrd_timer_fire_due__starved)
 /* Without a grant an empty packet asks, each 10 ms. */
 TEST_F(pair, mrd_timer_fire_due__without_a_grant)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = post_work(self);
 
-    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(self, AT);
     peer->tx->told.psn_limit = 1;
     for (unsigned i = 0; i < 2; i++) {
         peer->tx->probes.silence_due = false;
@@ -157,22 +161,14 @@ TEST_F(pair, mrd_timer_fire_due__without_a_grant)
 /* A packet's time has come, but there is no grant: the next turn is due when it may ask. */
 TEST_F(pair, mrd_timer_fire_due__paced_without_a_grant)
 {
-    struct mrd_peer *peer;
-    struct mrd_send_state *tx;
+    struct mrd_peer *peer = pace(self);
 
-    pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_tx_peer(self, AT);
-    tx = peer->tx;
-    take_turn(peer);
-    tx->cc.cwnd_bytes = tx->cc.packet_bytes / 4.0;
-    tx->loss.srtt_ns = 1000;
-    tx->sent_ns = self->now;
-    tx->told.psn_limit = 1;
-    tx->told.grant_ask_ns = self->now + 5 * MRD_MSEC;
+    peer->tx->told.psn_limit = 1;
+    peer->tx->told.grant_ask_ns = self->now + 5 * MRD_MSEC;
     assert_int_equal(next_of(self, peer), self->now + 4000);
     fire_at(self, self->now + 4000);
     take_turn(peer);
-    assert_int_equal(next_of(self, peer), tx->told.grant_ask_ns);
+    assert_int_equal(next_of(self, peer), peer->tx->told.grant_ask_ns);
 }
 
 /* A message that waits for a receive, and is tried again after so long. */
@@ -221,9 +217,8 @@ TEST_F(pair, mrd_timer_fire_due__attempt)
 /* An ordered flow that was idle for a second is closed. */
 TEST_F(pair, mrd_timer_fire_due__idle_flow)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
 
-    peer = hand_tx_peer(self, AT);
     mrd_tx_flow_rest(self->end[AT].e,
                      mrd_tx_flow_open(self->end[AT].e, peer, hand_qp(self, AT), 500));
     assert_int_equal(next_of(self, peer), self->now + MRD_FLOW_IDLE_NS);
@@ -239,9 +234,8 @@ TEST_F(pair, mrd_timer_fire_due__idle_flow)
 TEST_F(pair, mrd_timer_fire_due__silence)
 {
     uint64_t silence_ns = MRD_SILENCE_MIN_NS;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     mrd_rcv_add(&peer->rx->rcv, 0, true); /* a refused PSN */
     peer->rx->probe_at_ns = self->now + 1;
     mrd_timer_touch(self->end[AT].e, peer);
@@ -265,9 +259,8 @@ TEST_F(pair, mrd_timer_fire_due__silence)
 /* On a long way the silence is of at least eight round trips. */
 TEST_F(pair, mrd_timer_fire_due__silence_on_a_long_way)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     hand_tx_peer(self, AT)->tx->loss.srtt_ns = 20 * MRD_MSEC;
     mrd_rcv_add(&peer->rx->rcv, 0, true);
     peer->rx->probe_at_ns = self->now + 1;
