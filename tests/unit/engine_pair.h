@@ -3,8 +3,9 @@
  * Two engines, face to face: what one sends lies in the other's inbox until its next turn, where a
  * test may look at it, lose it, repeat it or break it. Time is the test's.
  *
- * TEST_F(pair, name) finds both open; pair_post() and pair_turn(), or pair_settle() until nobody has
- * anything to say. For another configuration: pair_config(), the change, pair_open().
+ * TEST_F(pair, name) finds both open, TEST_F(wary_pair, name) as contexts are; pair_post() and
+ * pair_turn(), or pair_settle() until nobody has anything to say. For another configuration:
+ * pair_config(), the change, pair_open().
  */
 #ifndef MRD_UNIT_ENGINE_PAIR_H
 #define MRD_UNIT_ENGINE_PAIR_H
@@ -157,6 +158,9 @@ static inline void pair_begin_wary(struct pair *p)
     p->config.trusting = false;
     pair_open(p);
 }
+
+FIXTURE_OF(wary_pair, pair);
+FIXTURE_FROM(wary_pair, pair_begin_wary, pair_end);
 
 /* From one end's memory to the same place of the other's; `opcode` WRITE or SEND. */
 static inline void pair_post(struct pair *p, unsigned from, enum mrd_wr_opcode opcode,

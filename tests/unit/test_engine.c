@@ -232,10 +232,9 @@ TEST_F(pair, mrd_timer_touch__deadline_after_a_post)
  */
 TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
 {
-    struct mrd_engine *a, *b;
+    struct mrd_engine *a = self->end[0].e;
+    struct mrd_engine *b = self->end[1].e;
 
-    a = self->end[0].e;
-    b = self->end[1].e;
     pair_settle(self, self->now + 1);
     assert_true(mrd_engine_quiet(a));
     pair_post_recv(self, 1, 0, 64);

@@ -66,12 +66,10 @@ TEST_F(pair, mrd_answer_is_proven__as_challenged)
 /* From the address that was hit, to where the asker receives. */
 TEST_F(pair, mrd_answer_challenge__from_the_address_that_was_hit)
 {
-    struct mrd_wire_head head;
-    struct mrd_rx_packet packet;
     struct mrd_answer answer;
+    struct mrd_wire_head head = first_contact(self, INC, 0);
+    struct mrd_rx_packet packet = packet_to(self, OURS);
 
-    head = first_contact(self, INC, 0);
-    packet = packet_to(self, OURS);
     packet.from.port = 7777;
     answer = challenge(self, &head, &packet);
     assert_int_equal(answer.head.type, MRD_WIRE_CHALLENGE);

@@ -152,9 +152,8 @@ TEST_F(pair, mrd_contact_identify__address_of_ours_unknown)
 TEST_F(pair, mrd_contact_identify__another_than_answered)
 {
     struct mrd_wire_head head;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
 
-    peer = hand_tx_peer(self, AT);
     peer->tx->contact.inc = pair_inc(self, 1 - AT);
     head = first_contact(self, ANOTHER_INC);
     assert_null(identify(self, &head, 0));
@@ -167,9 +166,8 @@ TEST_F(pair, mrd_contact_identify__another_than_answered)
 /* By what we are called by one peer, from another one: what we sent, sent on to us. */
 TEST_F(pair, mrd_contact_identify__our_name_from_another_peer)
 {
-    struct mrd_wire_head head;
+    struct mrd_wire_head head = first_contact(self, hand_tx_peer(self, AT)->pair.own_inc);
 
-    head = first_contact(self, hand_tx_peer(self, AT)->pair.own_inc);
     head.reply = 5000;
     assert_null(identify(self, &head, 0));
     assert_int_equal(self->end[AT].e->stats.rx_drop_incarnation, 1);
@@ -180,13 +178,10 @@ TEST_F(pair, mrd_contact_identify__our_name_from_another_peer)
 /* A host answers from another address than it was asked at: name and epoch tell whom that is from. */
 TEST_F(pair, mrd_contact_challenge__from_another_address)
 {
-    struct mrd_rx_packet packet;
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
+    struct mrd_wire_head head = answer(self, peer, MRD_WIRE_CHALLENGE);
+    struct mrd_rx_packet packet = packet_to(self, 0);
 
-    peer = hand_tx_peer(self, AT);
-    head = answer(self, peer, MRD_WIRE_CHALLENGE);
-    packet = packet_to(self, 0);
     packet.from.ip[15] = ELSEWHERE;
     mrd_contact_challenge(self->end[AT].e, &head, &packet);
     assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 0);

@@ -80,10 +80,9 @@ static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wi
 /* A first contact makes the entry, under the address that the header names. */
 TEST_F(pair, mrd_contact_identify__first_contact)
 {
-    struct mrd_wire_head head;
     struct mrd_peer *peer;
+    struct mrd_wire_head head = first_contact(self);
 
-    head = first_contact(self);
     head.peer_timeout_ns = 12 * MRD_SEC;
     peer = identify(self, &head);
     assert_ptr_equal(peer, mrd_peer_find(&self->end[AT].e->peers, &self->end[0].addr));
@@ -105,12 +104,10 @@ TEST_F(pair, mrd_contact_identify__first_contact)
 /* Answers leave from the address that was hit, from whatever port; an unknown one tells nothing. */
 TEST_F(pair, mrd_contact_identify__address_that_was_hit)
 {
-    struct mrd_wire_head head;
-    struct mrd_rx_packet packet;
     struct mrd_peer *peer;
+    struct mrd_wire_head head = first_contact(self);
+    struct mrd_rx_packet packet = packet_from(self, 5000);
 
-    head = first_contact(self);
-    packet = packet_from(self, 5000);
     packet.to.ip[15] = 3;
     peer = mrd_contact_identify(self->end[AT].e, &head, &packet);
     assert_int_equal(peer->local.ip[15], 3);
@@ -124,9 +121,8 @@ TEST_F(pair, mrd_contact_identify__address_that_was_hit)
 TEST_F(pair, mrd_contact_identify__binds_the_send_half)
 {
     struct mrd_wire_head head;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
 
-    peer = hand_tx_peer(self, AT);
     assert_int_equal(peer->tx->contact.inc, 0);
     head = first_contact(self);
     assert_ptr_equal(identify(self, &head), peer);
@@ -137,9 +133,8 @@ TEST_F(pair, mrd_contact_identify__binds_the_send_half)
 /* Our own incarnation from another place: somebody sends our packets back. */
 TEST_F(pair, mrd_contact_identify__own_packets_from_elsewhere)
 {
-    struct mrd_wire_head head;
+    struct mrd_wire_head head = first_contact(self);
 
-    head = first_contact(self);
     head.src_inc = pair_inc(self, AT);
     assert_null(identify(self, &head));
     assert_int_equal(self->end[AT].e->stats.rx_drop_incarnation, 1);
@@ -151,14 +146,13 @@ TEST_F(pair, mrd_contact_identify__own_packets_from_elsewhere)
  * What we send to ourselves: of our send state's epoch, and from the address that it hits. It is not
  * challenged: our own life cannot be an earlier one.
  */
-TEST_F(pair, mrd_contact_identify__to_oneself)
+TEST_F(wary_pair, mrd_contact_identify__to_oneself)
 {
     struct mrd_engine *e;
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin_wary(self);
     e = self->end[AT].e;
     peer = mrd_peer_open(e, &self->end[AT].addr);
     mrd_send_state_open(e, peer);
@@ -177,9 +171,9 @@ TEST_F(pair, mrd_contact_identify__to_oneself)
 /* To an earlier life of ours: the reset speaks for it, and says that all its spaces are over. */
 TEST_F(pair, mrd_contact_identify__for_an_earlier_life)
 {
-    struct mrd_wire_head head, answer;
+    struct mrd_wire_head answer;
+    struct mrd_wire_head head = first_contact(self);
 
-    head = first_contact(self);
     head.dst_inc = 5;
     assert_null(identify(self, &head));
     answer = expect_reset(self, &head);
@@ -214,10 +208,9 @@ TEST_F(pair, mrd_contact_identify__other_epochs)
 {
     struct mrd_wire_part piece;
     struct mrd_wire_head head;
-    struct mrd_peer *peer;
     struct mrd_wc wc;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     pair_post_recv(self, AT, 0, 2 * BYTES);
     piece = hand_piece(hand_send(self, AT, 0), 1, 0, BYTES, 2 * BYTES);
     hand_place(self, AT, peer, 0, &piece, 1);
@@ -245,9 +238,8 @@ TEST_F(pair, mrd_contact_identify__other_epochs)
 TEST_F(pair, mrd_contact_identify__tombstone)
 {
     struct mrd_wire_head head;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_TOMB);
     head = first_contact(self);
     assert_null(identify(self, &head));
@@ -261,12 +253,11 @@ TEST_F(pair, mrd_contact_identify__tombstone)
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* Whoever is not known is to show that it receives at its address. */
-TEST_F(pair, mrd_contact_identify__unknown)
+TEST_F(wary_pair, mrd_contact_identify__unknown)
 {
     struct mrd_wire_head head, again;
     struct mrd_engine *e;
 
-    pair_begin_wary(self);
     e = self->end[AT].e;
     head = first_contact(self);
     head.stamp = 1234;
@@ -285,11 +276,10 @@ TEST_F(pair, mrd_contact_identify__unknown)
 }
 
 /* What was sent long ago shows nothing: a cookie holds for two intervals at most, and for one at least. */
-TEST_F(pair, mrd_contact_identify__the_cookie_runs_out)
+TEST_F(wary_pair, mrd_contact_identify__the_cookie_runs_out)
 {
     struct mrd_wire_head head, again;
 
-    pair_begin_wary(self);
     self->now = self->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
     mrd_engine_begin(self->end[AT].e, self->now);
     head = first_contact(self);
@@ -433,13 +423,12 @@ TEST_F(pair, mrd_contact_identify__more_strangers_than_answers)
  * Strangers are answered as fast as they ask, until as many were as the table has peers, 1,024 at
  * least; then 50,000 a second.
  */
-TEST_F(pair, mrd_answer_challenge__limited_in_rate)
+TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
 {
     struct mrd_wire_head head;
     struct mrd_engine *e;
     uint32_t answered = 0;
 
-    pair_begin_wary(self);
     e = self->end[AT].e;
     head = first_contact(self);
     for (uint32_t i = 0; i < 3 * MRD_ANSWERS_LEAST; i++, head.reply++) {

@@ -39,11 +39,10 @@ static bool half_of(struct pair *p, const struct mrd_addr *from, uint32_t psn, u
  * A stranger with an IPv6 prefix asks from each of many addresses what it is to call us, and sends the
  * first half of a packet from each. Another host's packet still finds room.
  */
-TEST_F(pair, fragments__one_prefix_is_one_host)
+TEST_F(wary_pair, fragments__one_prefix_is_one_host)
 {
     struct mrd_addr honest = {.ip = {0x20, 1, 0xd, 0xb8, 9}, .port = 1000};
 
-    pair_begin_wary(self);
     for (unsigned i = 0; i < 4 * MRD_FRAGS; i++) {
         struct mrd_addr one = {.ip = {0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i}, .port = 1000};
 

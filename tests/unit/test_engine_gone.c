@@ -51,11 +51,10 @@ TEST(mrd_rx_place__receive_without_memory)
  */
 TEST_F(pair, mrd_engine_destroy_qp__completes_nothing)
 {
-    struct mrd_qp *kept;
     struct mrd_wc wc;
     int error;
+    struct mrd_qp *kept = self->end[0].qp;
 
-    kept = self->end[0].qp;
     for (unsigned sent = 0; sent < 2; sent++) {
         struct mrd_qp_init_attr attr = {.send_cq = self->end[0].cq,
                                         .recv_cq = self->end[0].cq,

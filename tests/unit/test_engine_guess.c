@@ -195,11 +195,10 @@ static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
 }
 
 /* Before anybody answered the challenger's name is not known yet. */
-TEST_F(pair, guess__of_the_first_answer)
+TEST_F(wary_pair, guess__of_the_first_answer)
 {
     struct mrd_wire_head head;
 
-    pair_begin_wary(self);
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(self, AT);
     head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
@@ -299,13 +298,10 @@ TEST_F(pair, guess__of_memory_keys)
 TEST_F(pair, guess__rate_holds_for_right_keys)
 {
     enum { TRIES = 100000 };
-    struct mrd_wire_part part;
-    struct mrd_peer *peer;
-    uint32_t right;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
+    uint32_t right = part.rkey;
 
-    peer = hand_rx_peer(self, AT);
-    part = hand_write(self, AT, BYTES);
-    right = part.rkey;
     for (uint32_t i = TRIES; i; i--) {
         part.rkey = right ^ i;
         (void)hand_place(self, AT, peer, 0, &part, 1);
@@ -345,11 +341,9 @@ TEST_F(pair, guess__not_of_keys_that_were_told)
 TEST_F(pair, guess__only_what_names_memory)
 {
     enum { MANY = 2 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    struct mrd_wire_part part;
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
 
-    peer = hand_rx_peer(self, AT);
-    part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     part.dst_qpn++;
     for (uint32_t i = 0; i < MANY; i++)

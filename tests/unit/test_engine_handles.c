@@ -74,7 +74,6 @@ TEST_F(pair, mrd_handle_open__one_speaks_for_the_address)
 {
     struct mrd_peer *peer, *other;
 
-    pair_begin(self);
     peer = peer_of_handle(self);
     assert_ptr_equal(peer_of_handle(self), peer);
     other = mrd_peer_add_entry(self->end[AT].e, &peer->addr);

@@ -14,12 +14,11 @@ static void alone(struct pair *p, uint64_t until_ns)
     }
 }
 
-TEST_F(pair, mrd_contact_challenge__at_the_end_of_first_contact)
+TEST_F(wary_pair, mrd_contact_challenge__at_the_end_of_first_contact)
 {
     uint64_t begun_ns;
     struct mrd_wc wc;
 
-    pair_begin_wary(self);
     self->now += 10 * MRD_SEC; /* both were up long before */
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     begun_ns = self->now + MRD_MSEC;

@@ -33,9 +33,8 @@ static struct mrd_engine *begin(struct pair *p)
 TEST_F(pair, open_peer__looks_at_few_of_a_full_table)
 {
     struct mrd_peer *peer, *last = NULL;
-    struct mrd_engine *e;
+    struct mrd_engine *e = begin(self);
 
-    e = begin(self);
     for (uint32_t i = 0; i < PEERS; i++) {
         last = add(e, i);
         mrd_peer_rx_begin(&e->peers, last, 1024);
@@ -60,9 +59,8 @@ TEST_F(pair, open_peer__looks_at_few_of_a_full_table)
 TEST_F(pair, wants_path__is_found_at_once)
 {
     uint32_t id, index, num = 0;
-    struct mrd_engine *e;
+    struct mrd_engine *e = begin(self);
 
-    e = begin(self);
     for (uint32_t i = 0; i < PEERS; i++) {
         struct mrd_send_state *tx = mrd_send_state_open(e, add(e, i));
 

@@ -235,9 +235,8 @@ TEST_F(pair, mrd_msg_cancel__tells_where_it_matters)
 /* A message whose packet is in flight waits for it, and completes as cancelled all the same. */
 TEST_F(pair, mrd_msg_cancel__waits_for_its_packet)
 {
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
 
-    msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
     pair_tx(self, AT);
     mrd_msg_cancel(self->end[AT].e, msg, MRD_WC_WR_FLUSH_ERR);
     expect_nothing(self);
@@ -267,10 +266,9 @@ TEST_F(pair, mrd_msg_record_acked__unsignaled)
 /* A message of several packets completes with the last of them, and its id is free. */
 TEST_F(pair, mrd_msg_record_acked__last_segment)
 {
-    const struct mrd_msg *msg;
     uint32_t id;
+    const struct mrd_msg *msg = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
 
-    msg = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
     pair_tx(self, AT);
     id = msg->id;
     acked(self, 2);
@@ -400,9 +398,8 @@ TEST_F(pair, mrd_msg_apply_refusal__closes_idle_flows)
  */
 TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
 {
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = post(self, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
 
-    msg = post(self, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
     self->burst = 2;
     mrd_engine_tx(self->end[AT].e,
                   (struct mrd_tx_packet[2]){{.head = self->head[0], .head_cap = MRD_TX_HEAD_BYTES},
@@ -446,9 +443,8 @@ TEST_F(pair, mrd_msg_apply_refusal__breaks_the_flow)
 /* Of a message whose memory was deregistered no byte is touched: it is given up. */
 TEST_F(pair, mrd_msg_check_memory__deregistered)
 {
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
 
-    msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
     assert_true(mrd_msg_check_memory(self->end[AT].e, msg));
     assert_int_equal(mrd_engine_dereg_mr(self->end[AT].e, self->end[AT].mr, self->now), 0);
     self->end[AT].mr = NULL;

@@ -32,13 +32,12 @@ static void round_trips(struct pair *p, uint8_t host, unsigned num)
 }
 
 /* A copy of a packet with the cookie, which came before, does not move the peer back. */
-TEST_F(pair, mrd_address_came__copy_of_a_proof)
+TEST_F(wary_pair, mrd_address_came__copy_of_a_proof)
 {
     struct pair_frame copy;
     struct mrd_peer *peer;
     struct mrd_wire_head head;
 
-    pair_begin_wary(self);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     round_trips(self, 0, 1); /* the challenge */
     self->now += PAIR_HOP_NS;

@@ -46,9 +46,8 @@ static void expect(struct pair *p, unsigned at, enum mrd_wc_status status)
 }
 
 /* The answers to its first packets from there were lost for longer than first contact lasts. */
-TEST_F(pair, mrd_address_came__after_first_contact)
+TEST_F(wary_pair, mrd_address_came__after_first_contact)
 {
-    pair_begin_wary(self);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     pair_settle(self, self->now + MRD_SEC);
     pair_post(self, 1, MRD_WR_RDMA_WRITE, 0, LEN);
@@ -64,13 +63,12 @@ TEST_F(pair, mrd_address_came__after_first_contact)
 }
 
 /* A copy of a challenge comes long after what it answers was acked: nothing is proved to anybody. */
-TEST_F(pair, mrd_contact_challenge__late_copy)
+TEST_F(wary_pair, mrd_contact_challenge__late_copy)
 {
     struct mrd_rx_packet packet;
     struct mrd_wire_head head;
     struct pair_frame copy;
 
-    pair_begin_wary(self);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     self->now += PAIR_HOP_NS;
     (void)pair_turn(self, 0);

@@ -36,12 +36,11 @@ TEST_F_WITH(world, moved__window, self->order = MRD_ORDER_MSG)
         .qkey = PAIR_QKEY,
         .order = MRD_ORDER_MSG};
     struct mrd_qp *small = self->p->end[AT].qp;
-    struct mrd_cq *cq;
     struct mrd_wc wc;
     unsigned done = 0;
     int error;
+    struct mrd_cq *cq = mrd_engine_create_cq(self->e, NULL, 2 * MANY, NULL, &error);
 
-    cq = mrd_engine_create_cq(self->e, NULL, 2 * MANY, NULL, &error);
     attr.send_cq = attr.recv_cq = cq;
     self->p->end[AT].qp = mrd_engine_create_qp(self->e, self->p->end[AT].pd, &attr, &error);
     assert_non_null(self->p->end[AT].qp);

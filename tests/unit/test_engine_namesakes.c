@@ -180,14 +180,13 @@ TEST(namesakes__from_elsewhere)
  * A life ends, the next one takes its place, and reaches us at another address of ours from then on. A
  * late copy of the first one's contact, cookie and all, comes to where that life reached us.
  */
-TEST_F(pair, namesakes__late_contact_of_the_life_before)
+TEST_F(wary_pair, namesakes__late_contact_of_the_life_before)
 {
     struct mrd_wire_head first, second, third;
     struct mrd_peer *peer;
     struct mrd_addr to;
     struct mrd_engine *e;
 
-    pair_begin_wary(self);
     e = self->end[AT].e;
     to = self->end[AT].addr;
     first = contact(self, NAME_1, 5, FIRST);
@@ -208,11 +207,10 @@ TEST_F(pair, namesakes__late_contact_of_the_life_before)
 }
 
 /* Two names take each other's place in turn: no cookie of a turn before holds again. */
-TEST_F(pair, namesakes__in_turn)
+TEST_F(wary_pair, namesakes__in_turn)
 {
     struct mrd_wire_head first, second, again;
 
-    pair_begin_wary(self);
     first = contact(self, NAME_1, 5, FIRST);
     assert_true(executed(self, &first, FIRST));
     second = contact(self, NAME_2, 6, FIRST);
@@ -223,12 +221,11 @@ TEST_F(pair, namesakes__in_turn)
 }
 
 /* First contacts at many addresses of ours at once, by as many names: one round trip serves all. */
-TEST_F(pair, namesakes__at_once)
+TEST_F(wary_pair, namesakes__at_once)
 {
     enum { NAMES = 8 };
     struct mrd_wire_head head[NAMES];
 
-    pair_begin_wary(self);
     for (unsigned i = 0; i < NAMES; i++)
         head[i] = contact(self, NAME_1 + i, 5, (uint8_t)(FIRST + i));
     for (unsigned i = 0; i < NAMES; i++)
@@ -359,7 +356,7 @@ TEST_F(pair, namesakes__are_watched)
  * Our question is answered by the other entry's name, from where the peer was. That answer is late: the
  * peer moved since, and proved it.
  */
-TEST_F(pair, namesakes__late_answer_takes_nobody_back)
+TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
 {
     struct mrd_wire_head first, second, head;
     struct mrd_peer *one, *two;
@@ -367,7 +364,6 @@ TEST_F(pair, namesakes__late_answer_takes_nobody_back)
     struct mrd_rx_packet packet;
     struct mrd_engine *e;
 
-    pair_begin_wary(self);
     e = self->end[AT].e;
     first = contact(self, NAME_1, 5, FIRST);
     assert_true(executed(self, &first, FIRST));

@@ -117,12 +117,11 @@ TEST_F(pair, mrd_address_came__the_next_life_moves)
 }
 
 /* Both ends' addresses change: the proof of the one comes to the other. */
-TEST_F(pair, mrd_address_came__own_follows_the_proof)
+TEST_F(wary_pair, mrd_address_came__own_follows_the_proof)
 {
     struct mrd_wire_head head;
     struct mrd_peer *peer;
 
-    pair_begin_wary(self);
     pass(self, MRD_SEC);
     peer = contact(self, 1234, 5, STAMP);
     pass(self, 200 * MRD_MSEC);

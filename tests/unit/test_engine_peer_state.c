@@ -38,9 +38,8 @@ static void half_message(struct pair *p, struct mrd_peer *peer, uint32_t id)
 /* An answer of the peer: it is not given up, and probes count anew. */
 TEST_F(pair, mrd_send_state_answered__begins_patience_anew)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = mrd_peer_open(self->end[AT].e, &self->end[1].addr);
 
-    peer = mrd_peer_open(self->end[AT].e, &self->end[1].addr);
     peer->given_up = true;
     mrd_send_state_answered(self->end[AT].e, peer);
     assert_true(peer->given_up); /* nothing was sent to it that it could answer */
@@ -189,10 +188,9 @@ TEST_F(pair, mrd_send_state_begin_epoch__table)
 /* A half that idled for too long may be forgotten at the peer: another begins. */
 TEST_F(pair, mrd_send_state_open__after_idling)
 {
-    struct mrd_peer *peer;
     uint32_t epoch;
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
 
-    peer = hand_tx_peer(self, AT);
     epoch = peer->tx->contact.epoch;
     drained_at(self, self->now + MRD_SEND_IDLE_LIFE_NS - 1);
     assert_int_equal(mrd_send_state_open(self->end[AT].e, peer)->contact.epoch, epoch);
@@ -383,9 +381,8 @@ TEST_F(pair, mrd_peer_closed__has_no_patience)
 /* A half message, what is held back or reserved, what never comes, a refused PSN: each is owed. */
 TEST_F(pair, mrd_recv_state_is_owed__table)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
 
-    peer = hand_rx_peer(self, AT);
     assert_false(mrd_recv_state_is_owed(peer));
     peer->uses.reorder_entries = 1;
     assert_true(mrd_recv_state_is_owed(peer));

@@ -38,12 +38,11 @@ TEST_F(pair, mrd_engine_post_send__unsound)
 /* Inline data is copied at once: it needs no region. */
 TEST_F(pair, mrd_engine_post_send__inline_needs_no_lkey)
 {
-    struct mrd_qp *kept;
     struct hand_wr w;
     struct mrd_wc wc;
     int error;
+    struct mrd_qp *kept = self->end[0].qp;
 
-    kept = self->end[0].qp;
     self->end[0].qp = mrd_engine_create_qp(
         self->end[0].e, self->end[0].pd,
         &(struct mrd_qp_init_attr){
@@ -229,10 +228,9 @@ TEST_F(pair, mrd_engine_post_send__in_error)
 /* A handle keeps the id of its peer, which by now may be another's: the address decides. */
 TEST_F(pair, mrd_engine_post_send__by_address_not_by_a_stale_id)
 {
-    struct mrd_peer *other;
     struct mrd_ah_impl *ah;
+    struct mrd_peer *other = mrd_peer_open(self->end[0].e, &(struct mrd_addr){.port = 102});
 
-    other = mrd_peer_open(self->end[0].e, &(struct mrd_addr){.port = 102});
     ah = (struct mrd_ah_impl *)(void *)self->end[0].ah;
     ah->peer_id = other->id;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
@@ -273,9 +271,8 @@ TEST_F(pair, mrd_engine_post_send__numbers_of_ordered_messages)
     static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_SEND, MRD_WR_RDMA_WRITE,
                                                  MRD_WR_RDMA_WRITE_WITH_IMM, MRD_WR_SEND};
     static const uint32_t rsns[] = {0, 0, 1, 1, 2};
-    struct mrd_qp *kept;
+    struct mrd_qp *kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
 
-    kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
     for (uint32_t i = 0; i < 5; i++) {
         const struct mrd_msg *msg = &hand_qp(self, 0)->msgs[i];
 
@@ -292,9 +289,8 @@ TEST_F(pair, mrd_engine_post_send__numbers_of_ordered_messages)
 TEST_F(pair, mrd_engine_post_send__on_an_idle_flow)
 {
     const struct mrd_send_state *tx;
-    struct mrd_qp *kept;
+    struct mrd_qp *kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
 
-    kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_settle(self, self->now + MRD_MSEC);
     tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;

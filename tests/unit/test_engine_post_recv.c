@@ -25,15 +25,12 @@ static struct mrd_sge memory_of(const struct pair *p)
 /* Its memory must be there, and writable; else nothing is taken. */
 TEST_F(pair, mrd_engine_post_recv__memory_must_be_writable)
 {
-    struct hand_holdings before;
-    struct mrd_sge sge;
-    struct mrd_mr *mr;
     int error;
+    struct mrd_mr *mr = mrd_engine_reg_mr(self->end[0].e, self->end[0].pd, self->end[0].memory,
+                                          BYTES, 0, &(struct mrd_mover_mr){0}, &error);
+    struct hand_holdings before = hand_holdings(self, 0);
+    struct mrd_sge sge = memory_of(self);
 
-    mr = mrd_engine_reg_mr(self->end[0].e, self->end[0].pd, self->end[0].memory, BYTES, 0,
-                           &(struct mrd_mover_mr){0}, &error);
-    before = hand_holdings(self, 0);
-    sge = memory_of(self);
     sge.lkey = mr->lkey;
     assert_int_equal(post_recv(self, &(struct mrd_recv_wr){.sg_list = &sge, .num_sge = 1}),
                      -EINVAL);
@@ -115,9 +112,8 @@ TEST_F(pair, mrd_engine_post_recv__in_error)
 /* Peers that were refused are to be told, and the caller learns that this should be soon. */
 TEST_F(pair, mrd_engine_post_recv__tells_who_was_refused)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = hand_rx_peer(self, 0);
 
-    peer = hand_rx_peer(self, 0);
     pair_post_recv(self, 0, 0, BYTES);
     assert_false(mrd_engine_says_ready(self->end[0].e));
     mrd_rnr_add(self->end[0].e, peer, hand_qp(self, 0));

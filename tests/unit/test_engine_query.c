@@ -155,9 +155,8 @@ TEST_F(pair, mrd_engine_query_path__not_used_yet)
 TEST_F(pair, mrd_engine_peer_addr__by_id)
 {
     struct mrd_addr addr = {.port = 9};
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = mrd_peer_open(self->end[AT].e, &self->end[1].addr);
 
-    peer = mrd_peer_open(self->end[AT].e, &self->end[1].addr);
     assert_int_equal(mrd_engine_peer_addr(self->end[AT].e, peer->id + 1, &addr), -ENOENT);
     assert_int_equal(addr.port, 9); /* set on success only */
     assert_int_equal(mrd_engine_peer_addr(self->end[AT].e, peer->id, &addr), 0);

@@ -54,10 +54,9 @@ static struct mrd_peer *answerer(struct pair *p)
 static struct mrd_ah *stranger_ah(struct pair *p)
 {
     struct mrd_addr addr = {.port = STRANGER_PORT};
-    struct mrd_ah *ah;
     int error;
+    struct mrd_ah *ah = mrd_engine_create_ah(p->end[ASKER].e, p->end[ASKER].pd, &addr, 0, &error);
 
-    ah = mrd_engine_create_ah(p->end[ASKER].e, p->end[ASKER].pd, &addr, 0, &error);
     assert_non_null(ah);
     return ah;
 }

@@ -74,10 +74,9 @@ TEST_F(pair, mrd_rx_open_flow__numbers_in_full)
     struct bind_test t = begin(self);
     struct mrd_wire_part part = ordered(&t, 2, 1, 3);
     struct mrd_engine *e = self->end[AT].e;
-    struct mrd_flow_rx *flow;
     uint32_t msn, rsn;
+    struct mrd_flow_rx *flow = mrd_rx_open_flow(e, t.peer, hand_qp(self, AT), &part, &msn, &rsn);
 
-    flow = mrd_rx_open_flow(e, t.peer, hand_qp(self, AT), &part, &msn, &rsn);
     assert_non_null(flow);
     assert_int_equal(flow->msn_next, 65535);
     assert_int_equal(flow->rsn_next, 65534);

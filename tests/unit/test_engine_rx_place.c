@@ -114,9 +114,8 @@ TEST_F(pair, mrd_rx_place__abort_beside_data)
 TEST_F(pair, mrd_rx_place__too_many_parts)
 {
     static struct mrd_wire_part part[MRD_PARTS_MAX + 1];
-    const struct mrd_stats *s;
+    const struct mrd_stats *s = &self->end[AT].e->stats;
 
-    s = &self->end[AT].e->stats;
     for (unsigned i = 0; i <= MRD_PARTS_MAX; i++)
         part[i] = (struct mrd_wire_part){.op = MRD_OP_VOID};
     rx_encoded(self, part, MRD_PARTS_MAX + 1);

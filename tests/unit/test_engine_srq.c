@@ -278,10 +278,9 @@ TEST(srq__destroyed_queue_pair_gives_back)
 /* Who waited for a queue pair that is gone is forgotten, and nobody else. */
 TEST_F(shared, srq__destroyed_queue_pair_is_waited_for_no_more)
 {
-    struct mrd_peer *peer;
     struct mrd_rnr_waiter *want;
+    struct mrd_peer *peer = hand_rx_peer(self->p, TO);
 
-    peer = hand_rx_peer(self->p, TO);
     mrd_rnr_add(self->e, peer, mrd_qp_impl(self->qp[0]));
     mrd_rnr_add(self->e, peer, mrd_qp_impl(self->qp[1]));
     hand_fill_cq(mrd_cq_impl(self->cq[0]));

@@ -57,11 +57,10 @@ TEST_F(pair, mrd_tx_flow_open__by_both_queue_pairs)
 /* Without messages it is idle from now on; with messages, or with a CLOSE under way, not. */
 TEST_F(pair, mrd_tx_flow_rest__idle_without_messages)
 {
-    struct mrd_flow_tx *flow;
     struct mrd_node msg;
     struct mrd_send_state *tx;
+    struct mrd_flow_tx *flow = open_flow(self, REMOTE);
 
-    flow = open_flow(self, REMOTE);
     tx = flow->peer->tx;
     mrd_list_append(&flow->msgs, &msg);
     mrd_tx_flow_rest(self->end[AT].e, flow);

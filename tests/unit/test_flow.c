@@ -300,9 +300,8 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_pass_rsn__gives_records_back, self->rsn = 
 
 TEST_F_WITH(flow_fixture, mrd_flow_rx_skip__steps_over_a_message, self->msn = UINT32_MAX)
 {
-    struct mrd_reorder_entry *p;
+    struct mrd_reorder_entry *p = insert(self, 0, MRD_REORDER_FULL);
 
-    p = insert(self, 0, MRD_REORDER_FULL);
     assert_null(mrd_flow_rx_deliver(&self->rx));
     mrd_flow_rx_skip(&self->rx, self->rx.msn_next + 1);
     assert_ptr_equal(mrd_flow_rx_deliver(&self->rx), p);

@@ -219,9 +219,8 @@ static void check_ranges(const struct mr_fixture *f, uint32_t key,
 
 TEST_F(mr_fixture, mrd_mr_local__table)
 {
-    struct mrd_mr_impl *mr;
+    struct mrd_mr_impl *mr = add(self, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
 
-    mr = add(self, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
     check_ranges(self, mr->pub.lkey, local_of);
     assert_int_equal(mrd_mr_local(&self->mrs, &self->other_pd, mr->pub.lkey, 0x1000, 1, 0),
                      MRD_MR_NO_KEY);
@@ -235,9 +234,8 @@ TEST_F(mr_fixture, mrd_mr_local__table)
 
 TEST_F(mr_fixture, mrd_mr_remote__table)
 {
-    struct mrd_mr_impl *mr;
+    struct mrd_mr_impl *mr = add(self, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
 
-    mr = add(self, 0x1000, 0x100, MRD_ACCESS_LOCAL_WRITE);
     check_ranges(self, mr->pub.rkey, mrd_mr_remote);
     assert_int_equal(mrd_mr_remote(&self->mrs, &self->pd, mr->pub.rkey, 0x1000, 1ull << 40, 0),
                      MRD_MR_RANGE);
@@ -256,9 +254,8 @@ TEST_F(mr_fixture, mrd_mr_list__every_entry)
 {
     struct mrd_sge sge[3] = {
         {.addr = 0x1000, .length = 16}, {.addr = 0, .length = 0}, {.addr = 0x1010, .length = 16}};
-    struct mrd_mr_impl *mr;
+    struct mrd_mr_impl *mr = add(self, 0x1000, 0x20, 0);
 
-    mr = add(self, 0x1000, 0x20, 0);
     sge[0].lkey = sge[2].lkey = mr->pub.lkey;
     assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 3, 0), MRD_MR_OK);
     assert_int_equal(mrd_mr_list(&self->mrs, &self->pd, sge, 0, MRD_ACCESS_LOCAL_WRITE), MRD_MR_OK);
@@ -276,11 +273,10 @@ TEST_F(mr_fixture, mrd_mr_list__every_entry)
 TEST_F(mr_fixture, mrd_mr_list_stays__until_one_is_removed)
 {
     struct mrd_sge sge = {.addr = 0x1000, .length = 16};
-    struct mrd_mr_impl *mr, *other;
     uint64_t seen = 0;
+    struct mrd_mr_impl *mr = add(self, 0x1000, 0x20, 0);
+    struct mrd_mr_impl *other = add(self, 0x2000, 0x20, 0);
 
-    mr = add(self, 0x1000, 0x20, 0);
-    other = add(self, 0x2000, 0x20, 0);
     assert_false(mrd_mr_list_stays(&self->mrs, &self->pd, &sge, 1, 0, &seen)); /* no such key */
     sge.lkey = mr->pub.lkey;
     assert_true(mrd_mr_list_stays(&self->mrs, &self->pd, &sge, 1, 0, &seen));

@@ -119,9 +119,8 @@ TEST_F(peer_fixture, mrd_peer_add__null_when_full)
 /* An idle peer costs its entry and no timer. */
 TEST_F(peer_fixture, mrd_peer_add__is_idle)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = add(self, 1);
 
-    peer = add(self, 1);
     assert_null(peer->tx);
     assert_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_NONE);
@@ -169,9 +168,8 @@ TEST_F(peer_fixture, mrd_peer_tx_begin__nothing_sent)
 /* Records that nobody will ack go with their half. */
 TEST_F(peer_fixture, mrd_peer_tx_end__gives_pages_back)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = add(self, 1);
 
-    peer = add(self, 1);
     mrd_peer_tx_begin(&self->peers, peer, PATHS, NULL, 0);
     for (int i = 0; i < 100; i++)
         assert_non_null(mrd_sent_add(&peer->tx->sent, MRD_SENT_EMPTY));
@@ -199,10 +197,9 @@ TEST_F(peer_fixture, mrd_peer_rx_begin__one_for_each_entry)
 /* A life's number tells a refusal of an earlier half from one of this. */
 TEST_F(peer_fixture, mrd_peer_rx_begin__counts_lives)
 {
-    struct mrd_peer *peer;
     uint8_t life;
+    struct mrd_peer *peer = add(self, 1);
 
-    peer = add(self, 1);
     mrd_peer_rx_begin(&self->peers, peer, TRACKER);
     life = peer->space.life;
     mrd_rcv_add(&peer->rx->rcv, 5, false);
@@ -217,9 +214,8 @@ TEST_F(peer_fixture, mrd_peer_rx_begin__counts_lives)
 /* A tombstone remembers the space and has no half. */
 TEST_F(peer_fixture, mrd_peer_rx_end__tombstone)
 {
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = add(self, 1);
 
-    peer = add(self, 1);
     mrd_peer_rx_begin(&self->peers, peer, TRACKER);
     mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_TOMB);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);

@@ -76,10 +76,9 @@ static struct mrd_peer *find_pair(const struct pairs *f, uint8_t host, uint32_t 
 /* Of two at an address the newest that has a half; a tombstone is none. */
 TEST_F(pairs, mrd_peer_find__who_has_a_half)
 {
-    struct mrd_peer *older, *newer;
+    struct mrd_peer *older = add(self, 1, OWN);
+    struct mrd_peer *newer = add(self, 1, OWN);
 
-    older = add(self, 1, OWN);
-    newer = add(self, 1, OWN);
     assert_ptr_equal(find(self, 1), newer);
     send_to(self, older, INC);
     assert_ptr_equal(find(self, 1), older);
@@ -93,9 +92,9 @@ TEST_F(pairs, mrd_peer_find__who_has_a_half)
 /* By both names, wherever it is; by what it calls itself in its space, and in its answers. */
 TEST_F(pairs, mrd_peer_find_pair__by_both_names)
 {
-    struct mrd_peer *speaks, *answers, *buried, *newest;
+    struct mrd_peer *answers, *buried, *newest;
+    struct mrd_peer *speaks = add(self, 1, OWN);
 
-    speaks = add(self, 1, OWN);
     receive_from(self, speaks, INC);
     answers = add(self, 1, OWN);
     send_to(self, answers, INC + 1);
@@ -152,9 +151,8 @@ TEST_F(pairs, mrd_peer_find_asked__until_it_answers)
 TEST_F(pairs, mrd_peer_is_named_elsewhere__awake_or_not)
 {
     struct mrd_addr here = addr_of(1), there = addr_of(2);
-    struct mrd_peer *peer;
+    struct mrd_peer *peer = add(self, 1, OWN);
 
-    peer = add(self, 1, OWN);
     for (unsigned rests = 0; rests < 2; rests++) {
         assert_false(mrd_peer_is_named_elsewhere(&self->peers, OWN, &here));
         assert_true(mrd_peer_is_named_elsewhere(&self->peers, OWN, &there));

@@ -195,11 +195,10 @@ TEST_F(qp_fixture, mrd_qp_check_send__says_what_is_wrong)
 /* Up to the bounds themselves; sums of lengths do not wrap. */
 TEST_F(qp_fixture, mrd_qp_check_send__lengths_at_the_bounds)
 {
-    struct mrd_send_wr wr;
     uint32_t length;
     const char *why;
+    struct mrd_send_wr wr = send_wr(self, 3);
 
-    wr = send_wr(self, 3);
     wr.send_flags = MRD_SEND_INLINE;
     assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why), 0);
     assert_int_equal(length, INLINE);
@@ -263,9 +262,8 @@ TEST(mrd_qp_msg_alloc__table)
 /* Nothing of the slot's earlier life is left. */
 TEST_F(qp_fixture, mrd_qp_msg_alloc__slot_is_fresh)
 {
-    struct mrd_send_wr wr;
+    struct mrd_send_wr wr = send_wr(self, 1);
 
-    wr = send_wr(self, 1);
     self->qp->sig_all = true;
     for (unsigned i = 0; i < 2 * SEND_WR; i++) {
         struct mrd_msg *msg = mrd_qp_msg_alloc(self->qp, &wr, 8);
@@ -310,10 +308,9 @@ TEST_F(qp_fixture, mrd_qp_msg_alloc__copies_inline_data)
 
 TEST_F(qp_fixture, mrd_qp_msg_free__gives_the_slot_back)
 {
-    struct mrd_send_wr wr;
     struct mrd_msg *msg[SEND_WR];
+    struct mrd_send_wr wr = send_wr(self, 0);
 
-    wr = send_wr(self, 0);
     for (unsigned i = 0; i < SEND_WR; i++) {
         msg[i] = mrd_qp_msg_alloc(self->qp, &wr, 0);
         assert_non_null(msg[i]);

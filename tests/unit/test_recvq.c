@@ -78,10 +78,9 @@ TEST_F(recvq_fixture, mrd_recvq_free__makes_room_for_another)
 
 TEST_F(recvq_fixture, mrd_recvq_post__copies_the_list)
 {
-    struct mrd_recv_wr wr;
     struct mrd_recv *recv;
+    struct mrd_recv_wr wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = self->sge, .num_sge = 2};
 
-    wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = self->sge, .num_sge = 2};
     assert_int_equal(mrd_recvq_post(&self->q, &wr), 0);
     memset(self->sge, 0, sizeof(self->sge)); /* the caller's list may go */
     recv = mrd_recvq_take(&self->q);
@@ -93,9 +92,8 @@ TEST_F(recvq_fixture, mrd_recvq_post__copies_the_list)
 
 TEST_F(recvq_fixture, mrd_recvq_post__rejects_bad_lists)
 {
-    struct mrd_recv_wr wr;
+    struct mrd_recv_wr wr = (struct mrd_recv_wr){.sg_list = self->sge, .num_sge = SGE + 1};
 
-    wr = (struct mrd_recv_wr){.sg_list = self->sge, .num_sge = SGE + 1};
     assert_int_equal(mrd_recvq_post(&self->q, &wr), -EINVAL);
     wr.num_sge = -1;
     assert_int_equal(mrd_recvq_post(&self->q, &wr), -EINVAL);

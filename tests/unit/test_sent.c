@@ -251,9 +251,8 @@ TEST_F(sent_fixture, mrd_sent_ack__of_a_lost_packet)
 /* A record outlives its ack until what it carried was dealt with. */
 TEST_F(sent_fixture, mrd_sent_release__record_stays_until_then)
 {
-    struct mrd_sent *rec;
+    struct mrd_sent *rec = send_at(self, 0, 0);
 
-    rec = send_at(self, 0, 0);
     ack_only(self, rec);
     assert_ptr_equal(mrd_sent_get(&self->s, 0), rec);
     assert_int_equal(rec->state, MRD_SENT_ACKED);
