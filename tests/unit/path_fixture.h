@@ -2,7 +2,7 @@
 /*
  * Paths by hand, without records of packets.
  *
- * begin(), which ends what was before; lose_at() and ack() are a packet each, sent and judged at
+ * PATHS paths, or begin(), which ends what was before; lose_at() and ack() are a packet each, sent and judged at
  * once.
  */
 #ifndef MRD_TESTS_UNIT_PATH_FIXTURE_H
@@ -76,6 +76,7 @@ static inline unsigned fail_until_dead(struct path_fixture *f, uint32_t index, u
 
 FIXTURE_SETUP(path_fixture)
 {
+    begin(self, PATHS);
 }
 
 FIXTURE_TEARDOWN(path_fixture)

@@ -5,7 +5,6 @@
 
 TEST_F(path_fixture, mrd_paths_init__numbers_paths)
 {
-    begin(self, PATHS);
     for (uint32_t i = 0; i < PATHS; i++) {
         assert_int_equal(self->path[i].ev, i);
         assert_int_equal(self->path[i].id, i);
@@ -16,7 +15,6 @@ TEST_F(path_fixture, mrd_paths_init__numbers_paths)
 
 TEST_F(path_fixture, mrd_path_sent__counts_pseq_per_path)
 {
-    begin(self, PATHS);
     assert_int_equal(mrd_path_sent(&self->paths, 3), 1);
     assert_int_equal(mrd_path_sent(&self->paths, 3), 2);
     assert_int_equal(mrd_path_sent(&self->paths, 4), 1);
@@ -26,7 +24,6 @@ TEST_F(path_fixture, mrd_path_sent__counts_pseq_per_path)
 
 TEST_F(path_fixture, mrd_path_acked__ends_suspension)
 {
-    begin(self, PATHS);
     mrd_path_sent(&self->paths, 2);
     lose_at(self, 2, SEC_NS);
     assert_int_equal(self->path[2].state, MRD_PATH_SUSPENDED);
@@ -39,7 +36,6 @@ TEST_F(path_fixture, mrd_path_acked__dead_path_revived_by_probe_only)
 {
     uint64_t now_ns = SEC_NS;
 
-    begin(self, PATHS);
     mrd_path_sent(&self->paths, 9);
     fail_until_dead(self, 9, &now_ns);
     mrd_path_acked(&self->paths, 9);
@@ -96,7 +92,6 @@ TEST_F(path_fixture, mrd_path_pseq_acked__wraps)
 /* A forgotten probe (its packet was cancelled) must not keep the path out for ever. */
 TEST_F(path_fixture, mrd_path_forgot__probe_may_be_sent_again)
 {
-    begin(self, PATHS);
     lose_at(self, 0, SEC_NS);
     mrd_path_sent(&self->paths, 0);
     assert_false(mrd_path_usable(&self->path[0], UINT64_MAX - 1));
@@ -158,7 +153,6 @@ TEST_F(path_fixture, mrd_path_usable__first_packet_after_expiry_is_probe)
 {
     uint64_t end_ns;
 
-    begin(self, PATHS);
     lose_at(self, 5, SEC_NS);
     end_ns = self->path[5].until_ns;
     assert_true(mrd_path_usable(&self->path[5], end_ns));
@@ -177,7 +171,6 @@ TEST_F(path_fixture, mrd_path_replace__fresh_path_under_new_id)
 {
     uint64_t now_ns = SEC_NS;
 
-    begin(self, PATHS);
     mrd_path_sample(&self->paths, 9, 100, 1000, 1000, 1);
     fail_until_dead(self, 9, &now_ns);
     self->path[9].rx_count = 7;

@@ -6,7 +6,6 @@
 /* First sample half from the average, then an eighth; the average a 32nd. */
 TEST_F(path_fixture, mrd_path_sample__smooths_queue_delay)
 {
-    begin(self, PATHS);
     mrd_path_sample(&self->paths, 0, -5000, 10000, 10000, 1);
     assert_float_equal(self->load[0].q_ns, 0, 1e-3);
     mrd_path_sample(&self->paths, 1, -5000 + 6400, 20000, 10000, 2);
@@ -25,7 +24,6 @@ TEST_F(path_fixture, mrd_path_sample__least_delay_is_windowed)
     const uint64_t rtt_ns = 10000;
     uint64_t now_ns = SEC_NS;
 
-    begin(self, PATHS);
     mrd_path_sample(&self->paths, 0, 0, 0, rtt_ns, now_ns);
     for (int i = 0; i < 7; i++) {
         now_ns += rtt_ns;

@@ -18,7 +18,6 @@ TEST_F(path_fixture, mrd_path_lost__suspends_for_doubling_time)
     static const uint64_t rtts[] = {4, 8, 16, 32, 64, 64, 64};
     uint64_t now_ns = SEC_NS;
 
-    begin(self, PATHS);
     for (size_t i = 0; i < sizeof(rtts) / sizeof(rtts[0]); i++) {
         ack(self, 1); /* others work */
         lose_at(self, 0, now_ns + 1);
@@ -34,7 +33,6 @@ TEST_F(path_fixture, mrd_path_lost__suspends_for_doubling_time)
 /* All that was in flight on it when it broke counts as one failure. */
 TEST_F(path_fixture, mrd_path_lost__burst_counts_once)
 {
-    begin(self, PATHS);
     for (int i = 0; i < 15; i++)
         mrd_path_sent(&self->paths, 0);
     for (int i = 0; i < 15; i++) {
@@ -53,7 +51,6 @@ TEST_F(path_fixture, mrd_path_lost__outage_of_all_blames_none)
     uint64_t now_ns = SEC_NS;
     uint32_t out, dead;
 
-    begin(self, PATHS);
     for (int round = 0; round < 100; round++) {
         for (uint32_t i = 0; i < PATHS; i++)
             lose_at(self, i, now_ns);
@@ -133,7 +130,6 @@ TEST_F(path_fixture, mrd_path_lost__dies_among_lossy)
     uint64_t now_ns = SEC_NS;
     unsigned lost;
 
-    begin(self, PATHS);
     lost = fail_until_dead(self, 5, &now_ns);
     begin_lossy(self, PATHS, 0.01f);
     now_ns = SEC_NS;
@@ -255,7 +251,6 @@ TEST_F(path_fixture, mrd_path_lost__black_hole_dies_after_eight)
 {
     uint64_t now_ns = SEC_NS;
 
-    begin(self, PATHS);
     for (int i = 0; i < 100 * PATHS; i++)
         ack(self, i % PATHS);
     assert_int_equal(fail_until_dead(self, 9, &now_ns), 8);
@@ -274,7 +269,6 @@ TEST_F(path_fixture, mrd_path_lost__half_of_paths_dies_at_once)
     uint64_t now_ns = SEC_NS;
     uint32_t out, dead;
 
-    begin(self, PATHS);
     for (int i = 0; i < 20000; i++) {
         uint32_t index = mrd_rng_below(&self->rng, PATHS);
 
@@ -317,7 +311,6 @@ TEST_F(path_fixture, mrd_path_lost__lossy_path_dies_in_the_end)
 /* With no other path in use there is nothing to compare with. */
 TEST_F(path_fixture, mrd_path_lost__only_path_in_use_never_dies)
 {
-    begin(self, PATHS);
     for (int i = 0; i < 1000; i++) {
         uint64_t now_ns = SEC_NS + (uint64_t)i * 100 * BASE_NS;
 
@@ -332,7 +325,6 @@ TEST_F(path_fixture, mrd_path_lost__only_path_in_use_never_dies)
 /* One tail probe says nothing; the second does, if others worked in between and this path did not. */
 TEST_F(path_fixture, mrd_path_suspect__from_the_second_on)
 {
-    begin(self, PATHS);
     assert_false(mrd_path_suspect(&self->paths, 0));
     assert_false(mrd_path_suspect(&self->paths, 0)); /* the peer is silent */
     ack(self, 1);
@@ -437,7 +429,6 @@ TEST_F(path_fixture, mrd_path_in_queue__not_while_paths_fail)
 {
     enum { NOW_NS = 1000 * BASE_NS };
 
-    begin(self, PATHS);
     self->paths.q_avg_ns = 2000;
     for (uint32_t p = 1; p < PATHS; p++) {
         ack(self, p);
