@@ -25,18 +25,17 @@ TEST(sim_address__a_peer_id_that_comes_again)
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = 1});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
-    uint32_t id, message;
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    id = only_peer(w, HOST_0)->id;
+    uint32_t id = only_peer(w, HOST_0)->id;
     sim_run(w, EVICTABLE_S * SEC_NS);
     e->peers.generation -= 1u << e->peers.index_bits; /* all others were given meanwhile */
     sim_write(w, HOST_0, HOST_2, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
     assert_int_equal(only_peer(w, HOST_0)->id, id);
     sim_run(w, EVICTABLE_S * SEC_NS);
-    message = sim_write(w, HOST_0, HOST_1, 64);
+    uint32_t message = sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
     assert_true(w->messages[message].equal);
     assert_true(only_peer(w, HOST_0)->addr.port == 2); /* host 1's */

@@ -16,13 +16,12 @@ struct lost_message {
 
 static void lose_message(struct lost_message *l)
 {
-    struct mrd_wire_head sent;
 
     l->w = forge_acquainted(&l->tape);
     forge_cut(&l->tape, HOST_0, HOST_1, true);
     l->message = sim_send(l->w, HOST_0, HOST_1, BYTES);
     sim_run(l->w, 10 * USEC_NS);
-    sent = forge_head(forge_find(&l->tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    struct mrd_wire_head sent = forge_head(forge_find(&l->tape, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
     l->psn = sent.psn;
     l->head = forge_as(&l->tape, HOST_1, HOST_0);
     l->head.epoch = sent.epoch;
@@ -73,11 +72,10 @@ TEST(bad_ack__of_psns_never_sent)
 TEST(bad_ack__riding)
 {
     struct lost_message l;
-    struct mrd_wire_head data;
     uint8_t buf[FORGE_BYTES_MAX];
 
     lose_message(&l);
-    data = forge_as(&l.tape, HOST_1, HOST_0);
+    struct mrd_wire_head data = forge_as(&l.tape, HOST_1, HOST_0);
     data.psn--; /* a copy: host 1 goes on using this space */
     data.flags = MRD_WIRE_ACKBLOCK;
     data.ack_epoch = l.head.epoch;
@@ -97,7 +95,6 @@ TEST(bad_ack__of_another_space)
     struct lost_message l;
     struct mrd_wire_ack ack = {.serial = 1000, .psn_limit = 256};
     uint8_t buf[FORGE_BYTES_MAX];
-    uint32_t len;
 
     lose_message(&l);
     ack.cum = l.psn + 1;
@@ -111,7 +108,7 @@ TEST(bad_ack__of_another_space)
         assert_still_lost(&l);
     }
     assert_int_equal(sim_counter(l.w, HOST_0, "rx_drop_ack"), 3);
-    len = forge_ack(buf, &l.head, &ack);
+    uint32_t len = forge_ack(buf, &l.head, &ack);
     for (uint32_t i = 0; i < 3; i++) { /* slices, paths, duplicates: announced, not there */
         buf[MRD_WIRE_ACK_BYTES - 5 + i]++;
         forge_reseal(buf);
@@ -128,11 +125,10 @@ TEST(bad_refusal__of_unknown_psns)
 {
     struct lost_message l;
     uint8_t buf[FORGE_BYTES_MAX];
-    struct mrd_wire_head head;
     uint32_t epochs[] = {0, 1, 0}, psns[] = {1000, 0, 0};
 
     lose_message(&l);
-    head = forge_as(&l.tape, HOST_1, HOST_0);
+    struct mrd_wire_head head = forge_as(&l.tape, HOST_1, HOST_0);
     for (uint32_t i = 0; i < 3; i++, head.psn++) {
         struct mrd_wire_refusal_entry entry = {.index = i == 2 ? 7 : 0, .code = MRD_REFUSE_ACCESS};
         uint8_t *end = mrd_wire_put_refusal(mrd_wire_put_head(buf, &head), l.head.epoch + epochs[i],

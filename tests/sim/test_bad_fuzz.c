@@ -158,20 +158,18 @@ TEST(bad_packet__fuzz_forged)
         uint8_t buf[2 * FORGE_BYTES_MAX];
         struct fuzz f;
         struct sim_world *w = fuzz_begin(&f, round);
-        uint32_t num, failed;
 
         traffic(w, HOST_1, HOST_2);
         sim_run_until_complete(w, 100 * MSEC_NS);
         sim_run(w, 1 * MSEC_NS);
-        num = f.tape.num;
+        uint32_t num = f.tape.num;
         forge_exchange(w, HOST_0, HOST_1);
         forge_exchange(w, HOST_1, HOST_0);
         traffic(w, HOST_0, HOST_1);
         for (uint32_t i = 0; i < 4000; i++) {
             const struct forge_packet *packet = &f.tape.packets[mrd_rng_below(&f.rng, num)];
-            uint32_t len;
+            uint32_t len = mutate(&f, packet, buf);
 
-            len = mutate(&f, packet, buf);
             make_hold(&f, buf, len);
             if (packet->to != HOST_1)
                 continue;
@@ -180,7 +178,7 @@ TEST(bad_packet__fuzz_forged)
             if (i % 8 == 0)
                 sim_run(w, 2 * USEC_NS);
         }
-        failed = (uint32_t)sim_counter(w, HOST_1, "tx_messages_failed");
+        uint32_t failed = (uint32_t)sim_counter(w, HOST_1, "tx_messages_failed");
         traffic(w, HOST_0, HOST_1);
         sim_run_until_complete(w, 500 * MSEC_NS);
         assert_true(sim_payload_equal(w, HOST_0));

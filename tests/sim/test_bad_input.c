@@ -11,9 +11,7 @@
 
 enum { BYTES = 100 };
 
-/*
- * ---------------------------------------------------------------------------------------- packets
- */
+/* -------------------------------------------------------------------------------------- packets */
 
 /*
  * Random bytes of any length, half of them with a believable first byte: each is dropped and
@@ -69,12 +67,11 @@ TEST_F(forge_tape, bad_packet__truncated)
     struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES];
-    uint32_t len, head_len;
     struct forge_state before;
 
     memset(payload, 0x5a, BYTES);
-    len = forge_data(buf, &head, &part, payload);
-    head_len = len - BYTES;
+    uint32_t len = forge_data(buf, &head, &part, payload);
+    uint32_t head_len = len - BYTES;
     forge_look(w, HOST_1, &before);
     for (uint32_t i = 0; i < len; i++)
         forge_inject(w, HOST_0, HOST_1, buf, i);
@@ -121,9 +118,8 @@ TEST_F(forge_tape, bad_packet__each_bit_flipped)
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
     uint64_t before = forge_drops(w, HOST_1);
-    uint32_t len;
+    uint32_t len = forge_data(buf, &head, &part, payload);
 
-    len = forge_data(buf, &head, &part, payload);
     for (uint32_t bit = 0; bit < 8 * len; bit++) {
         buf[bit / 8] ^= (uint8_t)(1 << bit % 8);
         forge_inject(w, HOST_0, HOST_1, buf, len);
@@ -182,12 +178,11 @@ TEST_F(forge_tape, bad_packet__replayed)
 TEST_F(forge_tape, bad_packet__reflected)
 {
     struct sim_world *w = forge_acquainted(self);
-    const struct forge_packet *own;
     struct forge_state before;
 
     sim_post_recvs(w, HOST_0, 0, 1, 1 << 20);
     forge_look(w, HOST_0, &before);
-    own = forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0);
+    const struct forge_packet *own = forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0);
     assert_int_equal(forge_head(own).dst_inc, 0);
     forge_inject(w, HOST_1, HOST_0, own->data, own->len);
     sim_run(w, 1 * MSEC_NS);
@@ -296,10 +291,7 @@ TEST_F(forge_tape, bad_packet__wrong_identity)
     assert_true(sim_payload_equal(w, HOST_1));
 }
 
-/*
- * -------------------------------------------------------------------------------- changed
- * in flight
- */
+/* ---------------------------------------------------------------------------- changed in flight */
 
 /* One packet of host 0 is changed on its way, its checks made to hold; its PSN is spent on that. */
 struct change {
@@ -314,12 +306,11 @@ static enum mrd_sim_verdict change_one(void *arg, struct mrd_sim_datagram *d)
     struct change *c = arg;
     struct forge_packet packet = {.len = d->len, .data = d->data};
     struct mrd_wire_part part;
-    struct mrd_wire_head head;
 
     if (c->done || d->from != HOST_0 || !forge_part(&packet, &part))
         return MRD_SIM_PASS;
     c->done = true;
-    head = forge_head(&packet);
+    struct mrd_wire_head head = forge_head(&packet);
     c->change(&part);
     mrd_wire_put_part(d->data + head.parts_at, &part);
     forge_reseal(d->data);
@@ -374,7 +365,6 @@ static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
                                                                    .qps = 2,
                                                                    .recv_bytes = 1 << 20});
     uint32_t victim, beside[2];
-    uint8_t *free_memory;
 
     forge_exchange(w, HOST_0, HOST_1);
     tape.edit = change_one;
@@ -392,7 +382,7 @@ static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
     assert_true(sim_counter(w, HOST_1, c.counter) >= 1);
     for (uint32_t i = 0; i < 2; i++)
         assert_true(w->messages[beside[i]].equal);
-    free_memory = w->node[HOST_1].arena + w->node[HOST_1].arena_used;
+    uint8_t *free_memory = w->node[HOST_1].arena + w->node[HOST_1].arena_used;
     for (uint32_t i = 0; i < 1 << 20; i++)
         assert_int_equal(free_memory[i], 0);
     forge_exchange(w, HOST_0, HOST_1);

@@ -169,14 +169,13 @@ TEST(bad_request__access_by_region)
             MRD_ACCESS_LOCAL_WRITE | (i == 0 ? MRD_ACCESS_REMOTE_READ : MRD_ACCESS_REMOTE_WRITE);
         struct mrd_mr *mr = mrd_reg_mr(pd, node->arena, node->mr->length, access);
         struct beside b = {.w = w};
-        uint32_t index, rkey_add;
 
         assert_non_null(mr);
-        rkey_add = mr->rkey - node->mr->rkey;
+        uint32_t rkey_add = mr->rkey - node->mr->rkey;
         if (i == 2)
             assert_int_equal(mrd_dereg_mr(mr), 0);
         some_beside(&b);
-        index = sim_post(
+        uint32_t index = sim_post(
             w, &(struct sim_post){
                    .to = HOST_1, .len = 9000, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = rkey_add});
         sim_run_until_complete(w, 20 * MSEC_NS);
@@ -234,10 +233,7 @@ TEST(bad_request__rnr_retry_for_ever)
     assert_true(w->messages[index].equal);
 }
 
-/*
- * ---------------------------------------------------------------------------------------- dead
- * peers
- */
+/* ----------------------------------------------------------------------------------- dead peers */
 
 /*
  * A peer that dies, in mid-message or before anything was said: within its time, an error and an
@@ -251,7 +247,6 @@ static void dead_peer(uint64_t timeout_ns, bool known)
                                                                  .recv_bytes = 1 << 20,
                                                                  .peer_timeout_ns = timeout_ns});
     uint32_t lost[2], alive;
-    uint64_t least_ns, most_ns;
     struct mrd_async_event event;
 
     if (known) {
@@ -270,8 +265,8 @@ static void dead_peer(uint64_t timeout_ns, bool known)
     assert_false(w->messages[lost[0]].sent || w->messages[lost[1]].sent);
     assert_true(w->messages[alive].equal);
 
-    least_ns = mrd_sim_now(w->sim);
-    most_ns = least_ns + timeout_ns / 2 + 300 * MSEC_NS;
+    uint64_t least_ns = mrd_sim_now(w->sim);
+    uint64_t most_ns = least_ns + timeout_ns / 2 + 300 * MSEC_NS;
     while (mrd_get_async_event(w->node[HOST_0].context, &event) != 0) {
         assert_true(mrd_sim_now(w->sim) < most_ns);
         mrd_sim_run_until(w->sim, mrd_sim_now(w->sim) + MSEC_NS);

@@ -70,13 +70,12 @@ TEST(sim_close__half_messages_end)
 TEST(sim_close__acks_take_different_paths)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
-    struct wiretap *tap;
     uint32_t first, path[MRD_FAREWELL_ACKS], num = 0;
 
     sim_send(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
     sim_run(w, MSEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     first = tap->num;
     sim_close(w, HOST_1);
     sim_run(w, 10 * USEC_NS);

@@ -100,12 +100,11 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
                                                .order = order,
                                                .rate_bps = 10000000000,
                                                .peer_timeout_ns = TIMEOUT_MS * MSEC_NS});
-    uint32_t message;
 
     if (spoke)
         sim_write(w, HOST_1, HOST_0, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    message = sim_send(w, HOST_0, HOST_1, BIG);
+    uint32_t message = sim_send(w, HOST_0, HOST_1, BIG);
     sim_run(w, 300 * USEC_NS);
     if (partition)
         cut_both(w, HOST_0, HOST_1, 1);
@@ -207,18 +206,17 @@ TEST(sim_restart__news_of_it_fails_what_was_sent)
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
-    uint32_t sent, received;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_send(w, HOST_1, HOST_0, 100);
     sim_run_until_complete(w, 10 * MSEC_NS);
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
-    sent = sim_send(w, HOST_0, HOST_1, 100);
+    uint32_t sent = sim_send(w, HOST_0, HOST_1, 100);
     sim_run(w, 20 * USEC_NS);
     tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL; /* it cannot say that it closes */
     sim_restart(w, HOST_1);
     tap->drop[HOST_1][WIRE_ACK] = 0;
-    received = sim_send(w, HOST_1, HOST_0, 100);
+    uint32_t received = sim_send(w, HOST_1, HOST_0, 100);
     sim_run(w, 5 * MSEC_NS);
     assert_true(w->messages[received].received);
     assert_true(w->messages[sent].sent);
@@ -240,8 +238,6 @@ TEST(sim_reachable__means_that_our_packets_are_acked)
                                                    .qps = 2,
                                                    .peer_timeout_ns = TIMEOUT_MS * MSEC_NS,
                                                    .send_wr = 4096});
-        uint64_t begin_ns;
-        uint32_t message;
 
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
             sim_send(w, host, 1 - host, 100);
@@ -250,8 +246,8 @@ TEST(sim_reachable__means_that_our_packets_are_acked)
             sim_send(w, HOST_1, HOST_0, BIG); /* half here: it is probed */
         sim_run(w, 50 * USEC_NS);
         cut(w, HOST_0, HOST_1, 1);
-        message = sim_send(w, HOST_0, HOST_1, BIG);
-        begin_ns = mrd_sim_now(w->sim);
+        uint32_t message = sim_send(w, HOST_0, HOST_1, BIG);
+        uint64_t begin_ns = mrd_sim_now(w->sim);
         while (!w->messages[message].sent) {
             if (busy == 1)
                 sim_post(w, &(struct sim_post){.from = HOST_1,
@@ -277,7 +273,6 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .order = order, .rate_bps = 10000000000});
-    uint32_t message;
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
@@ -285,7 +280,7 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
     sim_run_until_complete(w, 10 * MSEC_NS);
     if (!in_the_middle)
         cut_both(w, HOST_0, HOST_1, 1);
-    message = sim_send(w, HOST_0, HOST_1, len);
+    uint32_t message = sim_send(w, HOST_0, HOST_1, len);
     sim_run(w, 300 * USEC_NS);
     cut_both(w, HOST_0, HOST_1, 1);
     sim_run(w, 25 * SEC_NS);

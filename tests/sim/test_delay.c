@@ -245,11 +245,10 @@ TEST(sim_delay__late_acks_leave_bursts_short)
                                                                  .delay_ns = LINK_DELAY_NS});
     struct wiretap *tap = wiretap_open(w);
     struct pump pump;
-    uint32_t first;
 
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, 20 * MSEC_NS);
-    first = tap->num;
+    uint32_t first = tap->num;
     pump_run_one(&pump, 20 * MSEC_NS);
 
     double before = mean_burst(tap, first);

@@ -110,10 +110,9 @@ TEST(sim_delivered__queue_pair_in_error)
 /* The same, while the acks of the others are still on their way when the refusal comes. */
 TEST(sim_delivered__refusal_overtakes_the_acks)
 {
-    struct scene s;
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
 
-    s = begin(MRD_WR_RDMA_WRITE);
+    struct scene s = begin(MRD_WR_RDMA_WRITE);
     s.message[1] = sim_write(s.w, HOST_0, HOST_1, 100);
     s.tap->drop[HOST_1][WIRE_ACK] = 3;
     sim_run(s.w, 6 * USEC_NS); /* it is there, its ack is not */
@@ -126,10 +125,9 @@ TEST(sim_delivered__refusal_overtakes_the_acks)
 /* The first is flushed here, so only its ABORT tells that the queue pair there is gone. */
 TEST(sim_delivered__abort_finds_no_queue_pair)
 {
-    struct scene s;
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
 
-    s = begin(MRD_WR_RDMA_WRITE);
+    struct scene s = begin(MRD_WR_RDMA_WRITE);
     assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
     assert_int_equal(mrd_modify_qp(s.w->node[HOST_0].qp[0], &attr, MRD_QP_STATE), 0);
     sim_run(s.w, 10 * MSEC_NS);
@@ -150,11 +148,10 @@ TEST(sim_delivered__a_refused_message_leaves_its_place)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG});
-    uint32_t bad, good;
-
-    bad = sim_post(w, &(struct sim_post){
-                          .to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
-    good = sim_send(w, HOST_0, HOST_1, 100);
+    uint32_t bad = sim_post(
+        w,
+        &(struct sim_post){.to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
+    uint32_t good = sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, 10 * MSEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);
     assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);

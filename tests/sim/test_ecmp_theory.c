@@ -95,9 +95,7 @@ static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], uns
      */
     struct mrd_sim_attr attr = {.seed = seed, .topology = &topology, .link = {.delay_ns = 1}};
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = seed});
-    struct model_flows_stats stats;
     unsigned flows = 0;
-    struct loads l;
 
     for (uint32_t i = 0; i < HOSTS; i++) {
         if (to[i] != i) {
@@ -109,9 +107,9 @@ static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], uns
     *last_ns = 0;
     for (uint32_t i = 0; i < HOSTS; i++)
         *last_ns = f->done_ns[i] > *last_ns ? f->done_ns[i] : *last_ns;
-    stats = model_flows_get_stats(f->model);
+    struct model_flows_stats stats = model_flows_get_stats(f->model);
     assert_int_equal(stats.retransmitted, 0);
-    l = count_loads(f, packets == 1 ? FIRST_BYTES : packets * UINT64_C(4178));
+    struct loads l = count_loads(f, packets == 1 ? FIRST_BYTES : packets * UINT64_C(4178));
     flows_destroy(f);
     return l;
 }

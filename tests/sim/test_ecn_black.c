@@ -85,11 +85,10 @@ TEST(sim_ecn_black__from_the_first_packet)
 TEST(sim_ecn_black__few_tests)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
-    uint64_t lost, timeouts;
 
     send_one(w, MESSAGE, 100 * MSEC_NS);
-    lost = stats_of(w).blackholed;
-    timeouts = sim_counter(w, HOST_0, "retx_timeout");
+    uint64_t lost = stats_of(w).blackholed;
+    uint64_t timeouts = sim_counter(w, HOST_0, "retx_timeout");
     for (unsigned i = 0; i < 700; i++) {
         sim_run(w, 100 * MSEC_NS);
         send_one(w, 16 << 10, 20 * MSEC_NS);
@@ -105,10 +104,9 @@ TEST(sim_ecn_black__few_tests)
 TEST(sim_ecn_black__is_remembered)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
-    uint64_t lost;
 
     send_one(w, MESSAGE, 100 * MSEC_NS);
-    lost = stats_of(w).blackholed;
+    uint64_t lost = stats_of(w).blackholed;
     for (unsigned i = 0; i < 150; i++) { /* the context is in use, for others */
         sim_run(w, 100 * MSEC_NS);
         sim_send(w, HOST_0, HOST_2, 64);
@@ -124,7 +122,6 @@ TEST(sim_ecn_black__is_remembered)
 TEST(sim_ecn_black__later)
 {
     struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
-    uint64_t marks;
 
     for (unsigned i = 0; i < 16; i++)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
@@ -140,7 +137,7 @@ TEST(sim_ecn_black__later)
     assert_false(peer_of(w)->tx->cc.ce_seen); /* congestion control expects no marks */
 
     set_network(w, MRD_SIM_BLACKHOLE_NONE);
-    marks = stats_of(w).ce;
+    uint64_t marks = stats_of(w).ce;
     for (unsigned i = 0; i < 100 && !sim_counter(w, HOST_0, "ecn_on"); i++) {
         send_one(w, MESSAGE, 100 * MSEC_NS);
         sim_run(w, 100 * MSEC_NS);

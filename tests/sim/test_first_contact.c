@@ -26,9 +26,8 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
 TEST_F(forge_tape, sim_first_contact__costs_no_round_trip)
 {
     struct sim_world *w = create(self, 0);
-    uint32_t message;
+    uint32_t message = sim_send(w, HOST_0, HOST_1, BYTES);
 
-    message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 7 * USEC_NS); /* a way is 5 us */
     assert_true(w->messages[message].received);
     assert_int_equal(sim_counter(w, HOST_1, "tx_challenges"), 0);
@@ -39,9 +38,8 @@ TEST(sim_first_contact__fills_a_round_trip)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .links = 1, .rate_bps = 400000000000, .no_challenge = true});
-    uint32_t message;
+    uint32_t message = sim_write(w, HOST_0, HOST_1, 1 << 20);
 
-    message = sim_write(w, HOST_0, HOST_1, 1 << 20);
     sim_run(w, 33 * USEC_NS); /* 21.3 us of packets, and a way of 5 us there and back */
     assert_true(w->messages[message].sent);
     assert_true(sim_payload_equal(w, HOST_1));
@@ -82,7 +80,6 @@ TEST(sim_first_contact__early_timeouts_cost_no_window)
 TEST_F(forge_tape, sim_flag__stays_until_the_first_ack)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_head head;
 
     forge_exchange(w, HOST_0, HOST_1);
     self->cut[HOST_1][HOST_0] = true;
@@ -92,7 +89,7 @@ TEST_F(forge_tape, sim_flag__stays_until_the_first_ack)
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run_until_complete(w, 100 * MSEC_NS);
 
-    head = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
+    struct mrd_wire_head head = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
     assert_int_equal(head.dst_inc,
                      forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).src_inc);
     assert_true(head.flags & MRD_WIRE_FIRST_CONTACT);
@@ -110,18 +107,17 @@ TEST_F(forge_tape, sim_flag__stays_until_the_first_ack)
 TEST_F(forge_tape, sim_flag__goes_after_its_life)
 {
     struct sim_world *w = create(self, 0);
-    uint32_t message, untouched;
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
     w->options.peer_timeout_ns = 1 * SEC_NS;
     sim_restart(w, HOST_1);
     self->cut[HOST_1][HOST_0] = true;
-    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
     assert_true(w->messages[message].received);
     self->cut[HOST_0][HOST_1] = true;
-    untouched = forge_bait(w, HOST_1);
+    uint32_t untouched = forge_bait(w, HOST_1);
     sim_run(w, 14 * SEC_NS);
     assert_false(w->messages[message].sent);
     assert_false(forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1)).flags &
@@ -156,18 +152,17 @@ TEST_F(forge_tape, sim_bind__to_the_first_that_answers)
 {
     enum { IMPOSTOR = 0x1badcafe };
     struct sim_world *w = create(self, 0);
-    uint32_t bound, unbound;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_cut(self, HOST_0, HOST_1, true);
-    bound = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t bound = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
     inject_ack(self, HOST_1, HOST_0, IMPOSTOR, 2);
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_ack"), 1);
     assert_false(w->messages[bound].sent);
 
     self->cut[HOST_0][HOST_2] = true;
-    unbound = sim_send(w, HOST_0, HOST_2, BYTES);
+    uint32_t unbound = sim_send(w, HOST_0, HOST_2, BYTES);
     sim_run(w, 10 * USEC_NS);
     inject_ack(self, HOST_2, HOST_0, IMPOSTOR, 0);
     sim_run(w, 10 * MSEC_NS);
@@ -238,15 +233,14 @@ TEST_F(forge_tape, sim_challenge__late_copy_for_an_earlier_life)
 TEST_F(forge_tape, sim_challenge__executed_by_an_earlier_life)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    uint32_t message, untouched;
 
     forge_exchange(w, HOST_0, HOST_1);
     self->cut[HOST_1][HOST_0] = true;
-    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 50 * USEC_NS);
     assert_true(w->messages[message].received);
     sim_restart(w, HOST_1);
-    untouched = forge_bait(w, HOST_1);
+    uint32_t untouched = forge_bait(w, HOST_1);
     self->cut[HOST_1][HOST_0] = false;
     sim_run(w, 100 * MSEC_NS);
 
@@ -259,11 +253,10 @@ TEST_F(forge_tape, sim_challenge__executed_by_an_earlier_life)
 TEST_F(forge_tape, sim_first_contact__posted_before_the_peer_opened)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    uint32_t early;
 
     sim_run(w, 5 * SEC_NS);
     self->cut[HOST_0][HOST_1] = true;
-    early = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t early = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 3000 * MSEC_NS);
     sim_restart(w, HOST_1);
     forge_bait(w, HOST_1);
@@ -289,11 +282,10 @@ TEST(sim_first_contact__of_two_that_open_together)
         for (unsigned lossy = 0; lossy < 2; lossy++) {
             struct forge_tape tape;
             struct sim_world *w = create(&tape, 4 * SEC_NS);
-            uint32_t message;
 
             sim_restart(w, HOST_0);
             tape.cut[HOST_0][HOST_1] = true;
-            message = sim_post(
+            uint32_t message = sim_post(
                 w, &(struct sim_post){
                        .to = HOST_1, .len = BYTES, .opcode = MRD_WR_SEND, .no_receive = true});
             if (later_ns[i])
@@ -317,10 +309,9 @@ TEST(sim_first_contact__of_two_that_open_together)
 TEST_F(forge_tape, sim_first_contact__unanswered_for_its_life)
 {
     struct sim_world *w = create(self, 0);
-    uint32_t early;
 
     self->cut[HOST_0][HOST_1] = true;
-    early = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t early = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 2500 * MSEC_NS);
     assert_false(w->messages[early].sent);
     self->cut[HOST_0][HOST_1] = false;
@@ -340,21 +331,18 @@ TEST_F(forge_tape, sim_first_contact__unanswered_for_its_life)
 TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_part part;
-    struct mrd_wire_head head;
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    uint32_t claimed, work;
 
     forge_exchange(w, HOST_1, HOST_0);
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    claimed = forge_bait(w, HOST_0);
-    head = forge_as(self, HOST_1, HOST_0);
+    uint32_t claimed = forge_bait(w, HOST_0);
+    struct mrd_wire_head head = forge_as(self, HOST_1, HOST_0);
     head.src_inc ^= 1;
     head.dst_inc = head.psn = 0;
     head.flags = MRD_WIRE_FIRST_CONTACT;
-    part = forge_send_part(w, HOST_0, BYTES);
+    struct mrd_wire_part part = forge_send_part(w, HOST_0, BYTES);
     forge_look(w, HOST_0, &before);
     forge_inject(w, HOST_1, HOST_0, buf, forge_data(buf, &head, &part, payload));
     sim_run(w, 100 * USEC_NS);
@@ -370,7 +358,7 @@ TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
     sim_restart(w, HOST_1);
     self->cut[HOST_1][HOST_0] = false;
     self->cut[HOST_0][HOST_1] = true;
-    work = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t work = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 10 * MSEC_NS);
     assert_false(w->messages[work].sent);
@@ -389,11 +377,10 @@ TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
 TEST_F(forge_tape, sim_challenge__cookie_covers_whom_it_replaces)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    struct forge_packet answer;
     struct forge_state before;
 
     forge_exchange(w, HOST_0, HOST_1);
-    answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
+    struct forge_packet answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
     sim_restart(w, HOST_0);
@@ -414,18 +401,16 @@ TEST_F(forge_tape, sim_challenge__cookie_covers_whom_it_replaces)
 TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    struct forge_packet answer;
     struct forge_state before;
     struct mrd_wire_head head;
-    struct mrd_wire_part part;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
-    answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
+    struct forge_packet answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
     assert_true(forge_head(&answer).flags & MRD_WIRE_COOKIE);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
-    part = forge_send_part(w, HOST_1, BYTES);
+    struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     forge_look(w, HOST_1, &before);
     for (uint32_t i = 0; i < 3; i++) {
         head = forge_head(&answer);
@@ -441,9 +426,7 @@ TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
                  (struct forge_rise[]){{"rx_drop_challenged", 3}, {"tx_challenges", 3}, {NULL, 0}});
 }
 
-/*
- * --------------------------------------------------------------------------------- table pressure
- */
+/* ------------------------------------------------------------------------------- table pressure */
 
 /*
  * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in

@@ -24,7 +24,6 @@ TEST(sim_flood__newcomers_get_in)
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .hosts = HOSTS, .recv_bytes = 4096});
     struct stranger *st = stranger_create(w->sim, HOSTS, test_seed());
-    uint64_t end_ns;
 
     stranger_watch_all(st);
     sim_run(w, SEC_NS);
@@ -32,7 +31,7 @@ TEST(sim_flood__newcomers_get_in)
         forge(w, st);
     for (uint32_t host = NEWCOMER; host < HOSTS; host++)
         sim_send(w, host, TARGET, 100);
-    end_ns = mrd_sim_now(w->sim) + 10 * SEC_NS;
+    uint64_t end_ns = mrd_sim_now(w->sim) + 10 * SEC_NS;
     while (!sim_is_complete(w) && mrd_sim_now(w->sim) < end_ns)
         forge(w, st);
     for (uint32_t i = 0; i < w->num_messages; i++) {

@@ -151,18 +151,16 @@ TEST(sim_flow__close_does_not_forget_what_waits)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG, .recv_bytes = 100});
-    struct wiretap *tap;
     bool lose = true;
-    uint32_t at;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     tap->rule = lose_late;
     tap->arg = &lose;
     tap->drop[HOST_0][WIRE_CLOSE] = 1;
     sim_run(w, SEC_NS + 10 * USEC_NS); /* the CLOSE left, and is lost */
-    at = tap->num;
+    uint32_t at = tap->num;
     while (!wiretap_count(tap, HOST_0, WIRE_CLOSE))
         sim_run(w, USEC_NS);
     sim_send(w, HOST_0, HOST_1, 100);
@@ -205,14 +203,13 @@ TEST(sim_share__of_refusals)
                                                                  .cqe = 2 * EACH,
                                                                  .recv_bytes = 100,
                                                                  .peer_timeout_ns = 2 * SEC_NS});
-    struct wiretap *tap;
     uint32_t bad;
 
     for (uint32_t host = 1; host < 16; host++)
         sim_write(w, host, HOST_0, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
     engine(w, HOST_0)->refusals.num = REFUSALS;
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     tap->rule = to_the_dead;
     for (uint32_t i = 0; i < EACH; i++) {
         for (uint32_t host = 1; host <= DEAD; host++) /* each in a packet of its own */

@@ -62,11 +62,10 @@ TEST_F(forge_tape, sim_identity__no_room_is_told)
 TEST_F(forge_tape, sim_identity__room_in_time)
 {
     struct sim_world *w = fill_table(self);
-    uint32_t late;
 
     sim_run(w, 19 * SEC_NS); /* S + U + 2 L, 20 s, since the strangers came */
     forge_exchange(w, HOST_1, HOST_0);
-    late = sim_send(w, HOST_3, HOST_0, BYTES);
+    uint32_t late = sim_send(w, HOST_3, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->node[HOST_3].busy, 1);
     assert_false(w->messages[late].sent);
@@ -82,11 +81,10 @@ TEST_F(forge_tape, sim_identity__room_in_time)
 TEST_F(forge_tape, sim_identity__restart_after_a_busy_is_told)
 {
     struct sim_world *w = fill_table(self);
-    uint32_t late;
 
     sim_run(w, 19 * SEC_NS);
     forge_exchange(w, HOST_1, HOST_0);
-    late = sim_send(w, HOST_3, HOST_0, BYTES);
+    uint32_t late = sim_send(w, HOST_3, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
     assert_int_equal(w->node[HOST_3].busy, 1);
     self->cut[HOST_0][HOST_3] = true;
@@ -114,7 +112,6 @@ TEST_F(forge_tape, sim_receive_half__stays_under_pressure)
                                                                   .max_peers = 8,
                                                                   .peer_timeout_ns = 2 * SEC_NS});
     struct forge_state before;
-    uint32_t late;
 
     forge_exchange(w, HOST_1, HOST_0);
     for (uint32_t i = 0; i < 6; i++)
@@ -123,7 +120,7 @@ TEST_F(forge_tape, sim_receive_half__stays_under_pressure)
     forge_exchange(w, HOST_2, HOST_0); /* the last place costs a challenge */
     assert_int_equal(sim_counter(w, HOST_0, "tx_challenges"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "peers"), 8);
-    late = sim_send(w, HOST_3, HOST_0, BYTES);
+    uint32_t late = sim_send(w, HOST_3, HOST_0, BYTES);
     sim_run(w, 13500 * MSEC_NS); /* R is S + U + 2 L, 14 s */
 
     forge_expect_failed(w, late);

@@ -123,10 +123,9 @@ static void trickle(struct sim_world *w, uint32_t messages)
 TEST(sim_grants__rotation_ends_after_a_hiccup)
 {
     struct sim_world *w = begin(0);
-    uint64_t probes;
 
     trickle(w, 200);
-    probes = count_probes(w);
+    uint64_t probes = count_probes(w);
     trickle(w, 200);
     assert_int_equal(count_probes(w), probes);
     mrd_sim_stop_host(w->sim, HOST_0, 1);

@@ -11,9 +11,7 @@
 
 enum { UNIT = 4096, BYTES = 100 };
 
-/*
- * ------------------------------------------------------------------------------- straight receive
- */
+/* ----------------------------------------------------------------------------- straight receive */
 
 /*
  * A message of 32 units that host 0 would write into host 1's memory; its segments are forged one
@@ -238,9 +236,7 @@ TEST(sim_duplicate__after_completion)
     straight_copies_after_completion(true);
 }
 
-/*
- * -------------------------------------------------------------------------------------- MTU shrink
- */
+/* ----------------------------------------------------------------------------------- MTU shrink */
 
 /* Sizes of PSNs on the wire before and after the path got smaller. */
 struct sizes {

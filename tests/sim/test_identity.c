@@ -26,9 +26,7 @@ static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
     sim_restart(w, host);
 }
 
-/*
- * ---------------------------------------------------------------------------------------- epochs
- */
+/* --------------------------------------------------------------------------------------- epochs */
 
 /*
  * The sender forgets an idle peer and begins again at PSN 0; the target must not take it for old.
@@ -36,14 +34,13 @@ static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
 TEST_F(forge_tape, sim_epoch__idle_peer_forgotten)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_head first, second;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
     forge_exchange(w, HOST_0, HOST_1);
 
-    first = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
-    second = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    struct mrd_wire_head first = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
+    struct mrd_wire_head second = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
     assert_int_equal(second.psn, 0);
     assert_true(second.epoch > first.epoch);
     assert_int_equal(second.src_inc, first.src_inc);
@@ -82,13 +79,12 @@ TEST_F(forge_tape, sim_epoch__counter_comes_round)
 TEST_F(forge_tape, sim_epoch__ack_of_an_older_one)
 {
     struct sim_world *w = create(self, 0);
-    uint32_t second;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_run(w, 9 * SEC_NS);
     self->cut[HOST_0][HOST_1] = true;
-    second = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t second = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);
     forge_replay(w, forge_find(self, HOST_1, HOST_0, MRD_WIRE_ACK, -1));
     sim_run(w, 10 * USEC_NS);
@@ -141,20 +137,19 @@ static void inject_reset(struct forge_tape *tape, uint32_t of, uint32_t asker, u
 TEST_F(forge_tape, sim_epoch__higher_ends_the_half_received)
 {
     struct sim_world *w = create(self, 0);
-    uint32_t half, own, next;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
-    half = sim_send(w, HOST_0, HOST_1, 1 << 20);
+    uint32_t half = sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     forge_cut(self, HOST_0, HOST_1, true);
-    own = sim_send(w, HOST_1, HOST_0, BYTES);
+    uint32_t own = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
     inject_reset(self, HOST_1, HOST_0, 0, forge_as(self, HOST_1, HOST_0).epoch);
     forge_expect_failed(w, half);
     assert_false(w->receives[2].done);
     forge_cut(self, HOST_0, HOST_1, false);
-    next = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t next = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
 
     assert_true(w->receives[2].done);
@@ -164,15 +159,12 @@ TEST_F(forge_tape, sim_epoch__higher_ends_the_half_received)
     assert_int_equal(w->messages[own].status, MRD_WC_SUCCESS);
 }
 
-/*
- * ---------------------------------------------------------------------------------------- spaces
- */
+/* --------------------------------------------------------------------------------------- spaces */
 
 /* Without the flag no space is made, also where there is an entry: a reset, which fits no work. */
 TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_part part;
     struct mrd_wire_head head;
     struct forge_state before[2];
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
@@ -182,7 +174,7 @@ TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
     forge_exchange(w, HOST_1, HOST_3); /* the entry of host 3 is there because we sent */
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
-    part = forge_send_part(w, HOST_1, BYTES);
+    struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     for (uint32_t from = HOST_0; from <= HOST_3; from += 3) {
         forge_look(w, HOST_1, &before[0]);
         forge_look(w, from, &before[1]);
@@ -204,16 +196,14 @@ TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
 TEST_F(forge_tape, sim_space__flag_for_another_life_is_reset)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_part part;
-    struct mrd_wire_head head;
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
-    part = forge_send_part(w, HOST_1, BYTES);
-    head = forge_as(self, HOST_0, HOST_1);
+    struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     head.reply = HOST_2 + 1;
     head.dst_inc ^= 1;
     head.flags = MRD_WIRE_FIRST_CONTACT;
@@ -233,16 +223,14 @@ TEST_F(forge_tape, sim_space__flag_for_another_life_is_reset)
 TEST_F(forge_tape, sim_space__flagless_to_nobody_is_taken_if_held)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_head last;
-    uint32_t second;
 
     self->cut[HOST_1][HOST_0] = true;
     sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 2500 * MSEC_NS);
-    second = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t second = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 500 * MSEC_NS);
 
-    last = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
+    struct mrd_wire_head last = forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1));
     assert_int_equal(last.dst_inc, 0);
     assert_int_equal(last.flags & MRD_WIRE_FIRST_CONTACT, 0);
     assert_true(w->messages[second].received);
@@ -253,9 +241,7 @@ TEST_F(forge_tape, sim_space__flagless_to_nobody_is_taken_if_held)
     assert_int_equal(sim_counter(w, HOST_1, "tx_resets"), 0);
 }
 
-/*
- * ---------------------------------------------------------------------------------------- halves
- */
+/* --------------------------------------------------------------------------------------- halves */
 
 /*
  * Unreachable ends both directions. What the peer sent was executed; its copies, flag and all, get
@@ -264,24 +250,22 @@ TEST_F(forge_tape, sim_space__flagless_to_nobody_is_taken_if_held)
 TEST_F(forge_tape, sim_unreachable__leaves_a_tombstone)
 {
     struct sim_world *w = create(self, 500 * MSEC_NS);
-    uint32_t executed, given_up, untouched;
-    struct mrd_wire_head last;
 
     reopen(w, HOST_1, 8 * SEC_NS);
     self->cut[HOST_0][HOST_1] = true;
-    executed = sim_send(w, HOST_1, HOST_0, BYTES);
+    uint32_t executed = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 50 * USEC_NS);
     assert_true(w->messages[executed].received);
     self->cut[HOST_1][HOST_0] = true;
-    given_up = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t given_up = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 1 * SEC_NS);
     forge_expect_failed(w, given_up);
     assert_int_equal(w->node[HOST_0].unreachable, 1);
-    untouched = forge_bait(w, HOST_0);
+    uint32_t untouched = forge_bait(w, HOST_0);
     forge_cut(self, HOST_0, HOST_1, false);
     sim_run(w, 500 * MSEC_NS);
 
-    last = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
+    struct mrd_wire_head last = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, -1));
     assert_true(last.flags & MRD_WIRE_FIRST_CONTACT);
     assert_true(sim_counter(w, HOST_0, "tx_resets") > 0);
     forge_expect_failed(w, executed);
@@ -291,9 +275,7 @@ TEST_F(forge_tape, sim_unreachable__leaves_a_tombstone)
     assert_true(w->messages[w->num_messages - 1].received);
 }
 
-/*
- * ---------------------------------------------------------------------------------------- resets
- */
+/* --------------------------------------------------------------------------------------- resets */
 
 /* Cut while half a message of host 1's has arrived, and then one of host 0's is posted, `work`. */
 static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
@@ -357,12 +339,11 @@ TEST_F(forge_tape, sim_reset__nothing_but_data_causes_one)
 {
     struct sim_world *w = create(self, 0);
     uint8_t buf[FORGE_BYTES_MAX];
-    uint32_t sent;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
     sim_run(w, 1 * MSEC_NS);
-    sent = self->num;
+    uint32_t sent = self->num;
     for (uint32_t i = 0; i < 16; i++) {
         struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
         struct mrd_wire_ack ack = {.serial = 1000, .cum = 1000};
@@ -395,15 +376,13 @@ TEST_F(forge_tape, sim_reset__nothing_but_data_causes_one)
 TEST_F(forge_tape, sim_reset__no_larger_than_its_cause)
 {
     struct sim_world *w = create(self, 0);
-    struct mrd_wire_head head;
     uint8_t buf[FORGE_BYTES_MAX];
-    uint32_t len;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    head = forge_as(self, HOST_0, HOST_1);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     head.epoch++;
-    len = forge_data(buf, &head, NULL, NULL);
+    uint32_t len = forge_data(buf, &head, NULL, NULL);
     forge_inject(w, HOST_0, HOST_1, buf, len);
     head.src_inc ^= 1;
     head.flags = MRD_WIRE_FIRST_CONTACT;
@@ -491,7 +470,6 @@ TEST_F(forge_tape, sim_restart__packets_of_the_old_life)
 TEST_F(forge_tape, sim_epoch__what_was_given_up_ends_first)
 {
     struct sim_world *w = create(self, 0);
-    uint32_t lost, old, news, answer;
 
     w->options.peer_timeout_ns = 1 * SEC_NS;
     sim_restart(w, HOST_0);
@@ -500,19 +478,19 @@ TEST_F(forge_tape, sim_epoch__what_was_given_up_ends_first)
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
     forge_cut(self, HOST_0, HOST_1, true);
-    lost = sim_send(w, HOST_0, HOST_1, BYTES);
-    old = sim_send(w, HOST_1, HOST_0, BYTES);
+    uint32_t lost = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t old = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 3 * SEC_NS);
     forge_expect_failed(w, lost);
     assert_false(w->messages[old].sent);
     forge_cut(self, HOST_0, HOST_1, false);
-    news = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t news = sim_send(w, HOST_0, HOST_1, BYTES);
     for (unsigned i = 0; i < 1000 && !w->messages[news].received; i++)
         sim_run(w, USEC_NS);
     assert_true(w->messages[news].received);
     assert_int_equal(w->node[HOST_1].restarted, 1);
     forge_expect_failed(w, old);
-    answer = sim_send(w, HOST_1, HOST_0, BYTES);
+    uint32_t answer = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
     assert_true(w->messages[answer].sent);
     assert_int_equal(w->messages[answer].status, MRD_WC_SUCCESS);

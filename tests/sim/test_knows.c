@@ -32,10 +32,9 @@ static uint64_t known_bps(struct mrd_sim *sim, uint64_t link_bps)
 {
     struct mrd_context *context = mrd_open_device(
         mrd_sim_device(sim, 0), &(struct mrd_context_attr){.link_bps = link_bps, .max_peers = 4});
-    uint64_t bps;
 
     assert_non_null(context);
-    bps = mover_of(context)->link_bps;
+    uint64_t bps = mover_of(context)->link_bps;
     assert_int_equal(mrd_close_device(context), 0);
     return bps;
 }

@@ -44,7 +44,6 @@ TEST(sim_long_silence__a_message_that_waits_for_a_receive_for_long)
 TEST(sim_long_silence__ready_for_a_peer_that_was_silent_for_long)
 {
     struct sim_world *w = create(0, 0);
-    uint32_t index;
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, SEC_NS);
@@ -52,7 +51,7 @@ TEST(sim_long_silence__ready_for_a_peer_that_was_silent_for_long)
     sim_run(w, 30 * SEC_NS);
     sim_post_recvs(w, HOST_0, 0, 1, 100);
     sim_post_recvs(w, HOST_1, 0, 1, 100);
-    index = sim_send(w, HOST_1, HOST_0, 100);
+    uint32_t index = sim_send(w, HOST_1, HOST_0, 100);
     sim_run_until_complete(w, SEC_NS);
     test_check(w->options.seed, w->messages[index].status == MRD_WC_SUCCESS,
                "status %u, restarts %u", w->messages[index].status, w->node[HOST_1].restarted);

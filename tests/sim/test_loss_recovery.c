@@ -35,14 +35,12 @@ struct result {
 static struct result run(const struct trial *t, enum mrd_order order)
 {
     struct sim_options options = t->options;
-    struct sim_world *w;
-    struct wiretap *tap;
     struct result r;
 
     options.seed = options.seed ? options.seed : test_seed();
     options.order = order;
     options.recv_bytes = 64 << 20;
-    w = sim_fabric_world(&options);
+    struct sim_world *w = sim_fabric_world(&options);
     if (t->prepare)
         t->prepare(w);
     for (uint32_t i = 0; i < 8; i++) {
@@ -50,7 +48,7 @@ static struct result run(const struct trial *t, enum mrd_order order)
         sim_run_until_complete(w, 50 * MSEC_NS);
     }
     sim_run(w, 50 * USEC_NS);
-    tap = t->rule ? wiretap_open(w) : NULL;
+    struct wiretap *tap = t->rule ? wiretap_open(w) : NULL;
     if (tap) {
         tap->rule = t->rule;
         tap->arg = t->arg;
@@ -110,10 +108,9 @@ static struct result mean(const char *what, const struct trial *t)
 
     for (uint32_t i = 0; i < 2 * MEAN_SEEDS; i++) {
         enum mrd_order order = i % 2 ? MRD_ORDER_MSG : MRD_ORDER_NONE;
-        struct result r;
 
         seeded.options.seed = test_seed() + i / 2;
-        r = run(&seeded, order);
+        struct result r = run(&seeded, order);
         show(what, order, &r);
         sum.time_ns += r.time_ns / (2 * MEAN_SEEDS);
         sum.retx += r.retx;
@@ -275,10 +272,9 @@ TEST(sim_random_loss__goodput)
 {
     struct trial t = {.len = 16 << 20};
     uint64_t clean_ns = mean("16 MiB", &t).time_ns;
-    struct result r;
 
     t.options.loss_ppm = 10000;
-    r = mean("1% lost", &t);
+    struct result r = mean("1% lost", &t);
     assert_true(r.time_ns < clean_ns * 110 / 100);
     assert_true(r.retx < r.packets * 20 / 1000);
     assert_int_equal(r.timeouts, 0);
@@ -348,10 +344,9 @@ TEST(sim_duplication)
 {
     struct trial t = {.len = 16 << 20};
     uint64_t clean_ns = run_both("16 MiB", &t).time_ns;
-    struct result r;
 
     t.prepare = duplicate_acks;
-    r = run_both("half of the acks twice", &t);
+    struct result r = run_both("half of the acks twice", &t);
     assert_true(r.time_ns < clean_ns * 103 / 100);
     assert_int_equal(r.retx, 0);
     t.prepare = NULL;
@@ -373,11 +368,10 @@ static uint64_t longest_gap_ns(struct sim_world *w, uint32_t message)
     uint64_t bytes = 0, since_ns = 0, gap_ns = 0;
 
     while (!w->messages[message].sent) {
-        uint64_t now_ns, now_bytes;
 
         sim_run(w, STEP_NS);
-        now_ns = mrd_sim_now(w->sim);
-        now_bytes = sim_counter(w, HOST_1, "rx_bytes");
+        uint64_t now_ns = mrd_sim_now(w->sim);
+        uint64_t now_bytes = sim_counter(w, HOST_1, "rx_bytes");
         assert_true(now_ns < 50 * MSEC_NS);
         if (now_bytes == bytes && now_ns - since_ns > gap_ns && now_ns > DEATH_NS)
             gap_ns = now_ns - since_ns;

@@ -69,14 +69,13 @@ static struct wiretap *write_tapped(const struct sim_options *options, uint32_t 
                                     wiretap_rule *rule, struct first_end_ack *first)
 {
     struct sim_world *w = sim_fabric_world(options);
-    struct wiretap *tap;
 
     for (uint32_t i = 0; i < 4; i++) {
         sim_write(w, HOST_0, HOST_1, 64);
         sim_run_until_complete(w, 50 * MSEC_NS);
     }
     sim_run(w, 100 * USEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     tap->rule = rule;
     tap->arg = first;
     if (first)

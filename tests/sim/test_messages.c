@@ -31,7 +31,6 @@ static void refusal_lost(const struct sim_post *post, enum mrd_wc_status status)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
     struct wiretap *tap = wiretap_open(w);
-    const struct wire_packet *refusal;
 
     tap->drop[HOST_1][WIRE_REFUSAL] = 3;
 
@@ -42,7 +41,7 @@ static void refusal_lost(const struct sim_post *post, enum mrd_wc_status status)
     assert_int_equal(w->messages[i].status, status);
     assert_int_equal(wiretap_count_dropped(tap, HOST_1, WIRE_REFUSAL), 3);
 
-    refusal = wiretap_find(tap, 0, HOST_1, WIRE_REFUSAL);
+    const struct wire_packet *refusal = wiretap_find(tap, 0, HOST_1, WIRE_REFUSAL);
     assert_true(wiretap_acked_ns(tap, HOST_1, refusal->part.psn) >
                 wiretap_acked_ns(tap, HOST_0, refusal->head.psn));
     assert_int_equal(sim_counter(w, HOST_1, "tx_refusals"), 1);

@@ -83,10 +83,9 @@ TEST(model_cubic__fills_a_link)
 {
     struct mrd_sim *sim = make(1000000000, 500 * USEC_NS, 0);
     struct model_cubic *c = model_cubic_start(sim, 0, 1, MSS);
-    uint64_t bytes;
 
     mrd_sim_run_until(sim, 200 * MSEC_NS);
-    bytes = model_cubic_delivered_bytes(c);
+    uint64_t bytes = model_cubic_delivered_bytes(c);
     mrd_sim_run_until(sim, 700 * MSEC_NS);
     bytes = model_cubic_delivered_bytes(c) - bytes;
     test_check(test_seed(), fabs((double)bytes * 8 / 0.5e9 - 1448. / 1546) < 0.01, "%.3f Gb/s",

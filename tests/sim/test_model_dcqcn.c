@@ -170,10 +170,9 @@ static struct shares share(struct flows *f, unsigned flows, uint64_t from_ns, ui
     for (unsigned i = 0; i < flows; i++)
         before[i] = f->received[i];
     for (uint64_t ns = from_ns; ns < to_ns; ns += STEP_NS) {
-        double backlog;
 
         mrd_sim_run_until(f->sim, ns + STEP_NS);
-        backlog = (double)mrd_sim_wire_backlog(bottleneck(f->sim), mrd_sim_now(f->sim));
+        double backlog = (double)mrd_sim_wire_backlog(bottleneck(f->sim), mrd_sim_now(f->sim));
         s.queue_avg_bytes += backlog;
         s.queue_max_bytes = backlog > s.queue_max_bytes ? backlog : s.queue_max_bytes;
         num++;
@@ -238,14 +237,13 @@ TEST(dcqcn_flows__cnps_spaced)
 {
     struct mrd_sim_attr attr = marking_attr();
     struct model_tune tune = wide_tune();
-    uint64_t cnps;
     struct flows *f;
 
     attr.link.ecn_min_bytes = 0;
     attr.link.ecn_max_bytes = 1; /* every packet that finds another */
     f = flows_create(&attr, &(struct model_flows_config){.dcqcn = true, .tune = &tune});
     share(f, 4, 0, 4990 * USEC_NS);
-    cnps = model_flows_get_stats(f->model).cnps;
+    uint64_t cnps = model_flows_get_stats(f->model).cnps;
     assert_true(bottleneck(f->sim)->stats.ce > 3 * cnps);
     assert_in_range(cnps, 20, 4 * 100);
 }

@@ -87,10 +87,9 @@ TEST(irn_window__bounds_queue)
 {
     struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
     uint64_t bytes = 500ull * PAYLOAD, wire_ns;
-    struct flows *f;
 
     tree.link.queue_bytes = 2 << 20;
-    f = irn_create(&tree, NULL);
+    struct flows *f = irn_create(&tree, NULL);
     for (uint32_t i = 0; i < 8; i++)
         flows_start(f, i, i + 1, 0, bytes);
     flows_finish(f, 8, 10 * MSEC_NS);
@@ -181,12 +180,11 @@ TEST(irn_rto__follows_fabric)
 TEST(irn_loss__twice)
 {
     struct flows *f = irn_create(&pair, NULL);
-    unsigned second;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    second = f->model->window_packets + 2; /* sent again after about a window */
+    unsigned second = f->model->window_packets + 2; /* sent again after about a window */
     flows_destroy(f);
 
     /* All of a stretch in which it must be, but for what tells of it. */
@@ -219,11 +217,10 @@ static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *
 {
     enum { PACKETS = 20000 };
     struct flows *f = irn_create(attr, tune);
-    double ns;
 
     flows_start(f, 0, 0, 1, PACKETS * (uint64_t)PAYLOAD);
     flows_finish(f, 1, SEC_NS);
-    ns = (double)f->done_ns[0];
+    double ns = (double)f->done_ns[0];
     *stats = stats_of(f);
     flows_destroy(f);
     return (double)flows_wire_ns(PACKETS * UINT64_C(4194), RATE_BPS) / ns;
@@ -263,15 +260,13 @@ TEST(irn_goodput__random_loss)
 TEST(irn_goodput__queue_drops)
 {
     struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
-    struct flows *f;
-    uint64_t wire_ns;
 
     tree.link.queue_bytes = 400000;
-    f = irn_create(&tree, NULL);
+    struct flows *f = irn_create(&tree, NULL);
     for (uint32_t i = 0; i < 8; i++)
         flows_start(f, i, i + 1, 0, 2000 * PAYLOAD);
     flows_finish(f, 8, 20 * MSEC_NS);
-    wire_ns = flows_wire_ns(8 * 2000 * UINT64_C(4194), RATE_BPS);
+    uint64_t wire_ns = flows_wire_ns(8 * 2000 * UINT64_C(4194), RATE_BPS);
     test_check(tree.seed, stats_of(f).retransmitted > 0, "nothing was dropped");
     for (uint32_t i = 0; i < 8; i++)
         test_check(tree.seed, f->done_ns[i] <= wire_ns * 5 / 4,
@@ -283,11 +278,10 @@ TEST(irn_corruption__is_loss)
 {
     struct mrd_sim_attr attr = pair;
     struct mrd_sim_stats to, from;
-    struct flows *f;
 
     attr.seed = test_seed();
     attr.link.corrupt_ppm = 5000;
-    f = irn_create(&attr, NULL);
+    struct flows *f = irn_create(&attr, NULL);
     flows_start(f, 0, 0, 1, 5000 * PAYLOAD);
     flows_finish(f, 1, 100 * MSEC_NS);
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);

@@ -104,11 +104,10 @@ TEST(model_flows_base_rtt_ns__measured)
 {
     struct mrd_sim_attr attr = tree_attr(1);
     struct flows *f = flows_create(&attr, NULL);
-    uint64_t rtt_ns;
 
     flows_start(f, 0, 0, 15, PAYLOAD - 16); /* room for the RETH that only the first packet has */
     flows_finish(f, 1, MSEC_NS);
-    rtt_ns = f->model->base_rtt_ns;
+    uint64_t rtt_ns = f->model->base_rtt_ns;
     assert_in_range(f->done_ns[0], rtt_ns - ROUNDING_NS, rtt_ns + ROUNDING_NS);
 }
 
@@ -130,15 +129,13 @@ TEST(rc_ack__coalesced)
 TEST(rc_window__limits)
 {
     struct model_tune tune = model_tune_default;
-    struct flows *f;
-    uint64_t rtt_ns;
 
     assert_int_equal(model_tune_set(&tune, "rc.window_packets", 8), 0);
-    f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
+    struct flows *f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
     assert_int_equal(f->model->window_packets, 8);
     flows_start(f, 0, 0, 1, 800 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    rtt_ns = f->model->base_rtt_ns;
+    uint64_t rtt_ns = f->model->base_rtt_ns;
     /* Acks come for four packets, so a round trip begins when the fourth has left. */
     assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
 }
@@ -222,13 +219,12 @@ static uint64_t two_flows_ns(uint64_t seed, unsigned *ways)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = seed});
-    uint64_t ns;
 
     flows_start(f, 0, 0, 4, 1000 * PAYLOAD);
     flows_start(f, 1, 1, 9, 1000 * PAYLOAD);
     flows_finish(f, 2, 10 * MSEC_NS);
     flows_packets(f, "leaf0>spine*", ways);
-    ns = f->done_ns[0] > f->done_ns[1] ? f->done_ns[0] : f->done_ns[1];
+    uint64_t ns = f->done_ns[0] > f->done_ns[1] ? f->done_ns[0] : f->done_ns[1];
     flows_destroy(f);
     return ns;
 }
@@ -278,14 +274,12 @@ TEST(rc_path__deterministic)
 TEST(rc_loss__one_nak_a_gap)
 {
     struct flows *f = flows_create(&pair, NULL);
-    struct model_flows_stats stats;
-    uint64_t lone;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 20), 0);
     flows_start(f, 0, 0, 1, 500 * PAYLOAD);
     flows_finish(f, 1, 10 * MSEC_NS);
-    stats = stats_of(f);
-    lone = lone_ns(f, 500, 1, 5000);
+    struct model_flows_stats stats = stats_of(f);
+    uint64_t lone = lone_ns(f, 500, 1, 5000);
     assert_int_equal(stats.naks, 1);
     assert_int_equal(stats.timeouts, 0);
     assert_int_equal(stats.spurious, 0);
@@ -371,11 +365,10 @@ TEST(rc_corruption__is_loss)
 {
     struct mrd_sim_attr attr = pair;
     struct mrd_sim_stats to, from;
-    struct flows *f;
 
     attr.seed = test_seed();
     attr.link.corrupt_ppm = 10000;
-    f = flows_create(&attr, NULL);
+    struct flows *f = flows_create(&attr, NULL);
     flows_start(f, 0, 0, 1, 5000 * PAYLOAD);
     flows_finish(f, 1, 100 * MSEC_NS);
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
@@ -410,7 +403,6 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
 {
     struct model_tune tune = model_tune_default;
     struct mrd_sim_attr attr = pair;
-    double ns;
 
     attr.seed = seed;
     attr.loss_ppb = (uint32_t)(c->loss * 1e9);
@@ -422,7 +414,7 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
 
     flows_start(f, 0, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD);
     flows_finish(f, 1, SEC_NS);
-    ns = (double)f->done_ns[0];
+    double ns = (double)f->done_ns[0];
     *stats = stats_of(f);
     flows_destroy(f);
     return GO_BACK_PACKETS * PACKET_NS / ns;
@@ -488,7 +480,6 @@ TEST(model_flows_create__refuses)
                                                     {.payload_bytes = 2 << 20}};
     static const char *const bad_zero[] = {"rc.rto_us", "dcqcn.timer_us", "dcqcn.bytes"};
     struct mrd_sim *sim = mrd_sim_create(&pair);
-    struct model_flows *model;
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_null(model_flows_create(sim, &bad[i]));
@@ -501,7 +492,7 @@ TEST(model_flows_create__refuses)
         assert_null(
             model_flows_create(sim, &(struct model_flows_config){.dcqcn = true, .tune = &tune}));
     }
-    model = model_flows_create(sim, &(struct model_flows_config){0});
+    struct model_flows *model = model_flows_create(sim, &(struct model_flows_config){0});
     assert_non_null(model);
     assert_null(model_flows_create(sim, &(struct model_flows_config){0})); /* hosts in use */
     assert_int_equal(model_flows_start(model, 0, 0, 0, 1), -EINVAL);
@@ -517,10 +508,9 @@ TEST(model_flows_create__refuses)
 TEST(model_tune_set__by_name)
 {
     struct model_tune tune = model_tune_default;
-    const struct mrd_tune_entry *entries;
     unsigned num;
 
-    entries = model_tune_entries(&num);
+    const struct mrd_tune_entry *entries = model_tune_entries(&num);
     assert_int_equal(num * sizeof(double), sizeof(tune));
     for (unsigned i = 0; i < num; i++)
         assert_int_equal(model_tune_set(&tune, entries[i].name, entries[i].value_default), 0);

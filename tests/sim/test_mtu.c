@@ -142,7 +142,6 @@ TEST(sim_mtu__is_found)
 TEST_F_WITH(narrow, sim_mtu__late_probe, self->most = 1400 - 28)
 {
     struct sim_world *w = self->w;
-    uint64_t duplicates;
     uint32_t lost = 0;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -151,7 +150,7 @@ TEST_F_WITH(narrow, sim_mtu__late_probe, self->most = 1400 - 28)
         assert_true(++lost < self->tap->num);
     assert_int_equal(self->tap->packets[lost].kind, WIRE_EMPTY);
     sim_run(w, MSEC_NS); /* the last probes, and second copies at the tail, still come */
-    duplicates = sim_counter(w, HOST_1, "rx_duplicates");
+    uint64_t duplicates = sim_counter(w, HOST_1, "rx_duplicates");
     wiretap_replay(self->tap, &self->tap->packets[lost]);
     sim_run(w, MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), duplicates + 1);
@@ -211,12 +210,11 @@ TEST(sim_mtu__shrinks)
 TEST_F_WITH(narrow, sim_mtu__shrinks_among_small_messages, self->most = 65507)
 {
     struct sim_world *w = self->w;
-    uint32_t message;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
     self->most = 1400 - 28;
-    message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
+    uint32_t message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     for (unsigned i = 0; i < 2000 && !w->messages[message].sent; i++) {
         sim_send(w, HOST_0, HOST_1, 64);
         sim_run(w, 100 * USEC_NS);
@@ -235,12 +233,11 @@ static void shrinks_below_one_message(uint32_t others)
 {
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
-    uint32_t message;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
     n.most = 1400 - 28;
-    message = sim_write(w, HOST_0, HOST_1, LIMIT);
+    uint32_t message = sim_write(w, HOST_0, HOST_1, LIMIT);
     for (unsigned i = 0; i < 20 && !w->messages[message].sent; i++) {
         sim_send(w, HOST_0, HOST_1, others);
         sim_run(w, 5 * MSEC_NS);
@@ -268,13 +265,12 @@ TEST(sim_mtu__shrinks_among_middling_messages)
 TEST_F_WITH(narrow, sim_mtu__shrinks_among_lost_middling_messages, self->most = 65507)
 {
     struct sim_world *w = self->w;
-    uint32_t message;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 20 * MSEC_NS);
     self->most = 1400 - 28;
     self->lost_of = 3;
-    message = sim_write(w, HOST_0, HOST_1, LIMIT);
+    uint32_t message = sim_write(w, HOST_0, HOST_1, LIMIT);
     for (unsigned i = 0; i < 100 && !w->messages[message].sent; i++) {
         sim_write(w, HOST_0, HOST_1, 1200);
         sim_run(w, 400 * USEC_NS);
@@ -406,13 +402,12 @@ TEST(sim_mtu__of_responses)
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
     uint8_t *from = malloc(bytes), *to = malloc(bytes);
-    struct mrd_mr *here, *there;
 
     assert_true(from && to);
     for (size_t i = 0; i < bytes; i++)
         from[i] = (uint8_t)(i / 64 * 37 + i);
-    here = mrd_reg_mr(w->node[HOST_0].pd, to, bytes, access);
-    there = mrd_reg_mr(w->node[HOST_1].pd, from, bytes, access);
+    struct mrd_mr *here = mrd_reg_mr(w->node[HOST_0].pd, to, bytes, access);
+    struct mrd_mr *there = mrd_reg_mr(w->node[HOST_1].pd, from, bytes, access);
     assert_true(here && there);
     read_all(&n, here, there, 65507);
     assert_int_equal(payload_in_use(&n, HOST_1), LIMIT);

@@ -13,12 +13,11 @@ enum { SMALL = 3000, MULTI = 20000 };
 /* Ordered, receives posted by the test, round trip times known. */
 static struct sim_world *ordered_world(struct sim_options options)
 {
-    struct sim_world *w;
 
     options.seed = test_seed();
     options.order = MRD_ORDER_MSG;
     options.no_receives = true;
-    w = sim_fabric_world(&options);
+    struct sim_world *w = sim_fabric_world(&options);
     for (uint32_t from = 0; from < w->options.hosts; from++) {
         if (from != HOST_1)
             sim_write(w, from, HOST_1, 64);

@@ -10,10 +10,7 @@
 
 enum { UNIT = 4096, BYTES = 100 };
 
-/*
- * ----------------------------------------------------------------------------------------
- * psn_limit
- */
+/* ------------------------------------------------------------------------------------ psn_limit */
 
 /* What each sender to host 0 was told, and what it did. */
 struct limits {
@@ -100,16 +97,14 @@ TEST_F(forge_tape, sim_psn_limit__beyond_the_tracker_is_dropped)
     struct sim_world *w = forge_begin(
         self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
     uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
-    struct mrd_wire_head head;
-    struct mrd_wire_part part;
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_post_recvs(w, HOST_1, 0, 1, BYTES);
-    part = forge_send_part(w, HOST_1, BYTES);
-    head = forge_as(self, HOST_0, HOST_1);
+    struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     forge_look(w, HOST_1, &before);
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t beyond[] = {tracker, 100000, 0x7ffffffe};
@@ -142,32 +137,26 @@ TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
                                                                   .seed = test_seed(),
                                                                   .recv_bytes = BYTES});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
-    struct mrd_wire_head head;
     struct forge_state before;
-    struct mrd_wire_part part;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
-    uint32_t limit;
 
     e->share.room = 8;
     /* A space begins with a tracker's worth. */
     for (uint32_t i = 0; i < e->config.mover.tracker + 30; i++)
         forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    head = forge_as(self, HOST_0, HOST_1);
-    limit = last_limit(self);
+    struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
+    uint32_t limit = last_limit(self);
     assert_true(limit - head.psn <= 16);
     forge_look(w, HOST_1, &before);
     head.psn = limit;
-    part = forge_send_part(w, HOST_1, BYTES);
+    struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, &part, payload));
     sim_run(w, 1 * MSEC_NS);
     forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 1}, {NULL, 0}});
 }
 
-/*
- * ------------------------------------------------------------------------------------------
- * silence
- */
+/* -------------------------------------------------------------------------------------- silence */
 
 /*
  * A message is half here and its sender dies; we have sent it nothing. The receive must not wait
@@ -214,9 +203,8 @@ TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
                                                                   .seed = test_seed(),
                                                                   .rate_bps = 10000000000,
                                                                   .peer_timeout_ns = SEC_NS});
-    uint32_t message;
+    uint32_t message = sim_send(w, HOST_1, HOST_0, 4 << 20);
 
-    message = sim_send(w, HOST_1, HOST_0, 4 << 20);
     sim_run(w, 300 * USEC_NS); /* about a third */
     self->edit = lose_segments;
     sim_run(w, 900 * MSEC_NS);
@@ -229,9 +217,7 @@ TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_1].unreachable, 0);
 }
 
-/*
- * --------------------------------------------------------------------------------------- own stops
- */
+/* ------------------------------------------------------------------------------------ own stops */
 
 /*
  * A process that slept for longer than the timeout finds its acks waiting: it reads before
@@ -320,11 +306,10 @@ TEST_F(forge_tape, sim_stop__time_away_is_not_the_peers_silence)
         forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                 .seed = test_seed(),
                                                 .peer_timeout_ns = 500 * MSEC_NS});
-    uint32_t message;
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_cut(self, HOST_0, HOST_1, true);
-    message = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_0, 1);
     sim_run(w, 5 * SEC_NS);

@@ -89,14 +89,13 @@ static uint64_t time_of(enum mrd_wr_opcode opcode, uint32_t loss_ppm)
         &(struct sim_options){.seed = test_seed(), .loss_ppm = loss_ppm, .straight = true});
     struct store here = open_store(w, HOST_0, 32 * MIB), there = open_store(w, HOST_1, 32 * MIB);
     unsigned ok[2] = {0}, failed[2] = {0};
-    uint64_t began_ns;
 
     memset(here.at, 0, 4096);
     /* They know each other. */
     assert_int_equal(post(w, HOST_0, HOST_1, MRD_WR_RDMA_READ, &here, 0, &there, 0, 64), 0);
     run(w, 10 * MSEC_NS, ok, failed);
     assert_int_equal(ok[0], 1);
-    began_ns = mrd_sim_now(w->sim);
+    uint64_t began_ns = mrd_sim_now(w->sim);
     assert_int_equal(post(w, HOST_0, HOST_1, opcode, &here, 0, &there, 0, 32 * MIB), 0);
     while (ok[0] < 2 && mrd_sim_now(w->sim) < began_ns + SEC_NS)
         run(w, SLICE_NS, ok, failed);
@@ -225,13 +224,12 @@ TEST(sim_read__patience_of_the_requester)
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 500 * MSEC_NS});
     unsigned ok[2] = {0}, failed[2] = {0};
-    struct store here, there;
     struct mrd_sim_link link;
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
-    here = open_store(w, HOST_0, 8 * MIB);
-    there = open_store(w, HOST_1, 8 * MIB);
+    struct store here = open_store(w, HOST_0, 8 * MIB);
+    struct store there = open_store(w, HOST_1, 8 * MIB);
     assert_int_equal(
         post(w, HOST_0, HOST_1, MRD_WR_RDMA_READ, &here, 0, &there, 0, (uint32_t)there.bytes), 0);
     run(w, 200 * USEC_NS, ok, failed);

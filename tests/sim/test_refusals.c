@@ -56,13 +56,12 @@ TEST(sim_refusal__two_that_were_lost)
     for (unsigned i = 0; i < 3; i++) {
         struct sim_world *w =
             sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc[i]});
-        struct wiretap *tap;
         uint32_t bad[2];
 
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
             sim_write(w, host, 1 - host, 64);
         sim_run_until_complete(w, 10 * MSEC_NS);
-        tap = wiretap_open(w);
+        struct wiretap *tap = wiretap_open(w);
         tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
             bad[host] = sim_post(w, &(struct sim_post){.from = host,
@@ -89,27 +88,23 @@ TEST(sim_refusal__two_that_were_lost)
 TEST(sim_refusal__lost_while_the_window_is_shut)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
-    struct wiretap *tap;
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
     struct mrd_sent *refusal = NULL;
-    uint32_t bad;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_0][WIRE_ACK] = WIRE_ALL;
     tap->drop[HOST_1][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_MESSAGE] = WIRE_ALL;
-    bad = sim_post(
+    uint32_t bad = sim_post(
         w,
         &(struct sim_post){
             .from = HOST_0, .to = HOST_1, .len = 64, .opcode = MRD_WR_RDMA_WRITE, .qpn_add = 1000});
     sim_run(w, 8 * USEC_NS);
     sim_write(w, HOST_1, HOST_0, 64);
     sim_run(w, 2 * USEC_NS);
-    e = mrd_context_engine(w->node[HOST_1].context);
-    peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
+    struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
+    struct mrd_peer *peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
     for (uint32_t psn = peer->tx->sent.una; psn != peer->tx->sent.next; psn++) {
         struct mrd_sent *rec = mrd_sent_get(&peer->tx->sent, psn);
 
@@ -141,24 +136,20 @@ TEST(sim_refusal__finds_a_psn)
     enum { WRITES = 3000, WRITE_BYTES = 2100 };
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .cc = "none", .send_wr = 4096, .cqe = 8192});
-    struct wiretap *tap;
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-    uint32_t bad;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;
     for (uint32_t i = 0; i < WRITES; i++)
         sim_write(w, HOST_0, HOST_1, WRITE_BYTES);
     set_window(w, HOST_0, WRITES);
     sim_run(w, 400 * USEC_NS);
-    e = mrd_context_engine(w->node[HOST_0].context);
-    peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
+    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    struct mrd_peer *peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
     assert_int_equal(peer->tx->sent.next - peer->tx->sent.una, e->config.mover.tracker / 16 * 5);
-    bad = sim_post(
+    uint32_t bad = sim_post(
         w,
         &(struct sim_post){
             .from = HOST_1, .to = HOST_0, .len = 64, .opcode = MRD_WR_RDMA_WRITE, .qpn_add = 1000});
@@ -177,13 +168,12 @@ TEST(sim_abort__lost_while_the_window_is_shut)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .qps = 3, .order = MRD_ORDER_MSG});
-    struct wiretap *tap;
     uint32_t flushed[2];
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_1][WIRE_ABORT] = WIRE_ALL;
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         flushed[host] = sim_post(w, &(struct sim_post){.from = host,

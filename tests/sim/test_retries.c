@@ -65,17 +65,16 @@ TEST(sim_retries__one_receive_wakes_few)
                                                                  .rnr_timer_ns = SEC_NS,
                                                                  .recv_bytes = BYTES,
                                                                  .no_receives = true});
-    uint64_t before, refused;
 
     for (uint32_t host = 1; host < HOSTS; host++)
         sim_send(w, host, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
-    before = sim_counter(w, HOST_0, "rx_refuse_rnr");
+    uint64_t before = sim_counter(w, HOST_0, "rx_refuse_rnr");
     for (uint32_t i = 1; i < HOSTS; i++) {
         sim_post_recvs(w, HOST_0, 0, 1, BYTES);
         sim_run(w, MSEC_NS);
     }
-    refused = sim_counter(w, HOST_0, "rx_refuse_rnr") - before;
+    uint64_t refused = sim_counter(w, HOST_0, "rx_refuse_rnr") - before;
     test_check(w->options.seed, refused <= 2 * HOSTS, "%llu refusals for %u receives",
                (unsigned long long)refused, HOSTS - 1);
     sim_run_until_complete(w, MSEC_NS);
@@ -312,7 +311,6 @@ TEST(sim_retries__what_has_begun_goes_on)
                                                                  .recv_bytes = 20000,
                                                                  .no_receives = true});
     struct wiretap *tap = wiretap_open(w);
-    uint32_t small, large;
     struct mrd_peer *peer;
 
     sim_write(w, HOST_0, HOST_1, 100);
@@ -321,10 +319,10 @@ TEST(sim_retries__what_has_begun_goes_on)
     engine(w, HOST_0)->cc_config.cwnd_cap_bytes = 1; /* acks leave the window as it is */
     sim_post_recvs(w, HOST_1, 0, 1, 20000);
     tap->drop[HOST_0][WIRE_MESSAGE] = 1;
-    small = sim_send(w, HOST_0, HOST_1, 4000);
+    uint32_t small = sim_send(w, HOST_0, HOST_1, 4000);
     sim_run(w, USEC_NS);
     peer->tx->cc.cwnd_bytes = peer->tx->cc.packet_bytes;
-    large = sim_send(w, HOST_0, HOST_1, 20000);
+    uint32_t large = sim_send(w, HOST_0, HOST_1, 20000);
     sim_run(w, 10 * USEC_NS);
     peer->tx->cc.cwnd_bytes = 0.05 * peer->tx->cc.packet_bytes;
     for (uint32_t i = 0; i < 300 && !w->messages[large].sent; i++)

@@ -247,14 +247,13 @@ TEST(mrd_sim_fabric_send__host_queue)
 {
     struct recorder_fabric *f =
         create(&(struct mrd_sim_attr){.link = {.queue_bytes = 20000, .ecn_max_bytes = 5000}});
-    struct mrd_sim_stats stats;
 
     for (unsigned i = 0; i < 1000; i++)
         send_raw(f, 0, 7, 0, 1250);
     assert_int_equal(mrd_sim_host_idle_ns((struct mrd_sim_host *)f->host[0].b), 1000 * 100);
     run(f, MSEC_NS);
     assert_int_equal(f->host[7].num_arrivals, 1000);
-    stats = recorder_link_stats(f->sim, "host0>leaf0");
+    struct mrd_sim_stats stats = recorder_link_stats(f->sim, "host0>leaf0");
     assert_int_equal(stats.packets, 1000);
     assert_int_equal(stats.queue_drops, 0);
     assert_int_equal(stats.ce, 0);
@@ -385,13 +384,12 @@ TEST(mrd_sim_fabric_forward__around_down)
 TEST(mrd_sim_fabric_forward__no_other_way)
 {
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){0});
-    unsigned lost;
 
     schedule(f->sim, "spine1>leaf3", "down", "on");
     for (uint16_t path = 0; path < 64; path++)
         recorder_fabric_send(f, 0, 7, path, 1);
     run(f, MSEC_NS);
-    lost = 64 - f->host[7].num_arrivals;
+    unsigned lost = 64 - f->host[7].num_arrivals;
     assert_in_range(lost, 16, 48);
     assert_int_equal(recorder_link_stats(f->sim, "spine1>leaf3").blackholed, lost);
     assert_int_equal(recorder_link_stats(f->sim, "leaf0>spine1").packets, lost);

@@ -162,10 +162,9 @@ TEST(mrd_sim_schedule__off)
     struct mrd_sim_link start = link_now(sim, "leaf0>spine1.0");
 
     for (unsigned i = 0; i < COUNT(rows); i++) {
-        struct mrd_sim_link now;
 
         schedule(sim, 0, "leaf0>spine1.0", rows[i][0], rows[i][1]);
-        now = link_now(sim, "leaf0>spine1.0");
+        struct mrd_sim_link now = link_now(sim, "leaf0>spine1.0");
         assert_false(is_equal(&now, &start));
         schedule(sim, 0, "leaf0>spine1.0", rows[i][0], rows[i][2]);
         now = link_now(sim, "leaf0>spine1.0");
@@ -287,14 +286,13 @@ TEST(mrd_sim_schedule__patterns)
     struct mrd_sim *sim = create();
 
     for (unsigned i = 0; i < COUNT(patterns); i++) {
-        unsigned num;
 
         if (patterns[i].num == 0) {
             assert_int_equal(mrd_sim_schedule(sim, 0, patterns[i].pattern, "queue", "1"), -ENOENT);
             continue;
         }
         schedule(sim, 0, patterns[i].pattern, "queue", "4242");
-        num = count_queues(sim, 4242);
+        unsigned num = count_queues(sim, 4242);
         if (num != patterns[i].num)
             fail_msg("\"%s\": %u links, not %u", patterns[i].pattern, num, patterns[i].num);
         assert_int_equal(link_now(sim, patterns[i].one).queue_bytes, 4242);

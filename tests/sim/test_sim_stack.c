@@ -47,12 +47,10 @@ static void end(struct ticker *t)
 TEST(mrd_open_device__stack_has_the_host)
 {
     struct ticker t;
-    struct mrd_context *context;
-    int error;
 
     begin(&t);
-    context = mrd_open_device(mrd_sim_device(t.sim, HOST), NULL);
-    error = errno;
+    struct mrd_context *context = mrd_open_device(mrd_sim_device(t.sim, HOST), NULL);
+    int error = errno;
     if (context)
         mrd_close_device(context);
     end(&t);
@@ -64,11 +62,10 @@ TEST(mrd_open_device__stack_has_the_host)
 TEST(mrd_sim_stack_wake__context_came_and_went)
 {
     struct ticker t;
-    struct mrd_context *context;
 
     begin(&t);
     mrd_sim_stack_wake(t.sim, HOST, WAKE_NS);
-    context = mrd_open_device(mrd_sim_device(t.sim, HOST), NULL);
+    struct mrd_context *context = mrd_open_device(mrd_sim_device(t.sim, HOST), NULL);
     if (context)
         mrd_close_device(context);
     mrd_sim_run_until(t.sim, END_NS);

@@ -66,11 +66,9 @@ TEST_F(forge_tape, sim_slept__its_address_failed)
     struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
                                                                   .seed = test_seed(),
                                                                   .peer_timeout_ns = TIMEOUT_NS});
-    uint64_t woke_ns;
-    uint32_t m, bad;
 
     mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_FIRST);
-    m = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t m = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run_until_complete(w, SEC_NS);
     assert_int_equal(w->messages[m].status, MRD_WC_SUCCESS);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
@@ -78,7 +76,7 @@ TEST_F(forge_tape, sim_slept__its_address_failed)
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_LOSE);
     sim_run(w, MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
-    woke_ns = mrd_sim_now(w->sim);
+    uint64_t woke_ns = mrd_sim_now(w->sim);
     m = sim_send(w, HOST_1, HOST_0, BYTES);
     look_away(w, HOST_1);
     settle(w, m);
@@ -89,11 +87,11 @@ TEST_F(forge_tape, sim_slept__its_address_failed)
                (unsigned long long)((mrd_sim_now(w->sim) - woke_ns) / MSEC_NS));
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_GET);
     sim_run(w, MSEC_NS);
-    bad = sim_post(w, &(struct sim_post){.from = HOST_0,
-                                         .to = HOST_1,
-                                         .len = 64,
-                                         .opcode = MRD_WR_RDMA_WRITE,
-                                         .rkey_add = 1000});
+    uint32_t bad = sim_post(w, &(struct sim_post){.from = HOST_0,
+                                                  .to = HOST_1,
+                                                  .len = 64,
+                                                  .opcode = MRD_WR_RDMA_WRITE,
+                                                  .rkey_add = 1000});
     settle(w, bad);
     test_check(w->options.seed, w->messages[bad].status == MRD_WC_REM_ACCESS_ERR,
                "a write that was refused for its key: status %u", w->messages[bad].status);
@@ -107,16 +105,14 @@ TEST(sim_slept__another_is_not_there)
 {
     struct sim_world *w = sim_fabric_world(
         &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = TIMEOUT_NS});
-    uint64_t woke_ns;
-    uint32_t m;
 
     mrd_sim_stop_host(w->sim, HOST_2, 1);
     sim_send(w, HOST_0, HOST_1, BYTES);
     mrd_sim_stop_host(w->sim, HOST_0, 1);
     sim_run(w, SLEEP_NS);
     mrd_sim_stop_host(w->sim, HOST_0, 0);
-    woke_ns = mrd_sim_now(w->sim);
-    m = sim_send(w, HOST_0, HOST_2, BYTES);
+    uint64_t woke_ns = mrd_sim_now(w->sim);
+    uint32_t m = sim_send(w, HOST_0, HOST_2, BYTES);
     settle(w, m);
     test_check(w->options.seed, w->messages[m].status == MRD_WC_RETRY_EXC_ERR, "status %u",
                w->messages[m].status);
@@ -141,7 +137,6 @@ TEST(sim_slept__the_last_error_stays)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_1].context);
     const struct mrd_backend_ops *usual = c->ops;
-    struct mrd_peer *peer;
 
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run_until_complete(w, SEC_NS);
@@ -151,7 +146,7 @@ TEST(sim_slept__the_last_error_stays)
     ops = *c->ops;
     ops.new_path = no_path;
     c->ops = &ops;
-    peer = mrd_container_of(c->engine->peers.active.next, struct mrd_peer, node);
+    struct mrd_peer *peer = mrd_container_of(c->engine->peers.active.next, struct mrd_peer, node);
     assert_non_null(peer->tx);
     peer->tx->paths.path[0].wants_ev = true;
     c->engine->turns.wants_path = true;

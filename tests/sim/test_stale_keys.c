@@ -23,7 +23,6 @@ TEST(sim_stale_keys__hold_up_nobody)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .seed = test_seed(), .qps = QPS, .send_wr = WRITES, .cqe = QPS * WRITES * 2});
     struct mrd_mr *kept = w->node[HOST_1].mr;
-    uint32_t good, bad;
 
     sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run_until_complete(w, SEC_NS);
@@ -36,13 +35,13 @@ TEST(sim_stale_keys__hold_up_nobody)
     assert_int_equal(mrd_dereg_mr(w->node[HOST_1].mr), 0);
     w->node[HOST_1].mr = kept;
     sim_run(w, 2 * MSEC_NS);
-    good = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t good = sim_send(w, HOST_0, HOST_1, BYTES);
     for (uint32_t i = 0; i < 100 && !w->messages[good].sent; i++)
         sim_run(w, MSEC_NS);
     assert_true(w->messages[good].sent);
     assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);
     sim_run_until_complete(w, SEC_NS);
-    bad = 0;
+    uint32_t bad = 0;
     for (uint32_t i = 0; i < w->num_messages; i++)
         bad += w->messages[i].status == MRD_WC_REM_ACCESS_ERR;
     assert_in_range(bad, (QPS - 1) * WRITES / 2, (QPS - 1) * WRITES);

@@ -81,11 +81,10 @@ TEST(sim_starving__paced_beyond_the_window)
     struct sim_world *w = create(MRD_ORDER_MSG, 1);
     struct mrd_mover *mover = &mrd_context_engine(w->node[HOST_0].context)->config.mover;
     uint32_t events = 0;
-    uint64_t end_ns;
 
     mover->cwnd_cap_bytes = mover->payload_bytes / 2;
     send_many(w, 0, MESSAGES, 8);
-    end_ns = mrd_sim_now(w->sim) + LATE_MS * MSEC_NS;
+    uint64_t end_ns = mrd_sim_now(w->sim) + LATE_MS * MSEC_NS;
     while (mrd_sim_now(w->sim) < end_ns && events < LATE_MS * EVENTS_MOST) {
         mrd_sim_run_until(w->sim, mrd_sim_next_event_ns(w->sim));
         events++;
@@ -168,14 +167,13 @@ TEST(sim_starving__others_go_on)
     for (unsigned i = 0; i < 3; i++) {
         for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_MSG; order++) {
             struct sim_world *w = create(order, 2);
-            uint64_t alone_ns, beside_ns;
 
             sim_write(w, HOST_0, HOST_1, 1 << 20);
             sim_run_until_complete(w, 10 * MSEC_NS);
-            alone_ns = write_many(w);
+            uint64_t alone_ns = write_many(w);
             send_many(w, 1, starving[i], SEGMENTED_BYTES);
             sim_run(w, 10 * MSEC_NS);
-            beside_ns = write_many(w);
+            uint64_t beside_ns = write_many(w);
             test_check(w->options.seed, beside_ns * 9 < alone_ns * 10,
                        "%u starving messages: %llu ns in place of %llu", starving[i],
                        (unsigned long long)beside_ns, (unsigned long long)alone_ns);
@@ -190,11 +188,10 @@ TEST(sim_starving__others_go_on)
 TEST(sim_starving__a_long_message_blocks_nobody)
 {
     struct sim_world *w = create(MRD_ORDER_NONE, 2);
-    uint32_t longest;
-
-    longest = sim_post(
+    uint32_t longest = sim_post(
         w,
         &(struct sim_post){.to = HOST_1, .qp = 1, .len = 256 << 20, .opcode = MRD_WR_RDMA_WRITE});
+
     write_many(w);
     assert_false(w->messages[longest].sent);
     sim_run_until_complete(w, 100 * MSEC_NS);
@@ -205,11 +202,10 @@ TEST(sim_starving__alone)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct sim_world *w = create(i ? MRD_ORDER_MSG : MRD_ORDER_NONE, 1);
-        uint64_t refused;
 
         send_many(w, 0, 1, i ? 100 : SEGMENTED_BYTES);
         sim_run(w, SEC_NS);
-        refused = sim_counter(w, HOST_1, "rx_refuse_rnr");
+        uint64_t refused = sim_counter(w, HOST_1, "rx_refuse_rnr");
         test_check(w->options.seed, refused >= 100 && refused <= 170, "%llu refusals in a second",
                    (unsigned long long)refused);
         sim_post_recvs(w, HOST_1, 0, 1, SEGMENTED_BYTES);
@@ -225,11 +221,10 @@ TEST(sim_starving__retries_become_rare)
 {
     for (unsigned i = 0; i < 2; i++) {
         struct sim_world *w = create(i ? MRD_ORDER_MSG : MRD_ORDER_NONE, 1);
-        uint64_t refused;
 
         send_many(w, 0, 100, SEGMENTED_BYTES);
         sim_run(w, SEC_NS);
-        refused = sim_counter(w, HOST_1, "rx_refuse_rnr");
+        uint64_t refused = sim_counter(w, HOST_1, "rx_refuse_rnr");
         /* 100 at first, 6 while the delay doubles, then one every 6.4 ms. */
         test_check(w->options.seed, refused >= 100 + 6 + 100 && refused <= 100 + 6 + 160,
                    "%llu refusals in a second", (unsigned long long)refused);
@@ -253,13 +248,12 @@ TEST(sim_starving__is_told_of_receives)
                                                    .order = i ? MRD_ORDER_MSG : MRD_ORDER_NONE,
                                                    .rnr_timer_ns = TIMER_MS * MSEC_NS,
                                                    .no_receives = true});
-        uint64_t readies;
 
         send_many(w, 0, MESSAGES, SEGMENTED_BYTES);
         sim_run(w, TIMER_MS / 2 * MSEC_NS);
         sim_post_recvs(w, HOST_1, 0, MESSAGES, SEGMENTED_BYTES);
         sim_run_until_complete(w, 200 * USEC_NS);
-        readies = sim_counter(w, HOST_1, "tx_readies");
+        uint64_t readies = sim_counter(w, HOST_1, "tx_readies");
         assert_true(readies > 0);
         sim_post_recvs(w, HOST_1, 0, MESSAGES, SEGMENTED_BYTES);
         sim_run(w, MSEC_NS);

@@ -74,7 +74,6 @@ static void forged(enum stranger_kind kind)
 {
     struct sim_world *w = world(2);
     struct stranger *st = stranger(w);
-    uint32_t deliveries;
 
     talk(w);
     sim_run_until_complete(w, 50 * MSEC_NS);
@@ -90,7 +89,7 @@ static void forged(enum stranger_kind kind)
         }
         sim_run_until_complete(w, 50 * MSEC_NS);
     }
-    deliveries = w->node[HOST_0].deliveries + w->node[HOST_1].deliveries;
+    uint32_t deliveries = w->node[HOST_0].deliveries + w->node[HOST_1].deliveries;
     assert_int_equal(deliveries, 2 * MESSAGES * (ROUNDS + 1));
     for (uint32_t i = 0; i < w->num_messages; i++)
         assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
@@ -159,14 +158,13 @@ TEST(sim_strangers__told_each_another)
 {
     struct sim_world *w = world(2);
     struct stranger *st = stranger(w);
-    struct mrd_wire_head one, other;
 
     stranger_hello(st, 0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    one = stranger_told(st, HOST_1, 0)->head;
+    struct mrd_wire_head one = stranger_told(st, HOST_1, 0)->head;
     stranger_hello(st, 1, HOST_1);
     sim_run(w, 1 * MSEC_NS);
-    other = stranger_told(st, HOST_1, 0)->head;
+    struct mrd_wire_head other = stranger_told(st, HOST_1, 0)->head;
     assert_memory_not_equal(&one.dst_inc, &other.dst_inc, sizeof(one.dst_inc));
     assert_memory_not_equal(&one.src_inc, &other.src_inc, sizeof(one.src_inc));
     stranger_destroy(st);

@@ -36,15 +36,13 @@ TEST(sim_ack_request__window_smaller_than_the_ack_interval)
 TEST(sim_ack_request__lost)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
-    struct wiretap *tap;
-    uint64_t at_ns;
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 1 * MSEC_NS);
     sim_run(w, 50 * USEC_NS);
-    tap = wiretap_open(w);
+    struct wiretap *tap = wiretap_open(w);
     mrd_sim_set_loss_mask(w->sim, HOST_0, HOST_1, 1 << 2);
-    at_ns = mrd_sim_now(w->sim);
+    uint64_t at_ns = mrd_sim_now(w->sim);
     sim_write(w, HOST_0, HOST_1, 3 * 4096);
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(tap->packets[2].head.flags & MRD_WIRE_ACK_REQUEST);
@@ -288,11 +286,10 @@ static void old_packets(uint32_t restarted, uint64_t challenge_ns)
         sim_fabric_world(&(struct sim_options){.seed = test_seed(), .challenge_ns = challenge_ns});
     struct wiretap *tap = wiretap_open(w);
     uint32_t len = 20000, num;
-    uint8_t *at;
 
     sim_run(w, challenge_ns + MSEC_NS);
     sim_write(w, HOST_0, HOST_1, len);
-    at = w->messages[0].target;
+    uint8_t *at = w->messages[0].target;
     sim_send(w, HOST_0, HOST_1, 100);
     sim_send(w, HOST_0, HOST_1, len);
     sim_run_until_complete(w, 5 * MSEC_NS);

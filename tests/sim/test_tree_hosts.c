@@ -52,12 +52,11 @@ TEST(sim_tree_host__is_not_asked_before_its_link_is_idle)
 static uint64_t exchange_ns(uint64_t seed, bool both_ways, uint64_t *retx)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .topology = &fast});
-    uint64_t time_ns;
 
     sim_write(w, HOST_0, HOST_3, 4 * MESSAGE_BYTES);
     if (both_ways)
         sim_write(w, HOST_3, HOST_0, 4 * MESSAGE_BYTES);
-    time_ns = sim_run_until_complete(w, 20 * MSEC_NS);
+    uint64_t time_ns = sim_run_until_complete(w, 20 * MSEC_NS);
     *retx = sim_counter(w, HOST_0, "retx_packets") + sim_counter(w, HOST_3, "retx_packets");
     sim_world_destroy(w);
     return time_ns;

@@ -139,32 +139,29 @@ TEST(sim_two_handles__what_failed_comes_first)
         struct forge_tape tape;
         struct sim_world *w = ordered_world(&tape, MRD_ORDER_MSG);
         struct sim_node *node = &w->node[HOST_1];
-        struct forge_packet copy;
-        uint32_t failed, later, bait;
-        uint64_t failed_ns;
 
         for (uint32_t turn = 0; turn < 3; turn++) {
             meet_at(w, turn % 2);
             expect_talk(w, HOST_1, HOST_0);
         }
         tape.cut[HOST_1][HOST_0] = true;
-        failed = sim_post(w, &(struct sim_post){.from = HOST_1,
-                                                .to = HOST_0,
-                                                .len = BYTES,
-                                                .opcode = MRD_WR_SEND,
-                                                .no_receive = true});
+        uint32_t failed = sim_post(w, &(struct sim_post){.from = HOST_1,
+                                                         .to = HOST_0,
+                                                         .len = BYTES,
+                                                         .opcode = MRD_WR_SEND,
+                                                         .no_receive = true});
         sim_run_until_complete(w, 3 * TIMEOUT_NS);
-        failed_ns = mrd_sim_now(w->sim);
+        uint64_t failed_ns = mrd_sim_now(w->sim);
         forge_expect_failed(w, failed);
-        copy = *forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1);
+        struct forge_packet copy = *forge_find(&tape, HOST_1, HOST_0, MRD_WIRE_DATA, -1);
         tape.cut[HOST_1][HOST_0] = false;
         if (renewed) {
             assert_int_equal(mrd_destroy_ah(node->ah[HOST_0]), 0);
             node->ah[HOST_0] = mrd_create_ah(node->pd, "sim:0");
             assert_non_null(node->ah[HOST_0]);
         }
-        bait = forge_bait(w, HOST_0);
-        later = sim_send(w, HOST_1, HOST_0, BYTES);
+        uint32_t bait = forge_bait(w, HOST_0);
+        uint32_t later = sim_send(w, HOST_1, HOST_0, BYTES);
         sim_run(w, 20 * MSEC_NS);
         forge_replay(w, &copy);
         sim_run(w, MSEC_NS);
@@ -208,7 +205,6 @@ static enum mrd_sim_verdict only_challenges(void *arg, struct mrd_sim_datagram *
 TEST_F(forge_tape, sim_two_handles__restarted_client)
 {
     struct sim_world *w = world(self);
-    uint32_t half, sent, received;
 
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
@@ -216,17 +212,17 @@ TEST_F(forge_tape, sim_two_handles__restarted_client)
     expect_talk(w, HOST_0, HOST_1);
     call_at(w, 0);
     sim_send(w, HOST_0, HOST_1, LONG_BYTES);
-    half = w->num_receives - 1;
+    uint32_t half = w->num_receives - 1;
     sim_run(w, 20 * USEC_NS);
     forge_cut(self, HOST_0, HOST_1, true);
-    sent = sim_send(w, HOST_1, HOST_0, BYTES);
+    uint32_t sent = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 20 * USEC_NS);
     sim_restart(w, HOST_0); /* nobody is told */
     assert_false(w->receives[half].done);
     self->cut[HOST_0][HOST_1] = false;
     self->edit = only_challenges;
     self->cut[HOST_1][HOST_0] = false;
-    received = sim_send(w, HOST_0, HOST_1, BYTES);
+    uint32_t received = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 5 * MSEC_NS);
     assert_true(w->messages[received].received);
     assert_true(w->receives[half].done);
@@ -268,11 +264,10 @@ TEST_F(forge_tape, sim_two_handles__restarted_after_it_moved)
 static const struct forge_packet *make_tombstone(struct forge_tape *tape)
 {
     struct sim_world *w = tape->w;
-    uint32_t lost;
 
     expect_talk(w, HOST_0, HOST_1);
     tape->cut[HOST_1][HOST_0] = true;
-    lost = sim_send(w, HOST_1, HOST_0, BYTES);
+    uint32_t lost = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run_until_complete(w, 2 * BUDGET_NS);
     forge_expect_failed(w, lost);
     assert_int_equal(w->node[HOST_1].unreachable, 1);
@@ -292,11 +287,10 @@ static void expect_not_executed(struct forge_tape *tape, const struct forge_pack
     struct sim_world *w = tape->w;
     uint64_t resets = sim_counter(w, HOST_1, "tx_resets");
     struct mrd_wire_head head = forge_head(copy);
-    uint32_t bait;
 
     assert_true(head.flags & MRD_WIRE_FIRST_CONTACT && head.flags & MRD_WIRE_COOKIE);
     assert_in_range(mrd_sim_now(w->sim) - copy->at_ns, 1, MRD_PACKET_LIFE_NS);
-    bait = forge_bait(w, HOST_1);
+    uint32_t bait = forge_bait(w, HOST_1);
     forge_replay(w, copy);
     sim_run(w, 100 * USEC_NS);
     assert_false(w->receives[bait].done);
@@ -307,9 +301,8 @@ static void expect_not_executed(struct forge_tape *tape, const struct forge_pack
 TEST_F(forge_tape, sim_tombstone__called_at_another_address)
 {
     struct sim_world *w = world(self);
-    const struct forge_packet *copy;
+    const struct forge_packet *copy = make_tombstone(self);
 
-    copy = make_tombstone(self);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
     expect_not_executed(self, copy);
@@ -322,9 +315,8 @@ TEST_F(forge_tape, sim_tombstone__called_at_another_address)
 TEST_F(forge_tape, sim_tombstone__calls_from_another_address)
 {
     struct sim_world *w = world(self);
-    const struct forge_packet *copy;
+    const struct forge_packet *copy = make_tombstone(self);
 
-    copy = make_tombstone(self);
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_FAIL);
     expect_talk(w, HOST_1, HOST_0);
     call_at(w, 1);
