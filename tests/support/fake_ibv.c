@@ -63,10 +63,9 @@ bool fake_chance(uint32_t ppm)
 
 unsigned fake_read(const unsigned *n)
 {
-    unsigned value;
 
     fake_lock();
-    value = *n;
+    unsigned value = *n;
     fake_leave(0);
     return value;
 }
@@ -111,14 +110,13 @@ void fake_ibv_begin(uint64_t seed)
 
 unsigned fake_ibv_end(void)
 {
-    unsigned wrong;
 
     fake_lock();
     if (fake.events_unacked)
         fake_broken("%u asynchronous events more than acks", fake.events_unacked);
     if (fake.live)
         fake_broken("%u objects were not destroyed", fake.live);
-    wrong = fake.problems;
+    unsigned wrong = fake.problems;
     fake_wire_end();
     fake_leave(0);
     return wrong;

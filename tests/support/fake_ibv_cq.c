@@ -193,11 +193,10 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 {
     int error = fake_enter(FAKE_ibv_create_cq);
     struct fake_context *c = fake_context_of(context);
-    struct fake_cq *cq;
 
     if (!error && (cqe < 1 || cqe > c->device->attr.max_cqe || comp_vector != 0 || !channel))
         error = EINVAL;
-    cq = fake_new(sizeof(*cq), &c->users, error);
+    struct fake_cq *cq = fake_new(sizeof(*cq), &c->users, error);
     if (cq) {
         cq->ibv.context = context;
         cq->ibv.channel = channel;

@@ -15,11 +15,10 @@
 struct ibv_device **ibv_get_device_list(int *num_devices)
 {
     int error = fake_enter(FAKE_ibv_get_device_list);
-    struct ibv_device **list;
 
     if (error)
         return fake_leave_new(NULL, error);
-    list = fake_alloc((fake.num_devices + 1) * sizeof(struct ibv_device *));
+    struct ibv_device **list = fake_alloc((fake.num_devices + 1) * sizeof(struct ibv_device *));
     for (unsigned i = 0; i < fake.num_devices; i++) {
         list[i] = &fake.states[i].ibv;
         list[i]->transport_type = fake.devices[i].transport_type;
@@ -102,10 +101,9 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t g
                       struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
     int error = flags || entry_size != sizeof(*entry) ? EOPNOTSUPP : 0;
-    const struct fake_ibv_port *port;
 
     fake_lock();
-    port = port_of(context, port_num, &error);
+    const struct fake_ibv_port *port = port_of(context, port_num, &error);
     if (port && gid_index >= (uint32_t)port->attr.gid_tbl_len)
         error = EINVAL;
     else if (port && !port->gids[gid_index].valid)
@@ -140,11 +138,10 @@ struct ibv_context *ibv_open_device(struct ibv_device *ibv)
 {
     int error = fake_enter(FAKE_ibv_open_device);
     struct fake_ibv_device_state *state = FAKE_OF(fake_ibv_device_state, ibv);
-    struct fake_context *c;
 
     if (error)
         return fake_leave_new(NULL, error);
-    c = fake_alloc(sizeof(*c));
+    struct fake_context *c = fake_alloc(sizeof(*c));
     fake.live++;
     c->device = state->device;
     c->next = state->contexts;

@@ -41,14 +41,13 @@ struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, ui
 {
     int error = fake_enter(FAKE_ibv_reg_mr);
     struct fake_ibv_device_state *state = device_of(pd)->state;
-    struct fake_mr *mr;
 
     if (!error && (length == 0 || iova != (uintptr_t)addr || (access & ~IBV_ACCESS_LOCAL_WRITE)))
         error = EINVAL;
     if (!error && state->device->memlock_bytes &&
         state->mr_bytes + length > state->device->memlock_bytes)
         error = ENOMEM;
-    mr = fake_new(sizeof(*mr), users_of(pd), error);
+    struct fake_mr *mr = fake_new(sizeof(*mr), users_of(pd), error);
     if (mr) {
         mr->ibv = (struct ibv_mr){.context = pd->context, .pd = pd, .addr = addr};
         mr->ibv.length = length;
@@ -123,14 +122,13 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *init
 {
     int error = fake_enter(FAKE_ibv_create_srq);
     const struct ibv_device_attr *limits = &device_of(pd)->attr;
-    struct fake_srq *srq;
 
     if (!error && limits->max_srq == 0)
         error = EOPNOTSUPP;
     if (!error && (init->attr.max_wr < 1 || init->attr.max_wr > (uint32_t)limits->max_srq_wr ||
                    init->attr.max_sge > (uint32_t)limits->max_srq_sge))
         error = EINVAL;
-    srq = fake_new(sizeof(*srq), users_of(pd), error);
+    struct fake_srq *srq = fake_new(sizeof(*srq), users_of(pd), error);
     if (srq) {
         srq->ibv.context = pd->context;
         srq->ibv.pd = pd;
@@ -153,13 +151,12 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 
 static int check_ah(const struct fake_ibv_device *device, const struct ibv_ah_attr *attr)
 {
-    const struct fake_ibv_port *port;
 
     if (device->state->fatal)
         return EIO;
     if (attr->port_num < 1 || attr->port_num > device->attr.phys_port_cnt || !attr->is_global)
         return EINVAL;
-    port = &device->ports[attr->port_num - 1];
+    const struct fake_ibv_port *port = &device->ports[attr->port_num - 1];
     if (attr->grh.sgid_index >= port->attr.gid_tbl_len || !port->gids[attr->grh.sgid_index].valid ||
         attr->grh.flow_label > 0xfffff)
         return EINVAL;
@@ -169,11 +166,10 @@ static int check_ah(const struct fake_ibv_device *device, const struct ibv_ah_at
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
     int error = fake_enter(FAKE_ibv_create_ah);
-    struct fake_ah *ah;
 
     if (!error)
         error = check_ah(device_of(pd), attr);
-    ah = fake_new(sizeof(*ah), users_of(pd), error);
+    struct fake_ah *ah = fake_new(sizeof(*ah), users_of(pd), error);
     if (ah) {
         ah->ibv.context = pd->context;
         ah->ibv.pd = pd;

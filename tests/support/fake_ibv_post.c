@@ -11,14 +11,13 @@ static int recv_post(struct fake_recv_queue *queue, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad_wr)
 {
     for (; wr; wr = wr->next) {
-        struct fake_recv *recv;
 
         *bad_wr = wr;
         if (wr->num_sge < 0 || (uint32_t)wr->num_sge > queue->max_sge)
             return EINVAL;
         if (queue->tail - queue->head >= queue->max)
             return ENOMEM;
-        recv = &queue->entry[queue->tail++ % queue->max];
+        struct fake_recv *recv = &queue->entry[queue->tail++ % queue->max];
         recv->wr_id = wr->wr_id;
         recv->num_sge = wr->num_sge;
         memcpy(recv->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(recv->sge[0]));
@@ -29,13 +28,12 @@ static int recv_post(struct fake_recv_queue *queue, struct ibv_recv_wr *wr,
 struct fake_recv *fake_recv_take(struct fake_recv_queue *queue, bool any)
 {
     uint32_t n = (uint32_t)(queue->tail - queue->head), i;
-    struct fake_recv *first, swap;
 
     if (n == 0)
         return NULL;
     i = any ? mrd_rng_below(&fake.rng, n) : 0;
-    first = &queue->entry[queue->head % queue->max];
-    swap = *first;
+    struct fake_recv *first = &queue->entry[queue->head % queue->max];
+    struct fake_recv swap = *first;
     *first = queue->entry[(queue->head + i) % queue->max];
     queue->entry[(queue->head++ + i) % queue->max] = swap;
     return first;

@@ -178,12 +178,11 @@ bool fake_ibv_break_qp(struct fake_ibv_device *device, uint32_t qpn)
 uint32_t fake_ibv_qpn(const struct fake_ibv_device *device, unsigned index)
 {
     const struct fake_qp *qp;
-    uint32_t qpn;
 
     fake_lock();
     for (qp = device->state->qps; qp && index > 0; qp = qp->next)
         index--;
-    qpn = qp ? qp->ibv.qp_num : 0;
+    uint32_t qpn = qp ? qp->ibv.qp_num : 0;
     fake_leave(0);
     return qpn;
 }

@@ -76,11 +76,10 @@ static void receive(struct fake_qp *qp, const struct fake_packet *p)
     struct fake_recv *recv =
         fake_recv_take(srq ? &srq->queue : &qp->rq, srq && fake.knobs.shuffle_srq);
     uint32_t len = GRH_BYTES + p->seen.len;
-    uint8_t *bytes;
 
     if (!recv)
         return;
-    bytes = fake_alloc(len);
+    uint8_t *bytes = fake_alloc(len);
     put_grh(p, bytes);
     memcpy(bytes + GRH_BYTES, p->bytes, p->seen.len);
     scatter(qp->ibv.pd, recv, bytes, len);
@@ -91,12 +90,11 @@ static void receive(struct fake_qp *qp, const struct fake_packet *p)
 
 static bool is_for(const struct fake_packet *p, const struct fake_qp *qp)
 {
-    const struct fake_ibv_port *port;
 
     if (qp->ibv.qp_num != p->seen.dst_qpn || qp->qkey != p->qkey || qp->device->state->fatal ||
         (qp->ibv.state != IBV_QPS_RTR && qp->ibv.state != IBV_QPS_RTS))
         return false;
-    port = &qp->device->ports[qp->port_num - 1];
+    const struct fake_ibv_port *port = &qp->device->ports[qp->port_num - 1];
     return port->attr.state == IBV_PORT_ACTIVE && has_gid(port, &p->seen.dgid, p->gid_type);
 }
 
@@ -272,11 +270,10 @@ unsigned fake_ibv_num_received(void)
 
 const struct fake_ibv_packet *fake_ibv_packet(unsigned index)
 {
-    const struct fake_ibv_packet *p;
 
     fake_lock();
     assert(index < fake.num_packets);
-    p = &packets[index]->seen;
+    const struct fake_ibv_packet *p = &packets[index]->seen;
     fake_leave(0);
     return p;
 }

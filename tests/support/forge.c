@@ -181,11 +181,10 @@ struct mrd_wire_head forge_as(const struct forge_tape *tape, uint32_t from, uint
                                  .reply = from + 1};
 
     for (uint32_t i = 0; i < tape->num; i++) {
-        struct mrd_wire_head sent;
 
         if (!is_of(&tape->packets[i], from, to, MRD_WIRE_DATA))
             continue;
-        sent = forge_head(&tape->packets[i]);
+        struct mrd_wire_head sent = forge_head(&tape->packets[i]);
         if (sent.src_inc != head.src_inc || sent.epoch < head.epoch)
             continue;
         if (sent.epoch > head.epoch || sent.psn >= head.psn)
@@ -210,10 +209,9 @@ uint32_t forge_data(uint8_t *buf, const struct mrd_wire_head *head,
 {
     uint32_t len = part ? part->len : 0;
     struct mrd_wire_head full = *head;
-    uint8_t *end;
 
     full.payload_check = mrd_wire_payload_check(payload, len);
-    end = mrd_wire_put_head(buf, &full);
+    uint8_t *end = mrd_wire_put_head(buf, &full);
     if (part)
         end = mrd_wire_put_part(end, part);
     mrd_wire_seal(buf, end);
@@ -225,11 +223,10 @@ uint32_t forge_data(uint8_t *buf, const struct mrd_wire_head *head,
 uint32_t forge_ack(uint8_t *buf, const struct mrd_wire_head *head, const struct mrd_wire_ack *ack)
 {
     struct mrd_wire_head full = *head;
-    uint8_t *end;
 
     full.type = MRD_WIRE_ACK;
     full.psn = ack->cum;
-    end = mrd_wire_put_ack(mrd_wire_put_head(buf, &full), ack);
+    uint8_t *end = mrd_wire_put_ack(mrd_wire_put_head(buf, &full), ack);
     mrd_wire_seal(buf, end);
     return (uint32_t)(end - buf);
 }

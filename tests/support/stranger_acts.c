@@ -200,11 +200,10 @@ static bool go_on(struct stranger *st, uint32_t to)
 {
     const struct stranger_told *told = some_told(st, to);
     struct stranger_own *own = told ? &st->own[told->own] : NULL;
-    struct mrd_wire_head head;
 
     if (!told || memcmp(&told->head.dst_inc, &own->head.src_inc, sizeof(own->head.src_inc)) != 0)
         return false;
-    head = own->head;
+    struct mrd_wire_head head = own->head;
     head.type = MRD_WIRE_DATA;
     head.flags = MRD_WIRE_ACK_REQUEST;
     head.dst_inc = told->head.src_inc;
@@ -237,11 +236,10 @@ static const struct stranger_kept *some_kept(struct stranger *st)
 static bool replay(struct stranger *st, bool moved)
 {
     const struct stranger_kept *kept = some_kept(st);
-    struct mrd_addr from;
 
     if (!kept || st->cut)
         return false;
-    from = kept->from;
+    struct mrd_addr from = kept->from;
     if (moved)
         from = one_in(st, 2) ? stranger_address(below(st, STRANGER_OWN))
                              : stranger_nobody(st->num_nobodies++);

@@ -275,10 +275,9 @@ static void note_source(struct swarm *s, const struct mrd_sim_datagram *d,
                         const struct mrd_wire_head *head)
 {
     struct mrd_addr from, to;
-    struct swarm_way *w;
 
     mrd_sim_tapped(s->sim, &from, &to);
-    w = &s->view[d->from][d->to].way[mrd_sim_address_id(&to)];
+    struct swarm_way *w = &s->view[d->from][d->to].way[mrd_sim_address_id(&to)];
     from.port = 1; /* that of the path */
     if (w->source.port && memcmp(&w->source, &from, sizeof(from)) != 0)
         w->moved_ns = mrd_sim_now(s->sim);

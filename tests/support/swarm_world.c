@@ -347,7 +347,6 @@ static uint64_t kept(const struct swarm *s, uint32_t host)
 static void close_context(struct swarm *s, uint32_t host)
 {
     struct swarm_host *h = &s->host[host];
-    uint64_t kept_before;
 
     abandon_sends(s, host, SWARM_NO_QP);
     close_srq(s, host);
@@ -364,7 +363,7 @@ static void close_context(struct swarm *s, uint32_t host)
     assert_int_equal(mrd_destroy_cq(h->send_cq), 0);
     assert_int_equal(mrd_destroy_cq(h->recv_cq), 0);
     assert_int_equal(mrd_dealloc_pd(h->pd), 0);
-    kept_before = kept(s, host);
+    uint64_t kept_before = kept(s, host);
     swarm_check(s, mrd_close_device(h->context) == 0, "close_device: %s", mrd_last_error());
     h->context = NULL;
     swarm_judge_closed(s, host, kept(s, host) - kept_before);
