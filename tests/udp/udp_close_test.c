@@ -37,13 +37,12 @@ static void open_elsewhere(struct node *n)
 static void receive_and_close(int channel)
 {
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct node_name name;
         struct mrd_wc wc;
         struct node n;
 
         open_elsewhere(&n);
         node_receive(&n, 0, 0, 0, MESSAGE_BYTES);
-        name = node_name(&n);
+        struct node_name name = node_name(&n);
         process_tell(channel, &name, sizeof(name));
         must(node_poll(&n, &wc, clock_now_ns() + PATIENCE_S * SEC_NS));
         must(wc.status == MRD_WC_SUCCESS && wc.byte_len == MESSAGE_BYTES);

@@ -300,12 +300,11 @@ static void litter(const struct node *n)
     struct node_name name = node_name(n);
     char *host = name.address + (name.address[0] == '['), *colon = strrchr(host, ':');
     struct addrinfo *to;
-    int fd;
 
     must(colon);
     *(colon[-1] == ']' ? colon - 1 : colon) = '\0';
     must(getaddrinfo(host, colon + 1, &(struct addrinfo){.ai_flags = AI_NUMERICHOST}, &to) == 0);
-    fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     must(fd >= 0);
     for (unsigned i = 0; i < LITTER; i++)
         must(sendto(fd, "no packet", 1 + i % 9, 0, to->ai_addr, to->ai_addrlen) > 0);
@@ -345,12 +344,11 @@ static void child(int channel)
 {
     struct node ends[2];
     struct mrd_ah *to[2];
-    const struct denial *d;
     bool ipv6 = has_ipv6();
     unsigned row;
 
     must(process_hear(channel, &row, sizeof(row), clock_now_ns() + PATIENCE_S * SEC_NS));
-    d = &denials[row];
+    const struct denial *d = &denials[row];
     mrd_set_log(keep, NULL, MRD_LOG_WARN);
     must(d->late || deny(d->rules));
     for (unsigned e = 0; e < 2; e++)

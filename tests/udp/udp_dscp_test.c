@@ -31,12 +31,11 @@ static struct listener listener_open(bool v4)
     struct sockaddr *sa = v4 ? (void *)&in : (void *)&in6;
     struct listener l = {.fd = socket(sa->sa_family, SOCK_DGRAM, 0)};
     const int on = 1;
-    uint16_t port;
 
     assert_true(l.fd >= 0);
     assert_int_equal(bind(l.fd, sa, len), 0);
     assert_int_equal(getsockname(l.fd, sa, &len), 0);
-    port = ntohs(v4 ? in.sin_port : in6.sin6_port);
+    uint16_t port = ntohs(v4 ? in.sin_port : in6.sin6_port);
     snprintf(l.address, sizeof(l.address), v4 ? "127.0.0.1:%u" : "[::1]:%u", port);
     l.addr = (struct mrd_addr){.port = port};
     memcpy(l.addr.ip, v4 ? "\0\0\0\0\0\0\0\0\0\0\xff\xff\x7f\0\0\1" : (char *)&in6.sin6_addr, 16);
@@ -214,8 +213,6 @@ TEST(mrd_create_ah_ex__refuses)
 TEST(mrd_open_device__dscp)
 {
     struct listener l = listener_open(true);
-    struct mrd_ah *ah;
-    struct sender s;
 
     assert_null(mrd_open_device(NULL, &(struct mrd_context_attr){.dscp = 64}));
     assert_int_equal(errno, EINVAL);
@@ -223,8 +220,8 @@ TEST(mrd_open_device__dscp)
     assert_null(mrd_open_device(NULL, NULL));
     assert_non_null(strstr(mrd_last_error(), "MRD_DSCP=64"));
     assert_int_equal(setenv("MRD_DSCP", "26", 1), 0);
-    s = sender_open(NULL);
-    ah = mrd_create_ah(s.pd, l.address);
+    struct sender s = sender_open(NULL);
+    struct mrd_ah *ah = mrd_create_ah(s.pd, l.address);
     post(&s, ah);
     assert_int_equal(next_tos(&l), 26 << 2 | ECT0);
     assert_int_equal(unsetenv("MRD_DSCP"), 0);

@@ -175,10 +175,9 @@ unsigned fixture_burst(struct movers *f, struct mrd_backend *b, unsigned max, bo
                        bool *more)
 {
     struct mrd_rx_packet packets[64];
-    unsigned n;
 
     assert_in_range(max, 1, 64);
-    n = b->ops->rx_burst(b, packets, max, more, planned ? fake_plan : NULL, &f->plan);
+    unsigned n = b->ops->rx_burst(b, packets, max, more, planned ? fake_plan : NULL, &f->plan);
     assert_true(n <= max);
     for (unsigned i = 0; i < n; i++)
         record(f, &packets[i]);

@@ -23,7 +23,6 @@ TEST_F(movers, mrd_udp_tx_burst__fallbacks)
         struct mrd_backend *tx = fixture_open(NULL, tx_without);
         struct mrd_backend *rx = fixture_open(NULL, rx_without);
         struct mrd_addr to = fixture_addr("127.0.0.1", rx);
-        uint64_t received;
 
         self->num_sent = self->num_received = 0;
         self->plan.segments_max = 64;
@@ -31,7 +30,7 @@ TEST_F(movers, mrd_udp_tx_burst__fallbacks)
         fixture_send_equal(self, tx, &to, 0, 500, 20);
         fixture_receive(self, rx, 35, i & 4);
         fixture_check(self, 35);
-        received = groups(rx) + mrd_udp_of(rx)->rx.count.straight;
+        uint64_t received = groups(rx) + mrd_udp_of(rx)->rx.count.straight;
         assert_true(tx_without || rx_without ? received >= 15 : received == 2);
         fixture_close(tx);
         fixture_close(rx);
@@ -67,7 +66,6 @@ TEST_F(movers, mrd_udp_tx_burst__gso_errors)
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         struct mrd_backend *tx = fixture_open(NULL, 0);
         struct mrd_addr other = fixture_addr("127.0.0.2", self->b);
-        uint64_t before;
 
         self->num_sent = self->num_received = 0;
         fail.error = errors[i];
@@ -76,7 +74,7 @@ TEST_F(movers, mrd_udp_tx_burst__gso_errors)
         assert_int_equal(fail.error, 0);
         fixture_send_equal(self, tx, &self->to_b, 3, 2000, 10);
         fixture_receive(self, self->b, 20, false);
-        before = groups(self->b);
+        uint64_t before = groups(self->b);
         fixture_send_equal(self, tx, &other, 3, 2000, 10);
         fixture_receive(self, self->b, 30, false);
         fixture_check(self, 30);

@@ -130,7 +130,6 @@ TEST_F(movers, mrd_udp_rx_burst__lean_then_superpackets)
 /* Short ones that come together end it too, and coalesce again. */
 TEST_F(movers, mrd_udp_rx_burst__lean_then_short_runs)
 {
-    uint64_t before;
 
     bind_b(self);
     become_lean(self);
@@ -138,7 +137,7 @@ TEST_F(movers, mrd_udp_rx_burst__lean_then_short_runs)
     fixture_receive(self, self->b, self->num_sent, true);
     assert_false(mrd_udp_of(self->b)->rx.lean);
 
-    before = mrd_udp_of(self->b)->rx.count.plain;
+    uint64_t before = mrd_udp_of(self->b)->rx.count.plain;
     fixture_send_equal(self, self->a, &self->to_b, PATH, 64, 8);
     fixture_receive(self, self->b, self->num_sent, true);
     assert_int_equal(mrd_udp_of(self->b)->rx.count.plain, before + 1);

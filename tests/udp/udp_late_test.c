@@ -20,12 +20,11 @@ static void receive_late(int channel)
 {
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
     bool seen[MESSAGES] = {false};
-    struct node_name name;
     struct node n;
     char posted;
 
     node_open(&n, &defaults, 1, MESSAGES, MESSAGES * MESSAGE_BYTES);
-    name = node_name(&n);
+    struct node_name name = node_name(&n);
     process_tell(channel, &name, sizeof(name));
     must(process_hear(channel, &posted, sizeof(posted), until_ns));
     sleep_ms(LATE_MS);

@@ -49,11 +49,10 @@ TEST(mrd_udp_payload_bytes__mtu)
 {
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i].asked};
-        struct mrd_backend *b;
         struct mrd_addr to;
 
         set_lo(rows[i].mtu);
-        b = fixture_open(&attr, 0);
+        struct mrd_backend *b = fixture_open(&attr, 0);
         assert_int_equal(b->ops->parse_address(b, rows[i].to, &to), 0);
         if (b->ops->payload_bytes(b, &to) != rows[i].payload)
             fail_msg("row %zu: %d", i, b->ops->payload_bytes(b, &to));

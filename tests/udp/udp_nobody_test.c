@@ -125,16 +125,14 @@ static void nobody(const char *local, const char *host)
     char address[MRD_ADDRESS_MAX];
     struct mrd_wc wc;
     struct end end;
-    struct mrd_ah *ah;
-    double start;
 
     end_open(&end, local);
     closed_port(host, address, sizeof(address));
-    ah = mrd_create_ah(end.pd, address);
+    struct mrd_ah *ah = mrd_create_ah(end.pd, address);
     assert_non_null(ah);
     logged[0] = '\0';
     mrd_set_log(keep_log, NULL, MRD_LOG_WARN);
-    start = now_sec();
+    double start = now_sec();
     post(&end, ah, 1);
     while (!mrd_poll_cq(end.cq, 1, &wc)) {}
     print_message("%s, bound to %s: failed after %.3f s\n", address, local ? local : "any address",
@@ -164,16 +162,15 @@ TEST(mrd_post_send__nobody_beside_others)
 {
     struct end a, b;
     char address[MRD_ADDRESS_MAX];
-    struct mrd_ah *dead, *live;
     unsigned received = 0, sent = 0, failed = 0;
     struct mrd_peer_attr attr;
 
     end_open(&a, "127.0.0.1");
     end_open(&b, "127.0.0.1");
     assert_int_equal(mrd_query_address(b.context, address, sizeof(address)), 0);
-    live = mrd_create_ah(a.pd, address);
+    struct mrd_ah *live = mrd_create_ah(a.pd, address);
     closed_port("127.0.0.1", address, sizeof(address));
-    dead = mrd_create_ah(a.pd, address);
+    struct mrd_ah *dead = mrd_create_ah(a.pd, address);
     for (unsigned i = 0; i < 16; i++)
         post(&a, dead, 1000 + i);
     while (failed < 16 || received < 500 || sent < received) {

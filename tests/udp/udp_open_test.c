@@ -58,12 +58,11 @@ TEST(mrd_udp_open__small_rmem_max)
 {
     struct mrd_context_attr attr = {.paths = 1};
     char kept[512] = "";
-    struct mrd_backend *b;
 
     mrd_set_log(keep_message, kept, MRD_LOG_WARN);
     machine.unprivileged = true;
     machine.rmem_max = 212992;
-    b = fixture_open(&attr, 0);
+    struct mrd_backend *b = fixture_open(&attr, 0);
     assert_int_equal(b->mover.rx_buffer_bytes, 2 * 212992);
     assert_non_null(strstr(kept, "net.core.rmem_max"));
     assert_non_null(strstr(kept, "212992"));
@@ -82,14 +81,12 @@ TEST(mrd_udp_open__small_rmem_max)
 /* A kernel that does not know superpackets: single packets at both ends. */
 TEST_F(movers, mrd_udp_open__old_kernel)
 {
-    struct mrd_backend *b;
-    struct mrd_addr to;
 
     machine.old = true;
-    b = fixture_open(NULL, 0);
+    struct mrd_backend *b = fixture_open(NULL, 0);
     machine.old = false;
     assert_false(mrd_udp_of(b)->tx.gso);
-    to = fixture_addr("127.0.0.1", b);
+    struct mrd_addr to = fixture_addr("127.0.0.1", b);
     fixture_send_equal(self, b, &to, 0, 1000, 20);
     fixture_receive(self, b, 20, true);
     fixture_check(self, 20);
@@ -143,14 +140,12 @@ TEST(mrd_udp_open__defaults)
     struct mrd_device device;
     int error = 1;
     unsigned before = open_descriptors();
-    struct mrd_backend *b;
-    const struct mrd_mover *m;
 
     assert_int_equal(mrd_udp_devices(&device, 1), 1);
-    b = mrd_udp_ops.open(&device, &attr, &error);
+    struct mrd_backend *b = mrd_udp_ops.open(&device, &attr, &error);
     assert_non_null(b);
     assert_int_equal(error, 0);
-    m = &b->mover;
+    const struct mrd_mover *m = &b->mover;
     assert_ptr_equal(b->ops, &mrd_udp_ops);
     assert_true(b->threaded);
     assert_int_equal(m->paths, 32);
@@ -185,17 +180,15 @@ TEST_F(movers, mrd_udp_open__receive_buffer)
     for (unsigned i = 0; i < 3; i++) {
         struct mrd_context_attr attr = {.paths = 1, .mtu = mtus[i]};
         struct mrd_backend *b, *tx = fixture_open(NULL, MRD_UDP_WITHOUT_GSO);
-        struct mrd_addr to;
         uint32_t bytes = mtus[i] + MRD_UDP_HEADER_ROOM;
-        unsigned fit;
         bool more = true;
 
         machine.unprivileged = true;
         machine.rmem_max = 212992;
         b = fixture_open(&attr, 0);
         memset(&machine, 0, sizeof(machine));
-        to = fixture_addr("127.0.0.1", b);
-        fit = b->mover.rx_buffer_bytes / (bytes + b->mover.rx_packet_overhead);
+        struct mrd_addr to = fixture_addr("127.0.0.1", b);
+        unsigned fit = b->mover.rx_buffer_bytes / (bytes + b->mover.rx_packet_overhead);
         self->num_sent = self->num_received = 0;
         fixture_send_equal(self, tx, &to, 0, bytes, fit + fit / 2);
         while (more)
@@ -295,10 +288,9 @@ TEST(mrd_udp_open__spare_ports)
     uint16_t ports[2] = {(uint16_t)probe->ops->path_port(probe, 0),
                          (uint16_t)probe->ops->path_port(probe, 1)};
     struct mrd_context_attr attr = {.source_ports = ports, .num_source_ports = 2, .paths = 1};
-    struct mrd_backend *b;
 
     fixture_close(probe);
-    b = fixture_open(&attr, 0);
+    struct mrd_backend *b = fixture_open(&attr, 0);
     assert_int_equal(b->mover.paths, 1);
     assert_int_equal(b->ops->path_port(b, 0), ports[0]);
     fixture_close(b);
@@ -406,10 +398,9 @@ TEST_F(movers, udp_wait__ends)
     struct mrd_backend *b = self->b;
     int wake = eventfd(0, EFD_CLOEXEC);
     struct pollfd fd = {.fd = b->ops->fd(b), .events = POLLIN};
-    uint64_t begin;
 
     assert_true(wake >= 0);
-    begin = b->ops->now_ns(b);
+    uint64_t begin = b->ops->now_ns(b);
     b->ops->wait(b, wake, 30000000);
     assert_true(b->ops->now_ns(b) - begin >= 30000000);
     b->ops->wait(b, -1, 0);

@@ -34,15 +34,13 @@ TEST(udp_read__answers_as_large_as_the_route_takes)
     struct node *reader = &end[0], *owner = &end[1];
     struct mrd_send_wr wr = {.opcode = MRD_WR_RDMA_READ, .send_flags = MRD_SEND_SIGNALED}, *bad;
     struct mrd_sge sge = {.length = BYTES};
-    struct mrd_mr *source;
-    uint64_t until_ns;
     struct mrd_wc wc;
 
     for (unsigned i = 0; i < 2; i++)
         node_open(&end[i], &(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL}, 1, 4,
                   BYTES);
     node_fill(owner, 0, BYTES, 1);
-    source = mrd_reg_mr(owner->pd, owner->memory, BYTES, MRD_ACCESS_REMOTE_READ);
+    struct mrd_mr *source = mrd_reg_mr(owner->pd, owner->memory, BYTES, MRD_ACCESS_REMOTE_READ);
     must(source);
     sge.addr = (uintptr_t)reader->memory;
     sge.lkey = reader->mr->lkey;
@@ -54,7 +52,7 @@ TEST(udp_read__answers_as_large_as_the_route_takes)
     wr.wr.rdma.rkey = source->rkey;
     must(wr.ud.ah);
     must(mrd_post_send(reader->qp[0], &wr, &bad) == 0);
-    until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
+    uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
     while (!mrd_poll_cq(reader->cq, 1, &wc)) {
         must(mrd_poll_cq(owner->cq, 1, &wc) == 0);
         must(clock_now_ns() < until_ns);

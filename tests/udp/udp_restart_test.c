@@ -70,7 +70,6 @@ static void serve(int channel)
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
     struct mrd_context_attr attr = {.progress = MRD_PROGRESS_MANUAL};
     struct server s = {0};
-    struct node_name name;
     struct order order;
 
     must(process_hear(channel, &order, sizeof(order), until_ns));
@@ -78,7 +77,7 @@ static void serve(int channel)
     node_open(&s.node, &attr, QPS, RECEIVES, (size_t)QPS * RECEIVES * MESSAGE_BYTES);
     for (uint64_t i = 0; i < (uint64_t)QPS * RECEIVES; i++)
         post(&s.node, i);
-    name = node_name(&s.node);
+    struct node_name name = node_name(&s.node);
     process_tell(channel, &name, sizeof(name));
     while (!process_hear(channel, &order, sizeof(order), 0)) {
         must(clock_now_ns() < until_ns);

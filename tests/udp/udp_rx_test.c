@@ -51,10 +51,9 @@ TEST_F(movers, mrd_udp_rx_burst__plan)
 {
     for (size_t r = 0; r < sizeof(plans) / sizeof(plans[0]); r++) {
         uint32_t lens[64];
-        uint64_t straight;
 
         make_it_peek(self);
-        straight = rx_of(self->b)->count.straight;
+        uint64_t straight = rx_of(self->b)->count.straight;
         for (unsigned i = 0; i < plans[r].n; i++)
             lens[i] = i + 1 < plans[r].n ? plans[r].len : plans[r].last_len;
         self->plan.segments_max = plans[r].segments_max;
@@ -280,7 +279,6 @@ TEST_F(movers, mrd_udp_rx_burst__many_by_a_call)
 TEST_F(movers, mrd_udp_rx_burst__many_no_more)
 {
     struct mrd_udp_rx *rx = rx_of(self->b);
-    uint64_t many;
 
     make_it_take_many(self);
     self->plan.segments_max = 64;
@@ -292,7 +290,7 @@ TEST_F(movers, mrd_udp_rx_burst__many_no_more)
     }
     assert_false(rx->takes_many);
     assert_true(self->received[14].placed);
-    many = rx->count.many;
+    uint64_t many = rx->count.many;
     send_shorts(self, 20);
     fixture_receive(self, self->b, 35, true);
     fixture_check(self, 35);

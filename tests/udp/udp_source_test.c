@@ -96,11 +96,10 @@ static void change_v6(const char *ip, bool add)
 {
     struct in6_ifreq request = {.ifr6_prefixlen = 128, .ifr6_ifindex = LO_INDEX};
     int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int error;
 
     assert_true(fd >= 0);
     assert_int_equal(inet_pton(AF_INET6, ip, &request.ifr6_addr), 1);
-    error = ioctl(fd, add ? SIOCSIFADDR : SIOCDIFADDR, &request) ? errno : 0;
+    int error = ioctl(fd, add ? SIOCSIFADDR : SIOCDIFADDR, &request) ? errno : 0;
     if (error != EEXIST && error != EADDRNOTAVAIL)
         assert_int_equal(error, 0);
     if (add)
@@ -386,13 +385,12 @@ TEST_F(movers, mrd_udp_tx_burst__connection_loses_port)
 int kit_before_all(void)
 {
     struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int fd;
 
     if (unshare(CLONE_NEWNET) && unshare(CLONE_NEWUSER | CLONE_NEWNET)) {
         fprintf(stderr, "skipped: no network namespace to be had: %s\n", strerror(errno));
         return KIT_SKIPPED;
     }
-    fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request)) {
         perror("lo cannot be set up");
         return 1;

@@ -24,13 +24,12 @@ static const struct mrd_context_attr receiver_attr = {.peer_timeout_ns = 500 * M
 static void receive_one(int channel)
 {
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
-    struct node_name name;
     struct mrd_wc wc;
     struct node n;
 
     node_open(&n, &receiver_attr, 1, 1, MESSAGE_BYTES);
     node_receive(&n, 0, 0, 0, MESSAGE_BYTES);
-    name = node_name(&n);
+    struct node_name name = node_name(&n);
     process_tell(channel, &name, sizeof(name));
     must(node_poll(&n, &wc, until_ns));
     process_tell(channel, &wc.status, sizeof(wc.status));

@@ -124,12 +124,10 @@ TEST_F(movers, mrd_udp_tx_burst__many_pieces)
 
     for (unsigned i = 0; i < 64; i++) {
         struct mrd_tx_packet *p = &packets[i];
-        uint8_t *at;
-        uint32_t left;
 
         *p = fixture_packet(i, 800, &self->to_b);
-        at = p->head + p->head_len;
-        left = p->len - p->head_len;
+        uint8_t *at = p->head + p->head_len;
+        uint32_t left = p->len - p->head_len;
         for (p->num_iov = 0; p->num_iov < MRD_SEGMENT_PIECES_MAX; p->num_iov++) {
             uint32_t part = p->num_iov + 1 < MRD_SEGMENT_PIECES_MAX ? 20u + p->num_iov : left;
 
