@@ -160,7 +160,6 @@ TEST(mrd_create_ah__other_family)
 TEST(mrd_create_ah__no_way)
 {
     struct fixture_end end;
-    struct mrd_ah *ah;
 
     open_one(&end, "ah");
     for (unsigned i = 0; i < 2; i++) {
@@ -169,7 +168,7 @@ TEST(mrd_create_ah__no_way)
         assert_int_equal(errno, EHOSTUNREACH);
         assert_non_null(strstr(mrd_last_error(), "no way to ::ffff:10.0.0.7/17"));
     }
-    ah = mrd_create_ah(end.pd, "10.0.0.7/17");
+    struct mrd_ah *ah = mrd_create_ah(end.pd, "10.0.0.7/17");
     assert_non_null(ah);
     assert_int_equal(mrd_destroy_ah(ah), 0);
     close_one(&end);

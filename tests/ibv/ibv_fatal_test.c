@@ -311,10 +311,9 @@ TEST(fatal__anytime)
     struct work *w = &work;
 
     for (unsigned seed = 1; seed <= 80; seed++) {
-        struct mrd_qp *kept;
 
         begin_work(w, seed);
-        kept = w->f->a.qp;
+        struct mrd_qp *kept = w->f->a.qp;
         for (unsigned step = 0; step < 40u + seed; step++)
             work_step(w, step);
         w->f->a.qp = kept;
@@ -331,29 +330,25 @@ TEST(fatal__anytime)
 TEST(fatal__wakes_sleepers)
 {
     for (unsigned async = 0; async < 2; async++) {
-        struct fixture *f;
-        struct mrd_comp_channel *channel;
         struct mrd_qp_init_attr attr;
         struct mrd_async_event event;
-        struct mrd_cq *cq;
-        struct mrd_qp *qp, *kept;
         struct pollfd fd = {.events = POLLIN};
 
         fixture_progress = MRD_PROGRESS_THREAD;
-        f = open_impatient();
+        struct fixture *f = open_impatient();
         fixture_progress = MRD_PROGRESS_MANUAL;
         fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
-        kept = f->a.qp;
-        channel = mrd_create_comp_channel(f->a.context);
+        struct mrd_qp *kept = f->a.qp;
+        struct mrd_comp_channel *channel = mrd_create_comp_channel(f->a.context);
         assert_non_null(channel);
-        cq = mrd_create_cq_ex(f->a.context,
-                              &(struct mrd_cq_init_attr){.cqe = 64, .channel = channel});
+        struct mrd_cq *cq = mrd_create_cq_ex(
+            f->a.context, &(struct mrd_cq_init_attr){.cqe = 64, .channel = channel});
         assert_non_null(cq);
         assert_int_equal(mrd_query_qp(kept, &attr, sizeof(attr)), 0);
         attr.send_cq = attr.recv_cq = cq;
         attr.cap.max_recv_wr = 4;
         attr.cap.max_send_wr = 4;
-        qp = f->a.qp = mrd_create_qp(f->a.pd, &attr);
+        struct mrd_qp *qp = f->a.qp = mrd_create_qp(f->a.pd, &attr);
         assert_non_null(qp);
         assert_int_equal(mrd_req_notify_cq(cq, 0), 0);
         fixture_recv(&f->a, 1, 0, 1000);

@@ -57,10 +57,9 @@ void fixture_open(struct fixture_end *end, const char *device, const struct mrd_
 struct mrd_ah *fixture_ah(struct fixture_end *from, const struct fixture_end *to)
 {
     char address[MRD_ADDRESS_MAX];
-    struct mrd_ah *ah;
 
     assert_int_equal(mrd_query_address(to->context, address, sizeof(address)), 0);
-    ah = mrd_create_ah(from->pd, address);
+    struct mrd_ah *ah = mrd_create_ah(from->pd, address);
     if (!ah)
         fail_msg("%s: %s", address, mrd_last_error());
     return ah;
@@ -159,13 +158,12 @@ int fixture_post(struct fixture_end *from, const struct fixture_end *to, enum mr
 
 void fixture_turn_one(struct fixture_end *end)
 {
-    int n;
 
     if (!end->context)
         return;
     assert_true(mrd_progress(end->context) >= 0);
     assert_true(end->num_wc + 32 <= FIXTURE_WCS_MAX);
-    n = mrd_poll_cq(end->cq, 32, end->wc + end->num_wc);
+    int n = mrd_poll_cq(end->cq, 32, end->wc + end->num_wc);
     assert_true(n >= 0);
     end->num_wc += (unsigned)n;
 }

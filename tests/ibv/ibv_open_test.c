@@ -51,14 +51,13 @@ static void assert_gid(const struct mrd_context_attr *attr, const char *gid)
 TEST_F(fake_device, mrd_get_device_list__rdma)
 {
     static const char *const names[] = {"mlx5_0", "rxe0", "rdmap0s6"};
-    struct mrd_device **list;
     int n, at = 0;
 
     fake_ibv_add(FAKE_IBV_RXE, "rxe0");
     fake_ibv_add(FAKE_IBV_MLX5, "siw0")->transport_type = IBV_TRANSPORT_IWARP;
     fake_ibv_add(FAKE_IBV_MLX5, "rdmap0s6")->transport_type = IBV_TRANSPORT_UNSPECIFIED;
     fake_ibv_add(FAKE_IBV_HNS, "a_name_that_is_longer_than_31_characters");
-    list = mrd_get_device_list(&n);
+    struct mrd_device **list = mrd_get_device_list(&n);
     assert_non_null(list);
     assert_string_equal(list[0]->name, "udp");
     while (list[at] && !strcmp(list[at]->transport, "udp"))
@@ -242,7 +241,6 @@ TEST_F(fake_device, mrd_open_device__tight_limits)
 {
     struct mrd_context_attr attr = {.entropy = "qp"};
     struct mrd_context_info info;
-    struct mrd_context *context;
 
     device->attr.max_cqe = 64;
     device->attr.max_srq_wr = 64;
@@ -251,7 +249,7 @@ TEST_F(fake_device, mrd_open_device__tight_limits)
     device->attr.max_sge = 1;
     device->attr.max_srq_sge = 1;
     device->max_inline = 0;
-    context = fixture_open_context("mlx5_0", &attr);
+    struct mrd_context *context = fixture_open_context("mlx5_0", &attr);
     if (!context)
         fail_msg("%s", mrd_last_error());
     assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
@@ -280,7 +278,6 @@ TEST_F(fake_device, mrd_reg_mr__locked_memory)
     static uint8_t memory[1 << 20];
     struct mrd_context *context = fixture_open_context("mlx5_0", NULL);
     struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_mr *mr;
 
     device->memlock_bytes = 1; /* what is registered already stays */
     assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_LOCAL_WRITE));
@@ -290,7 +287,7 @@ TEST_F(fake_device, mrd_reg_mr__locked_memory)
     /* The engine refuses what the device took: then the device is told. */
     assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
     assert_int_equal(errno, EINVAL);
-    mr = mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_READ);
+    struct mrd_mr *mr = mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_READ);
     assert_non_null(mr);
     assert_int_equal(mrd_dereg_mr(mr), 0);
     assert_int_equal(mrd_dealloc_pd(pd), 0);
@@ -344,11 +341,10 @@ TEST_F(fake_device, mrd_open_device__any_call_fails)
         for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
             for (unsigned nth = 1;; nth++) {
                 struct mrd_context_attr attr = {.entropy = entropies[e]};
-                struct mrd_context *context;
 
                 fake_ibv_fail(calls[i], nth, EPERM);
                 errno = 0;
-                context = fixture_open_context("mlx5_0", &attr);
+                struct mrd_context *context = fixture_open_context("mlx5_0", &attr);
                 if (fake_ibv_fail_none()) { /* it is not called so often */
                     assert_non_null(context);
                     assert_int_equal(mrd_close_device(context), 0);

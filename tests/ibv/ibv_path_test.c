@@ -78,7 +78,6 @@ TEST(mrd_ibv_entropy__ah)
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "ah"};
     struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
     struct seen seen;
-    struct set ports;
 
     some_traffic(f);
     look(&seen, f->device[0], 0);
@@ -88,7 +87,7 @@ TEST(mrd_ibv_entropy__ah)
     assert_int_equal(seen.labels.count, seen.ports.count);
     for (unsigned i = 0; i < seen.labels.count; i++)
         assert_in_range(seen.labels.value[i], 1, 0xfffff);
-    ports = ports_of_paths(f);
+    struct set ports = ports_of_paths(f);
     assert_int_equal(ports.count, 64);
     for (unsigned i = 0; i < seen.ports.count; i++)
         set_add(&ports, seen.ports.value[i]);
@@ -229,12 +228,10 @@ TEST(mrd_ibv_entropy__auto)
 
     for (unsigned i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_context_attr attr = {.entropy = i % 2 ? "auto" : NULL};
-        struct fake_ibv_device *device;
-        struct mrd_context *context;
 
         fake_ibv_begin(1);
-        device = fake_ibv_add(rows[i / 2].kind, "a_renamed_one");
-        context = fixture_open_context("a_renamed_one", &attr);
+        struct fake_ibv_device *device = fake_ibv_add(rows[i / 2].kind, "a_renamed_one");
+        struct mrd_context *context = fixture_open_context("a_renamed_one", &attr);
         if (!context)
             fail_msg("%s", mrd_last_error());
         assert_int_not_equal(fake_ibv_qpn(device, rows[i / 2].qps - 1), 0);

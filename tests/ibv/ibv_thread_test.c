@@ -18,10 +18,9 @@ enum { ASLEEP_US = 5000 }; /* a thread that has nothing to do sleeps by then */
 
 static struct fixture *open_threaded(enum fake_ibv_kind kind)
 {
-    struct fixture *f;
 
     fixture_progress = MRD_PROGRESS_THREAD;
-    f = fixture_begin(kind, NULL);
+    struct fixture *f = fixture_begin(kind, NULL);
     fixture_progress = MRD_PROGRESS_MANUAL;
     fake_ibv_set(&(struct fake_ibv_knobs){.pace = FAKE_IBV_EAGER});
     return f;
