@@ -154,13 +154,12 @@ static void print_state(struct search *search, uint32_t id, FILE *to)
 static size_t print_way(struct search *search, uint32_t id, FILE *to)
 {
     size_t steps = 0;
-    uint32_t *way;
 
     for (uint32_t i = id; i; i = search->parent[i])
         steps++;
     if (!to)
         return steps;
-    way = malloc((steps + 1) * sizeof(*way));
+    uint32_t *way = malloc((steps + 1) * sizeof(*way));
     assert(way);
     for (uint32_t i = id, k = (uint32_t)steps; k; i = search->parent[i])
         way[k--] = i;
@@ -207,12 +206,11 @@ static uint32_t find_stuck(struct search *search)
 {
     uint32_t n = search->num, *begin, *source, *queue, found = UINT32_MAX;
     size_t head = 0, tail = 0;
-    uint8_t *live;
 
     begin = calloc(n + 2, sizeof(*begin));
     source = malloc((search->edges + 1) * sizeof(*source));
     queue = malloc(((size_t)n + 1) * sizeof(*queue));
-    live = calloc(n + 1, 1);
+    uint8_t *live = calloc(n + 1, 1);
     assert(begin && source && queue && live);
     for (size_t i = 0; i < search->edges; i++)
         begin[search->edge[i] + 2]++;
@@ -279,7 +277,6 @@ struct search_result search_run(const struct search_model *model, const void *ru
     struct search_result result = {.verdict = SEARCH_HOLDS};
     struct search *search = calloc(1, sizeof(*search));
     void *first = calloc(1, model->state_bytes);
-    uint32_t found;
 
     assert(search && first);
     search->model = model;
@@ -289,7 +286,7 @@ struct search_result search_run(const struct search_model *model, const void *ru
     assert(search->table);
     model->init(rules, first);
     add(search, first);
-    found = visit(search, &result);
+    uint32_t found = visit(search, &result);
     if (found != UINT32_MAX)
         result.verdict = SEARCH_BAD;
     else if (search->full)
