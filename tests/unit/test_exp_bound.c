@@ -154,14 +154,13 @@ TEST(simx_bounds_init__shared_links)
 {
     double busy_us = (PAYLOAD + SINGLE) * BYTE_US, alone_us;
     struct simx_flow flows[3];
-    struct simx_bounds b;
 
     make_net("run --hosts 8 --leaf-hosts 4");
     alone_us = lone_us(4, PAYLOAD);
 
     /* Of one host at once, and to one host at once. */
     flows[0] = flow(0, 4, 0), flows[1] = flow(0, 5, 0), flows[2] = flow(0, 6, 0);
-    b = bounds_of(flows, 3, NULL, 0);
+    struct simx_bounds b = bounds_of(flows, 3, NULL, 0);
     expect_near(b.fct_us, alone_us + 2 * busy_us);
     expect_near(b.completion_us, alone_us + 2 * busy_us);
     flows[0] = flow(0, 7, 0), flows[1] = flow(1, 7, 0), flows[2] = flow(2, 7, 0);
@@ -192,7 +191,6 @@ TEST(simx_bounds_init__triggers)
     struct simx_trigger triggers[] = {{.id = 1, .kind = SIMX_ONESHOT, .count = 1},
                                       {.id = 2, .kind = SIMX_BARRIER, .count = 2}};
     struct simx_flow flows[4];
-    struct simx_bounds b;
 
     make_net("run --hosts 8 --leaf-hosts 4");
     double alone_us = lone_us(4, PAYLOAD);
@@ -201,7 +199,7 @@ TEST(simx_bounds_init__triggers)
     /* One after the other, when the ack of the first is there. */
     flows[0] = flow(0, 4, 5), flows[1] = flow(0, 5, 0);
     flows[0].send_done = 0, flows[1].triggered = true;
-    b = bounds_of(flows, 2, triggers, 1);
+    struct simx_bounds b = bounds_of(flows, 2, triggers, 1);
     expect_near(b.fct_us, alone_us);
     expect_near(b.completion_us, 5 + 2 * alone_us);
 

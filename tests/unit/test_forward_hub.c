@@ -311,9 +311,8 @@ TEST_F(hub_fixture, hub_came__of_somebody_else)
     static const enum frame_type types[] = {FRAME_REFUSED, FRAME_CREDIT, FRAME_FIN,
                                             FRAME_DONE,    FRAME_RESET,  FRAME_RECALL,
                                             FRAME_OPENED,  FRAME_YIELD,  FRAME_ASK};
-    struct stream *s;
+    struct stream *s = is_asked(1);
 
-    s = is_asked(1);
     accept_it(s);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
         comes(OTHER,
@@ -329,9 +328,8 @@ TEST_F(hub_fixture, hub_came__of_somebody_else)
 /* A question about somebody else's session is answered as one about nobody's, and not at once again. */
 TEST_F(hub_fixture, hub_came__guesses)
 {
-    struct stream *s;
+    struct stream *s = is_asked(1);
 
-    s = is_asked(1);
     accept_it(s);
     comes(PEER, &(struct frame){.type = FRAME_PING, .session = s->own}, "");
     assert_int_equal(sent(FRAME_GONE), 0);
@@ -378,9 +376,8 @@ TEST_F(hub_fixture, hub_came__reset_instead_of_opened)
  */
 TEST_F(hub_fixture, hub_came__recall_before_credit)
 {
-    struct stream *s;
+    struct stream *s = is_asked(1);
 
-    s = is_asked(1);
     accept_it(s);
     s->in.flow.sent = s->in.flow.allowed;
     stream_in_read(s);
@@ -459,9 +456,8 @@ TEST_F(hub_fixture, stream_drain_check_deadline__never_answered)
 TEST_F(hub_fixture, hub_came__asked)
 {
     struct frame ask = {.type = FRAME_ASK};
-    struct stream *s;
+    struct stream *s = is_asked(1);
 
-    s = is_asked(1);
     accept_it(s);
     ask.session = s->own;
     ask.stream = s->id;
@@ -484,9 +480,8 @@ TEST_F(hub_fixture, hub_came__asked)
 /* A cut stream waits for what is on its way, as long as its peer is there. */
 TEST_F(hub_fixture, stream_drain_check_deadline__cut)
 {
-    struct stream *s;
+    struct stream *s = is_asked(1);
 
-    s = is_asked(1);
     accept_it(s);
     comes(PEER, &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .seq = 2},
           "");
@@ -507,14 +502,13 @@ TEST_F(hub_fixture, stream_drain_check_deadline__cut)
  */
 TEST_F(hub_fixture, hub_lost__new_session_lives)
 {
-    struct stream *old, *fresh, *asked;
+    struct stream *old = is_asked(1);
 
-    old = is_asked(1);
     accept_it(old);
     arrives(old, FRAME_OPENED, MRD_WC_SUCCESS);
-    fresh = is_asked(2);
+    struct stream *fresh = is_asked(2);
     accept_it(fresh);
-    asked = is_asked(2);
+    struct stream *asked = is_asked(2);
     the_link.num_frames = 0;
     the_link.ops->lost(the_link.arg, OTHER, "other", false);
     assert_int_equal(ended, 0);
@@ -621,9 +615,8 @@ TEST_F(hub_fixture, hub_lost__tells)
 /* A stream some of whose frames were lost ends, and its other end is told. */
 TEST_F(hub_fixture, hub_sent__lost_frame)
 {
-    struct stream *s;
+    struct stream *s = is_asked(1);
 
-    s = is_asked(1);
     accept_it(s);
     arrives(s, FRAME_CREDIT, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(ended, 1);

@@ -16,7 +16,6 @@ static void check(const char *name)
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     char got[64] = "";
     int fd = socket(AF_UNIX, SOCK_DGRAM, 0);
-    ssize_t n;
 
     memcpy(at.sun_path, name, strlen(name));
     if (name[0] == '@')
@@ -26,7 +25,7 @@ static void check(const char *name)
                      0);
     setenv("NOTIFY_SOCKET", name, 1);
     notify("READY=1");
-    n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
+    ssize_t n = recv(fd, got, sizeof(got), MSG_DONTWAIT);
     assert_int_equal(n, 7);
     assert_memory_equal(got, "READY=1", 7);
     close(fd);

@@ -276,7 +276,6 @@ static int ask(enum perf_test test, int answers)
     static const struct perf_transport_ops ops = {
         .requests = true, .post_send = post_requests, .poll_cq = poll_answered};
     bool lat = perf_test_is_lat(test);
-    int verdict;
 
     begin(&ops, test, false);
     perf_endpoint_close(&run);
@@ -292,7 +291,7 @@ static int ask(enum perf_test test, int answers)
     assert_int_equal(run.sent, 300);
     assert_int_equal(made_up.posts, run.params.warmup + 300);
     assert_int_equal(run.e.acked, run.params.warmup + 300);
-    verdict = run.verdict.verified;
+    int verdict = run.verdict.verified;
     if (verdict == 0)
         assert_true(run.verdict.error[0] != '\0');
     perf_latency_fini(&run.latency);

@@ -107,10 +107,9 @@ static int send_to_many(void)
 TEST(scale_own_network__source_is_destination)
 {
     int status;
-    pid_t pid;
 
     fflush(NULL);
-    pid = fork();
+    pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         if (scale_own_network(error) == 0)

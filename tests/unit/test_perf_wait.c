@@ -97,7 +97,6 @@ TEST(perf_wait__finds_out_that_its_core_is_shared)
     FILE *f = fopen("/proc/thread-self/schedstat", "r");
     cpu_set_t before, one;
     uint64_t end_ns = clock_now_ns() + FIND_OUT_S * PERF_SEC_NS;
-    pid_t hog;
     int cpu = 0;
 
     if (!f) {
@@ -112,7 +111,7 @@ TEST(perf_wait__finds_out_that_its_core_is_shared)
     CPU_SET(cpu, &one);
     assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
     begin("auto");
-    hog = start_hog();
+    pid_t hog = start_hog();
     while (!state_of_run.wait.shared && clock_now_ns() < end_ns)
         assert_int_equal(perf_mrd_wait(&run, clock_now_ns(), false), 0);
     assert_true(state_of_run.wait.shared);
