@@ -311,7 +311,6 @@ TEST(fatal__anytime)
     struct work *w = &work;
 
     for (unsigned seed = 1; seed <= 80; seed++) {
-
         begin_work(w, seed);
         struct mrd_qp *kept = w->f->a.qp;
         for (unsigned step = 0; step < 40u + seed; step++)

@@ -158,7 +158,6 @@ int fixture_post(struct fixture_end *from, const struct fixture_end *to, enum mr
 
 void fixture_turn_one(struct fixture_end *end)
 {
-
     if (!end->context)
         return;
     assert_true(mrd_progress(end->context) >= 0);

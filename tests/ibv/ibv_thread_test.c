@@ -18,7 +18,6 @@ enum { ASLEEP_US = 5000 }; /* a thread that has nothing to do sleeps by then */
 
 static struct fixture *open_threaded(enum fake_ibv_kind kind)
 {
-
     fixture_progress = MRD_PROGRESS_THREAD;
     struct fixture *f = fixture_begin(kind, NULL);
     fixture_progress = MRD_PROGRESS_MANUAL;

@@ -63,7 +63,6 @@ bool fake_chance(uint32_t ppm)
 
 unsigned fake_read(const unsigned *n)
 {
-
     fake_lock();
     unsigned value = *n;
     fake_leave(0);
@@ -110,7 +109,6 @@ void fake_ibv_begin(uint64_t seed)
 
 unsigned fake_ibv_end(void)
 {
-
     fake_lock();
     if (fake.events_unacked)
         fake_broken("%u asynchronous events more than acks", fake.events_unacked);

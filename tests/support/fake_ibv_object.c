@@ -151,7 +151,6 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 
 static int check_ah(const struct fake_ibv_device *device, const struct ibv_ah_attr *attr)
 {
-
     if (device->state->fatal)
         return EIO;
     if (attr->port_num < 1 || attr->port_num > device->attr.phys_port_cnt || !attr->is_global)

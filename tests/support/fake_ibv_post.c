@@ -11,7 +11,6 @@ static int recv_post(struct fake_recv_queue *queue, struct ibv_recv_wr *wr,
                      struct ibv_recv_wr **bad_wr)
 {
     for (; wr; wr = wr->next) {
-
         *bad_wr = wr;
         if (wr->num_sge < 0 || (uint32_t)wr->num_sge > queue->max_sge)
             return EINVAL;

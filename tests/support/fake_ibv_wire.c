@@ -90,7 +90,6 @@ static void receive(struct fake_qp *qp, const struct fake_packet *p)
 
 static bool is_for(const struct fake_packet *p, const struct fake_qp *qp)
 {
-
     if (qp->ibv.qp_num != p->seen.dst_qpn || qp->qkey != p->qkey || qp->device->state->fatal ||
         (qp->ibv.state != IBV_QPS_RTR && qp->ibv.state != IBV_QPS_RTS))
         return false;
@@ -270,7 +269,6 @@ unsigned fake_ibv_num_received(void)
 
 const struct fake_ibv_packet *fake_ibv_packet(unsigned index)
 {
-
     fake_lock();
     assert(index < fake.num_packets);
     const struct fake_ibv_packet *p = &packets[index]->seen;

@@ -130,7 +130,6 @@ TEST_F(movers, mrd_udp_rx_burst__lean_then_superpackets)
 /* Short ones that come together end it too, and coalesce again. */
 TEST_F(movers, mrd_udp_rx_burst__lean_then_short_runs)
 {
-
     bind_b(self);
     become_lean(self);
     fixture_send_equal(self, self->a, &self->to_b, PATH, 64, 8);

@@ -81,7 +81,6 @@ TEST(mrd_udp_open__small_rmem_max)
 /* A kernel that does not know superpackets: single packets at both ends. */
 TEST_F(movers, mrd_udp_open__old_kernel)
 {
-
     machine.old = true;
     struct mrd_backend *b = fixture_open(NULL, 0);
     machine.old = false;

@@ -299,7 +299,6 @@ TEST(simx_topo_make__shapes)
     };
 
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-
         if (simx_topo_make(&topo, table[i].hosts, table[i].tiers, table[i].leaf,
                            table[i].oversubscription, 2.5, 700))
             fail_msg("row %u: %s", i, mrd_last_error());
