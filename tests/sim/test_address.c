@@ -22,8 +22,7 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
  */
 TEST(sim_address__a_peer_id_that_comes_again)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3, .max_peers = 1});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3, .max_peers = 1});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
 
     sim_write(w, HOST_0, HOST_1, 64);
@@ -44,7 +43,7 @@ TEST(sim_address__a_peer_id_that_comes_again)
 /* A handle of another context is no address here. */
 TEST(sim_address__handle_of_another_context)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3});
     struct mrd_ah *own = w->node[HOST_0].ah[HOST_2];
     uint32_t message;
 

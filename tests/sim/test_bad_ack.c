@@ -16,7 +16,6 @@ struct lost_message {
 
 static void lose_message(struct lost_message *l)
 {
-
     l->w = forge_acquainted(&l->tape);
     forge_cut(&l->tape, HOST_0, HOST_1, true);
     l->message = sim_send(l->w, HOST_0, HOST_1, BYTES);

@@ -81,8 +81,7 @@ static void traffic(struct sim_world *w, uint32_t a, uint32_t b)
 static struct sim_world *fuzz_begin(struct fuzz *f, uint64_t round)
 {
     struct sim_world *w = forge_begin(
-        &f->tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                        .seed = test_seed() + round,
+        &f->tape, &(struct sim_options){.seed = test_seed() + round,
                                         .hosts = 3,
                                         .recv_bytes = 1 << 20,
                                         .rate_bps = 10000000000,

@@ -359,11 +359,8 @@ static void longer_than_its_message(struct mrd_wire_part *part)
 static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .paths = 1,
-                                                                   .qps = 2,
-                                                                   .recv_bytes = 1 << 20});
+    struct sim_world *w =
+        forge_begin(&tape, &(struct sim_options){.paths = 1, .qps = 2, .recv_bytes = 1 << 20});
     uint32_t victim, beside[2];
 
     forge_exchange(w, HOST_0, HOST_1);

@@ -30,8 +30,7 @@ static void some_beside(struct beside *b)
 
 static struct sim_world *create(enum mrd_order order, uint32_t rnr_retry)
 {
-    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                  .qps = 2,
+    return sim_fabric_world(&(struct sim_options){.qps = 2,
                                                   .recv_bytes = 1 << 20,
                                                   .order = order,
                                                   .rnr_limited = true,
@@ -241,11 +240,8 @@ TEST(bad_request__rnr_retry_for_ever)
  */
 static void dead_peer(uint64_t timeout_ns, bool known)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = 3,
-                                                                 .rate_bps = 10000000000,
-                                                                 .recv_bytes = 1 << 20,
-                                                                 .peer_timeout_ns = timeout_ns});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .hosts = 3, .rate_bps = 10000000000, .recv_bytes = 1 << 20, .peer_timeout_ns = timeout_ns});
     uint32_t lost[2], alive;
     struct mrd_async_event event;
 
@@ -299,8 +295,7 @@ TEST(dead_peer__within_its_timeout)
 /* What is posted to a dead peer later gets its own time, and its own event. */
 TEST(dead_peer__posted_again)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 200 * MSEC_NS});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.peer_timeout_ns = 200 * MSEC_NS});
 
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     for (uint32_t i = 0; i < 3; i++) {

@@ -39,7 +39,7 @@ static uint32_t post_small(struct sim_world *w, uint32_t qp)
  */
 TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
@@ -71,7 +71,7 @@ TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
 /* All that lost packets carried is cancelled: empty packets fill their PSNs, and others go on. */
 TEST(sim_cancel__leaves_no_hole_in_the_psns)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
@@ -99,7 +99,7 @@ TEST(sim_cancel__leaves_no_hole_in_the_psns)
  */
 static void flush_waits(enum wire_kind lost)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
 
     if (lost == WIRE_EMPTY)
@@ -152,7 +152,7 @@ TEST(sim_flush__waits_for_the_acks)
 /* Flushed small messages need no ABORT, but their packets' acks. */
 TEST(sim_flush__of_small_messages_waits_for_their_packets)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
@@ -173,8 +173,7 @@ TEST(sim_flush__of_small_messages_waits_for_their_packets)
 /* Nobody answers: flushed work ends when the peer is given up, not before. */
 TEST(sim_flush__ends_with_an_unreachable_peer)
 {
-    struct sim_world *w =
-        warm_world(&(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 50 * MSEC_NS});
+    struct sim_world *w = warm_world(&(struct sim_options){.peer_timeout_ns = 50 * MSEC_NS});
     struct wiretap *tap = wiretap_open(w);
 
     for (enum wire_kind kind = WIRE_MESSAGE; kind <= WIRE_CHALLENGE; kind++)
@@ -194,7 +193,7 @@ TEST(sim_flush__ends_with_an_unreachable_peer)
 /* None of the message arrived when its ABORT does: late packets find the slot filled. */
 TEST(sim_abort__overtakes_all_of_its_message)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
@@ -223,7 +222,7 @@ TEST(sim_abort__overtakes_all_of_its_message)
 /* The half-received message's receive ends in error, once, and others are not disturbed. */
 TEST(sim_abort__ends_the_receive)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
 
     uint32_t i = sim_post(
         w, &(struct sim_post){
@@ -245,8 +244,7 @@ TEST(sim_abort__ends_the_receive)
  */
 static void abort_finds_room(const char *cc)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.cc = cc, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;
@@ -286,7 +284,7 @@ TEST(sim_abort__has_psns_beyond_those_of_data)
 /* Memory deregistered under a message: that one fails, its queue pair's others go on. */
 TEST(sim_cancel__deregistered_memory)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = warm_world(&(struct sim_options){0});
     struct sim_node *node = &w->node[HOST_0];
     struct mrd_mr *whole = node->mr;
 
@@ -311,7 +309,7 @@ TEST(sim_cancel__deregistered_memory)
 /* The target's queue pair fails half-way: refused, receives flushed, other queue pairs go on. */
 TEST(sim_cancel__target_queue_pair_fails)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
 
     uint32_t i = sim_post(
         w, &(struct sim_post){

@@ -11,11 +11,8 @@ enum { ROUNDS = 1500, LOSS_PPM = 50000 };
 /* The receiver closes as soon as it has its message, while 5% of the packets are lost. */
 static void receiver_closes(enum mrd_order order, uint32_t len)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = order,
-                                                                 .recv_bytes = len,
-                                                                 .loss_ppm = LOSS_PPM,
-                                                                 .peer_timeout_ns = 50 * MSEC_NS});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .order = order, .recv_bytes = len, .loss_ppm = LOSS_PPM, .peer_timeout_ns = 50 * MSEC_NS});
 
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t message = sim_send(w, HOST_0, HOST_1, len);
@@ -50,8 +47,7 @@ TEST(sim_close__what_was_delivered_succeeds)
  */
 TEST(sim_close__half_messages_end)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .rate_bps = 10000000000});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.rate_bps = 10000000000});
 
     sim_send(w, HOST_1, HOST_0, 64); /* so that the one who closes has something to ack */
     sim_send(w, HOST_0, HOST_1, 64);
@@ -69,7 +65,7 @@ TEST(sim_close__half_messages_end)
 /* The acks leave on different paths. */
 TEST(sim_close__acks_take_different_paths)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
     uint32_t first, path[MRD_FAREWELL_ACKS], num = 0;
 
     sim_send(w, HOST_0, HOST_1, 64);

@@ -11,11 +11,8 @@ enum { MULTI = 20000, WRITES = 6 };
 
 static struct sim_world *world(enum mrd_order order, bool straight, uint32_t loss_ppm)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = order,
-                                                                 .straight = straight,
-                                                                 .loss_ppm = loss_ppm,
-                                                                 .skew_ppm = loss_ppm});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .order = order, .straight = straight, .loss_ppm = loss_ppm, .skew_ppm = loss_ppm});
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_write(w, HOST_1, HOST_0, 64);

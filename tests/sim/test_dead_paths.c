@@ -13,8 +13,8 @@ enum { WARM_UP = 64, WARM_UP_BYTES = 32 << 10, BULK_BYTES = 4 << 20, PATHS = 16 
  */
 TEST(sim_dead_paths__fastest_of_all)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .links = 8, .paths = 8, .delay_ns = 20000});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.links = 8, .paths = 8, .delay_ns = 20000});
     struct mrd_sim_link link;
 
     assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
@@ -92,8 +92,7 @@ TEST(sim_acks__before_data)
 {
     static const struct mrd_sim_topology topology = {
         4, 2, 0, {{2, 2, 0, 100000000000, 500, 300}, {2, 0, 0, 100000000000, 500, 300}}};
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .topology = &topology});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.topology = &topology});
 
     sim_write(w, HOST_0, HOST_1, BULK_BYTES);
     sim_write(w, HOST_1, HOST_0, BULK_BYTES);

@@ -49,8 +49,7 @@ static bool is_first(void *arg, const struct wire_packet *p)
 static void dead_ordered(uint32_t peers)
 {
     struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                               .hosts = peers + 2,
+        sim_fabric_world(&(struct sim_options){.hosts = peers + 2,
                                                .order = MRD_ORDER_MSG,
                                                .no_receives = true,
                                                .peer_timeout_ns = TIMEOUT_MS * MSEC_NS});
@@ -95,11 +94,8 @@ TEST(sim_dead_peer__gives_back_what_it_reserved)
 /* The receiver sleeps in mid-message until its sender has given it up: its receive ends, too. */
 static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                               .order = order,
-                                               .rate_bps = 10000000000,
-                                               .peer_timeout_ns = TIMEOUT_MS * MSEC_NS});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .order = order, .rate_bps = 10000000000, .peer_timeout_ns = TIMEOUT_MS * MSEC_NS});
 
     if (spoke)
         sim_write(w, HOST_1, HOST_0, 64);
@@ -140,8 +136,7 @@ TEST(sim_stopped__receive_ends)
 static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
 {
     struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                               .order = order,
+        sim_fabric_world(&(struct sim_options){.order = order,
                                                .peer_timeout_ns = TIMEOUT_MS * MSEC_NS,
                                                .challenge_ns = 4 * SEC_NS,
                                                .no_receives = true});
@@ -203,8 +198,7 @@ TEST(sim_restart__next_life_is_reached)
  */
 TEST(sim_restart__news_of_it_fails_what_was_sent)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
 
     sim_send(w, HOST_0, HOST_1, 100);
@@ -233,11 +227,8 @@ TEST(sim_restart__news_of_it_fails_what_was_sent)
 TEST(sim_reachable__means_that_our_packets_are_acked)
 {
     for (unsigned busy = 0; busy < 3; busy++) {
-        struct sim_world *w =
-            sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                   .qps = 2,
-                                                   .peer_timeout_ns = TIMEOUT_MS * MSEC_NS,
-                                                   .send_wr = 4096});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){
+            .qps = 2, .peer_timeout_ns = TIMEOUT_MS * MSEC_NS, .send_wr = 4096});
 
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
             sim_send(w, host, 1 - host, 100);
@@ -271,8 +262,8 @@ TEST(sim_reachable__means_that_our_packets_are_acked)
 /* A sender that waits for a minute survives a cut of 25 s, though its target waits for 8 s only. */
 static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .order = order, .rate_bps = 10000000000});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.order = order, .rate_bps = 10000000000});
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);

@@ -238,11 +238,8 @@ static double mean_burst(const struct wiretap *tap, uint32_t first)
  */
 TEST(sim_delay__late_acks_leave_bursts_short)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                                 .links = LINKS,
-                                                                 .paths = PATHS,
-                                                                 .rate_bps = 1000000000,
-                                                                 .delay_ns = LINK_DELAY_NS});
+    struct sim_world *w = sim_world_create(&(struct sim_options){
+        .links = LINKS, .paths = PATHS, .rate_bps = 1000000000, .delay_ns = LINK_DELAY_NS});
     struct wiretap *tap = wiretap_open(w);
     struct pump pump;
 
@@ -283,11 +280,8 @@ TEST(sim_no_marks__narrow_link)
     } table[] = {{10000, 0.05, 0.85}, {20000, 0.05, 0.9}, {40000, 0.05, 0.95}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                     .links = 1,
-                                                                     .paths = PATHS,
-                                                                     .rate_bps = LINK_BPS,
-                                                                     .delay_ns = LINK_DELAY_NS});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){
+            .links = 1, .paths = PATHS, .rate_bps = LINK_BPS, .delay_ns = LINK_DELAY_NS});
         struct mrd_sim_stats start, end;
         struct mrd_sim_link link;
         struct pump pump;

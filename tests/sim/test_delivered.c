@@ -28,10 +28,8 @@ static bool lose_first;
 static struct scene begin(enum mrd_wr_opcode later)
 {
     struct scene s = {
-        .w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                    .order = MRD_ORDER_MSG,
-                                                    .qps = 2,
-                                                    .peer_timeout_ns = TIMEOUT_MS * MSEC_NS})};
+        .w = sim_fabric_world(&(struct sim_options){
+            .order = MRD_ORDER_MSG, .qps = 2, .peer_timeout_ns = TIMEOUT_MS * MSEC_NS})};
 
     /* QP 1 makes the peers known to each other: first contact is not what this is about. */
     sim_post(s.w, &(struct sim_post){.to = HOST_1, .qp = 1, .len = 8, .opcode = MRD_WR_RDMA_WRITE});
@@ -146,8 +144,7 @@ TEST(sim_delivered__abort_finds_no_queue_pair)
  */
 TEST(sim_delivered__a_refused_message_leaves_its_place)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG});
     uint32_t bad = sim_post(
         w,
         &(struct sim_post){.to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});

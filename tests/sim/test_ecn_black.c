@@ -26,8 +26,7 @@ static void set_network(struct sim_world *w, int blackhole)
 
 static struct sim_world *begin(int blackhole)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = 3,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3,
                                                                  .links = LINKS,
                                                                  .paths = 2 * LINKS,
                                                                  .rate_bps = 1000000000,

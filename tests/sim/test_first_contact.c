@@ -9,9 +9,7 @@ enum { BYTES = 100 };
 
 static struct sim_world *create(struct forge_tape *tape, uint64_t challenge_ns)
 {
-    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .hosts = 3,
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.hosts = 3,
                                                                   .recv_bytes = 1 << 20,
                                                                   .challenge_ns = challenge_ns,
                                                                   .no_challenge = !challenge_ns});
@@ -36,8 +34,8 @@ TEST_F(forge_tape, sim_first_contact__costs_no_round_trip)
 /* What is in flight before the first ack fills 400 Gb/s over 10 us: the sender never pauses. */
 TEST(sim_first_contact__fills_a_round_trip)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .links = 1, .rate_bps = 400000000000, .no_challenge = true});
+    struct sim_world *w = sim_fabric_world(
+        &(struct sim_options){.links = 1, .rate_bps = 400000000000, .no_challenge = true});
     uint32_t message = sim_write(w, HOST_0, HOST_1, 1 << 20);
 
     sim_run(w, 33 * USEC_NS); /* 21.3 us of packets, and a way of 5 us there and back */
@@ -435,11 +433,8 @@ TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
 TEST_F(forge_tape, sim_challenge__table_under_pressure)
 {
     enum { PEERS = 8, STRANGERS = 100 };
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .hosts = 4,
-                                                                  .max_peers = PEERS,
-                                                                  .no_challenge = true});
+    struct sim_world *w = forge_begin(
+        self, &(struct sim_options){.hosts = 4, .max_peers = PEERS, .no_challenge = true});
     struct mrd_wire_head head = {
         .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
     uint8_t buf[FORGE_BYTES_MAX];

@@ -56,11 +56,8 @@ static void use_once(struct sim_world *w, uint32_t host, bool wait)
 TEST(sim_flow__of_queue_pairs_that_come_and_go)
 {
     for (unsigned remote = 0; remote < 2; remote++) {
-        struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                     .order = MRD_ORDER_MSG,
-                                                                     .loss_ppm = 20000,
-                                                                     .recv_bytes = 100,
-                                                                     .max_flows = 8});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){
+            .order = MRD_ORDER_MSG, .loss_ppm = 20000, .recv_bytes = 100, .max_flows = 8});
 
         for (unsigned i = 0; i < 100; i++) {
             if (!remote) {
@@ -91,8 +88,8 @@ TEST(sim_flow__of_queue_pairs_that_come_and_go)
  */
 TEST(sim_flow__room_is_made_for_the_next)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 4, .qps = 8, .recv_bytes = 100});
+    struct sim_world *w = sim_fabric_world(
+        &(struct sim_options){.order = MRD_ORDER_MSG, .max_flows = 4, .qps = 8, .recv_bytes = 100});
     uint32_t index;
 
     for (uint32_t qp = 0; qp < 8; qp++) {
@@ -112,8 +109,7 @@ TEST(sim_flow__room_is_made_for_the_next)
  */
 TEST(sim_flow__posted_while_it_is_closed)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = MRD_ORDER_MSG,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG,
                                                                  .jitter_ns = 20000,
                                                                  .loss_ppm = 100000,
                                                                  .duplicate_ppm = 100000,
@@ -149,8 +145,8 @@ static bool lose_late(void *arg, const struct wire_packet *p)
 
 TEST(sim_flow__close_does_not_forget_what_waits)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .order = MRD_ORDER_MSG, .recv_bytes = 100});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG, .recv_bytes = 100});
     bool lose = true;
 
     sim_send(w, HOST_0, HOST_1, 100);
@@ -196,8 +192,7 @@ static bool to_the_dead(void *arg, const struct wire_packet *p)
 TEST(sim_share__of_refusals)
 {
     enum { DEAD = 14, HEALTHY = 15, EACH = 200, REFUSALS = 128 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = 16,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 16,
                                                                  .qps = 2,
                                                                  .send_wr = EACH,
                                                                  .cqe = 2 * EACH,
@@ -246,8 +241,7 @@ TEST(sim_share__of_refusals)
 /* With no refusal to be had, what needs none is taken, and only what needs one is dropped. */
 TEST(sim_share__only_what_needs_a_refusal_is_dropped)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .recv_bytes = 20000});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.recv_bytes = 20000});
     struct mrd_engine *e = engine(w, HOST_1);
     uint32_t bad, num;
 

@@ -20,11 +20,8 @@ static void stranger(struct sim_world *w, uint32_t to, uint32_t number)
 /* A table of which strangers hold all places but one, which host 1 takes. */
 static struct sim_world *fill_table(struct forge_tape *tape)
 {
-    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .no_challenge = true,
-                                                                  .hosts = 4,
-                                                                  .max_peers = 8});
+    struct sim_world *w =
+        forge_begin(tape, &(struct sim_options){.no_challenge = true, .hosts = 4, .max_peers = 8});
 
     for (uint32_t i = 0; i < 7; i++)
         stranger(w, HOST_0, i);
@@ -105,12 +102,9 @@ TEST_F(forge_tape, sim_identity__restart_after_a_busy_is_told)
  */
 TEST_F(forge_tape, sim_receive_half__stays_under_pressure)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .no_challenge = true,
-                                                                  .hosts = 4,
-                                                                  .max_peers = 8,
-                                                                  .peer_timeout_ns = 2 * SEC_NS});
+    struct sim_world *w = forge_begin(
+        self, &(struct sim_options){
+                  .no_challenge = true, .hosts = 4, .max_peers = 8, .peer_timeout_ns = 2 * SEC_NS});
     struct forge_state before;
 
     forge_exchange(w, HOST_1, HOST_0);

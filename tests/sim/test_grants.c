@@ -55,8 +55,7 @@ static uint64_t count_probes(struct sim_world *w)
 
 static struct sim_world *begin(uint64_t rx_delay_ns)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = SENDERS + 1});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = SENDERS + 1});
 
     mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM_PACKETS;
     mrd_sim_set_rx_delay(w->sim, rx_delay_ns);

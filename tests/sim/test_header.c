@@ -28,9 +28,7 @@ struct write {
 
 static void write_begin(struct write *f)
 {
-    f->w = forge_begin(&f->tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                       .seed = test_seed(),
-                                                       .straight = true});
+    f->w = forge_begin(&f->tape, &(struct sim_options){.straight = true});
     forge_exchange(f->w, HOST_0, HOST_1);
     sim_run(f->w, 1 * MSEC_NS);
     f->target = f->w->node[HOST_1].arena + (64 << 20);
@@ -208,9 +206,7 @@ TEST(sim_straight__another_segment_is_moved)
 static void straight_copies_after_completion(bool straight)
 {
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .straight = straight});
+    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.straight = straight});
     uint32_t message = sim_write(w, HOST_0, HOST_1, 16 * UNIT), num;
     uint8_t *target = w->messages[message].target;
 
@@ -271,9 +267,7 @@ static enum mrd_sim_verdict watch_sizes(void *arg, struct mrd_sim_datagram *d)
  */
 TEST_F(forge_tape, sim_mtu_shrink__psn_keeps_its_size)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .rate_bps = 10000000000});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.rate_bps = 10000000000});
     struct sizes *sizes = calloc(1, sizeof(*sizes));
 
     assert_non_null(sizes);

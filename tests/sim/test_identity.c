@@ -10,9 +10,7 @@ enum { BYTES = 100 };
 
 static struct sim_world *create(struct forge_tape *tape, uint64_t peer_timeout_ns)
 {
-    return forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                   .seed = test_seed(),
-                                                   .no_challenge = true,
+    return forge_begin(tape, &(struct sim_options){.no_challenge = true,
                                                    .hosts = 4,
                                                    .rate_bps = 10000000000,
                                                    .recv_bytes = 1 << 20,

@@ -18,8 +18,8 @@ static const struct mrd_sim_topology tree = {
 
 static struct sim_world *world(uint32_t knows, const struct mrd_sim_topology *topology)
 {
-    return sim_world_create(&(struct sim_options){
-        .seed = test_seed(), .knows = knows, .topology = topology, .rate_bps = RATE_BPS});
+    return sim_world_create(
+        &(struct sim_options){.knows = knows, .topology = topology, .rate_bps = RATE_BPS});
 }
 
 static const struct mrd_mover *mover_of(const struct mrd_context *context)
@@ -123,8 +123,7 @@ TEST(sim_knows__messages_arrive)
 {
     for (uint32_t knows = MRD_SIM_KNOWS_SOCKETS; knows <= MRD_SIM_KNOWS_FABRIC; knows++) {
         struct sim_world *w =
-            sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                   .knows = knows,
+            sim_world_create(&(struct sim_options){.knows = knows,
                                                    .rate_bps = RATE_BPS,
                                                    .loss_ppm = 1000,
                                                    .straight = knows == MRD_SIM_KNOWS_SOCKETS});

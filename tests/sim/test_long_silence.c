@@ -8,8 +8,7 @@
 
 static struct sim_world *create(uint32_t rnr_retry, uint64_t rnr_timer_ns)
 {
-    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                  .rnr_limited = true,
+    return sim_fabric_world(&(struct sim_options){.rnr_limited = true,
                                                   .rnr_retry = rnr_retry,
                                                   .rnr_timer_ns = rnr_timer_ns,
                                                   .recv_bytes = 100,

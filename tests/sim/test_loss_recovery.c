@@ -37,7 +37,6 @@ static struct result run(const struct trial *t, enum mrd_order order)
     struct sim_options options = t->options;
     struct result r;
 
-    options.seed = options.seed ? options.seed : test_seed();
     options.order = order;
     options.recv_bytes = 64 << 20;
     struct sim_world *w = sim_fabric_world(&options);
@@ -368,7 +367,6 @@ static uint64_t longest_gap_ns(struct sim_world *w, uint32_t message)
     uint64_t bytes = 0, since_ns = 0, gap_ns = 0;
 
     while (!w->messages[message].sent) {
-
         sim_run(w, STEP_NS);
         uint64_t now_ns = mrd_sim_now(w->sim);
         uint64_t now_bytes = sim_counter(w, HOST_1, "rx_bytes");

@@ -13,8 +13,7 @@ enum { LINKS = 4, PATHS = 16, PAYLOAD_BYTES = 1408 };
 
 static struct sim_world *world(uint64_t delay_ns, uint64_t rate_bps, uint32_t links)
 {
-    return sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                  .links = links,
+    return sim_world_create(&(struct sim_options){.links = links,
                                                   .paths = PATHS,
                                                   .mtu = PAYLOAD_BYTES,
                                                   .rate_bps = rate_bps,

@@ -20,8 +20,7 @@ enum {
 /* link_bps: what the sender takes the rate of its way for. */
 static double rate(uint64_t link_bps, uint32_t bytes, uint32_t outstanding, uint32_t loss_ppm)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .links = LINKS,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.links = LINKS,
                                                                  .paths = LINKS,
                                                                  .rate_bps = LINK_BPS,
                                                                  .delay_ns = LINK_DELAY_NS,

@@ -29,7 +29,7 @@ static struct sim_world *warm_world(const struct sim_options *options)
  */
 static void refusal_lost(const struct sim_post *post, enum mrd_wc_status status)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_1][WIRE_REFUSAL] = 3;
@@ -80,8 +80,7 @@ TEST(sim_refusal__lost_is_no_success)
 /* Once the refusal was acked, the refused PSN is acked at once, not when a probe asks for it. */
 TEST(sim_refusal__acked_psn_is_reported_at_once)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.no_challenge = true});
     struct wiretap *tap = wiretap_open(w);
 
     sim_post(
@@ -99,7 +98,7 @@ TEST(sim_refusal__acked_psn_is_reported_at_once)
 /* One of several messages in a packet is refused: the others are executed once, and only once. */
 TEST(sim_refusal__names_one_message_of_a_packet)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
     uint32_t index[4];
 
@@ -124,8 +123,8 @@ TEST(sim_refusal__names_one_message_of_a_packet)
 /* A refused PSN counts as received: its copies are not executed when a receive is there by then. */
 TEST(sim_refusal__copies_of_the_refused_packet_are_duplicates)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .no_receives = true, .rnr_timer_ns = 200 * USEC_NS});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.no_receives = true, .rnr_timer_ns = 200 * USEC_NS});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
@@ -146,11 +145,8 @@ TEST(sim_refusal__copies_of_the_refused_packet_are_duplicates)
 /* rnr_retry retries and one attempt before them, each in full, then an error. */
 TEST(sim_rnr__retries_are_counted)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .no_challenge = true,
-                                                                 .no_receives = true,
-                                                                 .rnr_limited = true,
-                                                                 .rnr_retry = 2});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .no_challenge = true, .no_receives = true, .rnr_limited = true, .rnr_retry = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t packets_of_attempt[4] = {0};
 
@@ -171,8 +167,8 @@ TEST(sim_rnr__retries_are_counted)
 /* A new attempt begins when every packet of the old one was acked: they never overlap. */
 TEST(sim_rnr__attempts_do_not_overlap)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .no_challenge = true, .no_receives = true});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.no_challenge = true, .no_receives = true});
     struct wiretap *tap = wiretap_open(w);
 
     mrd_sim_set_loss_mask(w->sim, HOST_0, HOST_1, 1 << 2); /* the third segment */
@@ -210,8 +206,7 @@ static uint32_t highest_psn(const struct wiretap *tap, uint32_t from)
  */
 static void refusals_find_room(const char *cc)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc, .qps = 2});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.cc = cc, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_ACK] = WIRE_ALL;
@@ -299,7 +294,7 @@ static bool is_of_first_id(void *arg, const struct wire_packet *p)
 TEST(sim_id__one_that_lasts_holds_up_nobody)
 {
     enum { MESSAGES = 150 }; /* more would fill the window of PSNs, at whose begin its packet is */
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
     bool held = true;
     uint32_t done = 0;
@@ -322,7 +317,7 @@ TEST(sim_id__one_that_lasts_holds_up_nobody)
 /* Queue pairs take turns, packet by packet, where all would have something to send. */
 TEST(sim_share__queue_pairs_take_turns)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .qps = 2});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
     uint32_t first = 0, last = 0, packets[2] = {0, 0}, psn_next = 0;
 
@@ -383,8 +378,7 @@ TEST(sim_self__every_opcode)
 /* Refused by oneself, the refusals lost; and flushed with a half-received message of one's own. */
 TEST(sim_self__refused_and_flushed)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 1, .qps = 2});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 1, .qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_REFUSAL] = 3;

@@ -170,7 +170,6 @@ static struct shares share(struct flows *f, unsigned flows, uint64_t from_ns, ui
     for (unsigned i = 0; i < flows; i++)
         before[i] = f->received[i];
     for (uint64_t ns = from_ns; ns < to_ns; ns += STEP_NS) {
-
         mrd_sim_run_until(f->sim, ns + STEP_NS);
         double backlog = (double)mrd_sim_wire_backlog(bottleneck(f->sim), mrd_sim_now(f->sim));
         s.queue_avg_bytes += backlog;

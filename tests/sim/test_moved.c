@@ -13,8 +13,8 @@ enum { MOVED = 5 };
 
 static struct sim_world *world(void)
 {
-    return sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .recv_bytes = 4096, .peer_timeout_ns = TIMEOUT_NS});
+    return sim_fabric_world(
+        &(struct sim_options){.recv_bytes = 4096, .peer_timeout_ns = TIMEOUT_NS});
 }
 
 /* A message: how it ended. */

@@ -59,8 +59,7 @@ static struct mrd_engine *engine_of(struct sim_world *w, uint32_t host)
 static struct narrow *begin_hosts(struct narrow *n, uint32_t hosts, uint32_t most, bool sure)
 {
     *n = (struct narrow){.most = most, .one_path = PATHS};
-    n->w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                  .hosts = hosts,
+    n->w = sim_fabric_world(&(struct sim_options){.hosts = hosts,
                                                   .paths = PATHS,
                                                   .rate_bps = hosts > 2 ? 10000000000 : 0,
                                                   .queue_bytes = hosts > 2 ? 4 << 20 : 0,

@@ -13,8 +13,6 @@ enum { SMALL = 3000, MULTI = 20000 };
 /* Ordered, receives posted by the test, round trip times known. */
 static struct sim_world *ordered_world(struct sim_options options)
 {
-
-    options.seed = test_seed();
     options.order = MRD_ORDER_MSG;
     options.no_receives = true;
     struct sim_world *w = sim_fabric_world(&options);
@@ -435,8 +433,8 @@ static void fail_qp(struct sim_world *w, uint32_t host, uint32_t qp)
 /* The sender's own table is full: told at post. */
 TEST(sim_flows__sender_full_is_eagain)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .order = MRD_ORDER_MSG, .max_flows = 1, .qps = 2});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG, .max_flows = 1, .qps = 2});
     uint32_t index;
 
     sim_send(w, HOST_0, HOST_1, 100);
@@ -452,8 +450,8 @@ TEST(sim_flows__sender_full_is_eagain)
 /* The target's table is full: in-window packets are taken and refused, none is dropped. */
 TEST(sim_flows__target_full_is_a_refusal)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .hosts = 4, .qps = 2, .order = MRD_ORDER_MSG, .max_flows = 1});
+    struct sim_world *w = sim_fabric_world(
+        &(struct sim_options){.hosts = 4, .qps = 2, .order = MRD_ORDER_MSG, .max_flows = 1});
 
     uint32_t first = send_qp(w, HOST_0, 0);
 
@@ -481,8 +479,7 @@ TEST(sim_flows__target_full_is_a_refusal)
  */
 TEST(sim_flows__begin_with_the_oldest_message_owed)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = 4,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 4,
                                                                  .qps = 2,
                                                                  .order = MRD_ORDER_MSG,
                                                                  .max_flows = 1,

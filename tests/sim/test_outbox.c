@@ -36,8 +36,8 @@ static unsigned takes_some(struct mrd_backend *b, const struct mrd_tx_packet *pa
  */
 TEST(sim_outbox__built_after_the_clock_was_read)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .no_challenge = true, .recv_bytes = LONG_BYTES, .cc = "none"});
+    struct sim_world *w = sim_fabric_world(
+        &(struct sim_options){.no_challenge = true, .recv_bytes = LONG_BYTES, .cc = "none"});
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_0].context);
     struct mrd_backend_ops ops = *c->ops;
 
@@ -86,8 +86,8 @@ static unsigned stopped_in_here(struct mrd_backend *b, struct mrd_rx_packet *pac
  */
 static void stop_with_a_copy(bool in_a_step)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .no_challenge = true, .tx_burst_max = 1, .recv_bytes = SHORT_BYTES});
+    struct sim_world *w = sim_fabric_world(
+        &(struct sim_options){.no_challenge = true, .tx_burst_max = 1, .recv_bytes = SHORT_BYTES});
     struct wiretap *tap = wiretap_open(w);
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_0].context);
     struct mrd_backend_ops ops = *c->ops;

@@ -55,11 +55,8 @@ static void limited(uint32_t senders, uint32_t loss_ppm, bool late)
 {
     enum { ROOM = 16 };
     struct forge_tape tape;
-    struct sim_world *w = forge_begin(&tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                   .seed = test_seed(),
-                                                                   .hosts = 4,
-                                                                   .loss_ppm = loss_ppm,
-                                                                   .recv_bytes = 8 << 20});
+    struct sim_world *w = forge_begin(
+        &tape, &(struct sim_options){.hosts = 4, .loss_ppm = loss_ppm, .recv_bytes = 8 << 20});
     struct limits limits = {0};
 
     mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM * senders;
@@ -94,8 +91,7 @@ TEST(sim_psn_limit__is_never_exceeded)
 /* Beyond the limit nothing is taken: dropped and counted. */
 TEST_F(forge_tape, sim_psn_limit__beyond_the_tracker_is_dropped)
 {
-    struct sim_world *w = forge_begin(
-        self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){0});
     uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
@@ -133,9 +129,7 @@ static uint32_t last_limit(const struct forge_tape *tape)
  */
 TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .recv_bytes = BYTES});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.recv_bytes = BYTES});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
     struct forge_state before;
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
@@ -164,10 +158,8 @@ TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
  */
 TEST_F(forge_tape, sim_silence__a_dead_sender_is_detected)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .rate_bps = 10000000000,
-                                                                  .peer_timeout_ns = SEC_NS});
+    struct sim_world *w = forge_begin(
+        self, &(struct sim_options){.rate_bps = 10000000000, .peer_timeout_ns = SEC_NS});
 
     sim_send(w, HOST_1, HOST_0, 4 << 20);
     sim_run(w, 300 * USEC_NS); /* about a third */
@@ -199,10 +191,8 @@ static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
  */
 TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .rate_bps = 10000000000,
-                                                                  .peer_timeout_ns = SEC_NS});
+    struct sim_world *w = forge_begin(
+        self, &(struct sim_options){.rate_bps = 10000000000, .peer_timeout_ns = SEC_NS});
     uint32_t message = sim_send(w, HOST_1, HOST_0, 4 << 20);
 
     sim_run(w, 300 * USEC_NS); /* about a third */
@@ -225,10 +215,8 @@ TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
  */
 TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .rate_bps = 10000000000,
-                                                                  .peer_timeout_ns = 60 * SEC_NS});
+    struct sim_world *w = forge_begin(
+        self, &(struct sim_options){.rate_bps = 10000000000, .peer_timeout_ns = 60 * SEC_NS});
 
     w->options.peer_timeout_ns = SEC_NS;
     sim_restart(w, HOST_0);
@@ -255,8 +243,7 @@ TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
  */
 TEST_F(forge_tape, sim_stop__unread_acks_are_no_losses)
 {
-    struct sim_world *w = forge_begin(
-        self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC, .seed = test_seed()});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){0});
     uint8_t garbage[8] = {0};
 
     forge_exchange(w, HOST_0, HOST_1);
@@ -279,10 +266,8 @@ TEST_F(forge_tape, sim_stop__unread_acks_are_no_losses)
  */
 TEST_F(forge_tape, sim_stop__does_not_slow_what_follows)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .rate_bps = 10000000000,
-                                                                  .peer_timeout_ns = 60 * SEC_NS});
+    struct sim_world *w = forge_begin(
+        self, &(struct sim_options){.rate_bps = 10000000000, .peer_timeout_ns = 60 * SEC_NS});
 
     sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_send(w, HOST_1, HOST_0, 1 << 20);
@@ -303,9 +288,7 @@ TEST_F(forge_tape, sim_stop__does_not_slow_what_follows)
 TEST_F(forge_tape, sim_stop__time_away_is_not_the_peers_silence)
 {
     struct sim_world *w =
-        forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                .seed = test_seed(),
-                                                .peer_timeout_ns = 500 * MSEC_NS});
+        forge_begin(self, &(struct sim_options){.peer_timeout_ns = 500 * MSEC_NS});
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_cut(self, HOST_0, HOST_1, true);
@@ -330,10 +313,7 @@ TEST_F(forge_tape, sim_stop__time_away_is_not_the_peers_silence)
 TEST_F(forge_tape, sim_stop__posting_before_reading_condemns_nobody)
 {
     struct sim_world *w =
-        forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                .seed = test_seed(),
-                                                .hosts = 3,
-                                                .peer_timeout_ns = 500 * MSEC_NS});
+        forge_begin(self, &(struct sim_options){.hosts = 3, .peer_timeout_ns = 500 * MSEC_NS});
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_0, HOST_2);
@@ -358,9 +338,7 @@ TEST_F(forge_tape, sim_stop__posting_before_reading_condemns_nobody)
 /* SIGSTOP of 2 s on either side, in mid-message both ways. */
 TEST_F(forge_tape, sim_stop__two_seconds_on_either_side)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .rate_bps = 10000000000});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.rate_bps = 10000000000});
 
     for (uint32_t stopped = HOST_0; stopped <= HOST_1; stopped++) {
         sim_send(w, HOST_0, HOST_1, 2 << 20);

@@ -61,8 +61,7 @@ static void make_acks_late(struct sim_world *w, uint64_t ns)
 
 static void check_scene(const struct scene *scene)
 {
-    struct sim_world *w = sim_world_create(&(struct sim_options){.seed = test_seed(),
-                                                                 .links = LINKS,
+    struct sim_world *w = sim_world_create(&(struct sim_options){.links = LINKS,
                                                                  .paths = scene->paths,
                                                                  .mtu = PAYLOAD_BYTES,
                                                                  .rate_bps = 25000000000,

@@ -85,8 +85,8 @@ static void run(struct sim_world *w, uint64_t ns, unsigned *ok, unsigned *failed
 /* How long one transfer takes, to a slice. */
 static uint64_t time_of(enum mrd_wr_opcode opcode, uint32_t loss_ppm)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .loss_ppm = loss_ppm, .straight = true});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.loss_ppm = loss_ppm, .straight = true});
     struct store here = open_store(w, HOST_0, 32 * MIB), there = open_store(w, HOST_1, 32 * MIB);
     unsigned ok[2] = {0}, failed[2] = {0};
 
@@ -132,8 +132,7 @@ static void shrink(struct sim_world *w, uint32_t host, uint32_t num)
 static void reads_with_full_pools(enum mrd_order order)
 {
     enum { READS = 200, BYTES = 20000 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .loss_ppm = 50000,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.loss_ppm = 50000,
                                                                  .duplicate_ppm = 20000,
                                                                  .mtu = 1024,
                                                                  .order = order,
@@ -185,7 +184,7 @@ TEST(sim_read__all_pools_full_at_both_ends)
 /* The target goes and another life answers in its place: each request ends, some perhaps run. */
 TEST(sim_read__target_restarts)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
     struct store here = open_store(w, HOST_0, 16 * MIB), there = open_store(w, HOST_1, 16 * MIB);
     unsigned ok[2] = {0}, failed[2] = {0};
 
@@ -221,8 +220,7 @@ TEST(sim_read__target_restarts)
  */
 TEST(sim_read__patience_of_the_requester)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .peer_timeout_ns = 500 * MSEC_NS});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.peer_timeout_ns = 500 * MSEC_NS});
     unsigned ok[2] = {0}, failed[2] = {0};
     struct mrd_sim_link link;
 

@@ -54,8 +54,7 @@ TEST(sim_refusal__two_that_were_lost)
     static const char *const cc[] = {"nscc", "dctcp", "swift"};
 
     for (unsigned i = 0; i < 3; i++) {
-        struct sim_world *w =
-            sim_fabric_world(&(struct sim_options){.seed = test_seed(), .cc = cc[i]});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.cc = cc[i]});
         uint32_t bad[2];
 
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
@@ -87,7 +86,7 @@ TEST(sim_refusal__two_that_were_lost)
  */
 TEST(sim_refusal__lost_while_the_window_is_shut)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
     struct mrd_sent *refusal = NULL;
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
@@ -134,8 +133,8 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
 TEST(sim_refusal__finds_a_psn)
 {
     enum { WRITES = 3000, WRITE_BYTES = 2100 };
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .cc = "none", .send_wr = 4096, .cqe = 8192});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.cc = "none", .send_wr = 4096, .cqe = 8192});
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
         sim_write(w, host, 1 - host, 64);
@@ -166,8 +165,7 @@ TEST(sim_refusal__finds_a_psn)
  */
 TEST(sim_abort__lost_while_the_window_is_shut)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .qps = 3, .order = MRD_ORDER_MSG});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.qps = 3, .order = MRD_ORDER_MSG});
     uint32_t flushed[2];
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
@@ -209,8 +207,7 @@ TEST(sim_abort__lost_while_the_window_is_shut)
 TEST(sim_refusal__finds_a_record)
 {
     enum { HOSTS = 6, EACH = 400 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = HOSTS,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = HOSTS,
                                                                  .loss_ppm = 20000,
                                                                  .max_peers = HOSTS,
                                                                  .send_wr = HOSTS * EACH,

@@ -17,8 +17,7 @@ static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
  */
 static void limited(uint32_t hosts, uint32_t per_host, uint32_t rnr_retry)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = hosts,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = hosts,
                                                                  .rnr_limited = true,
                                                                  .rnr_retry = rnr_retry,
                                                                  .rnr_timer_ns = 100 * MSEC_NS,
@@ -60,11 +59,8 @@ TEST(sim_retries__retries_used_up_by_ready)
 TEST(sim_retries__one_receive_wakes_few)
 {
     enum { HOSTS = 16, BYTES = 80000 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = HOSTS,
-                                                                 .rnr_timer_ns = SEC_NS,
-                                                                 .recv_bytes = BYTES,
-                                                                 .no_receives = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .hosts = HOSTS, .rnr_timer_ns = SEC_NS, .recv_bytes = BYTES, .no_receives = true});
 
     for (uint32_t host = 1; host < HOSTS; host++)
         sim_send(w, host, HOST_0, BYTES);
@@ -83,11 +79,8 @@ TEST(sim_retries__one_receive_wakes_few)
 /* The one that is told of a receive gave up meanwhile: the next one gets it at once. */
 TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .hosts = 3,
-                                                                 .rnr_timer_ns = SEC_NS,
-                                                                 .recv_bytes = 100,
-                                                                 .no_receives = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .hosts = 3, .rnr_timer_ns = SEC_NS, .recv_bytes = 100, .no_receives = true});
 
     sim_send(w, HOST_1, HOST_0, 100);
     sim_run(w, 10 * MSEC_NS);
@@ -109,8 +102,7 @@ TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
  */
 static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = MRD_ORDER_MSG,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG,
                                                                  .qps = max_flows,
                                                                  .max_flows = max_flows,
                                                                  .rnr_limited = true,
@@ -171,8 +163,8 @@ static struct mrd_txq *txq_of(struct mrd_engine *e)
  */
 TEST(sim_retries__no_queue_to_wait_in)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .qps = 2, .max_flows = 1, .recv_bytes = 100, .no_receives = true});
+    struct sim_world *w = sim_fabric_world(
+        &(struct sim_options){.qps = 2, .max_flows = 1, .recv_bytes = 100, .no_receives = true});
     const struct mrd_peer *peer;
     uint32_t index, late;
 
@@ -205,8 +197,7 @@ TEST(sim_retries__no_queue_to_wait_in)
 static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
 {
     enum { MESSAGES = 1000 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = order,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = order,
                                                                  .send_wr = MESSAGES,
                                                                  .rnr_limited = true,
                                                                  .rnr_retry = rnr_retry,
@@ -256,7 +247,7 @@ TEST(sim_retries__limited_retries_one_after_the_other)
 static void ready_early(uint32_t len)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .rnr_timer_ns = 10 * MSEC_NS, .recv_bytes = len, .no_receives = true});
+        .rnr_timer_ns = 10 * MSEC_NS, .recv_bytes = len, .no_receives = true});
 
     sim_send(w, HOST_0, HOST_1, len);
     while (sim_counter(w, HOST_1, "rx_refuse_rnr") < 8)
@@ -281,8 +272,8 @@ TEST(sim_retries__ready_while_the_attempt_ends)
  */
 TEST(sim_retries__a_write_behind_one_that_starves)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .qps = 2, .recv_bytes = 100, .no_receives = true});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.qps = 2, .recv_bytes = 100, .no_receives = true});
     uint32_t write;
 
     sim_send(w, HOST_0, HOST_1, 100);
@@ -305,11 +296,8 @@ TEST(sim_retries__a_write_behind_one_that_starves)
  */
 TEST(sim_retries__what_has_begun_goes_on)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .cc = "none",
-                                                                 .rnr_timer_ns = USEC_NS,
-                                                                 .recv_bytes = 20000,
-                                                                 .no_receives = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .cc = "none", .rnr_timer_ns = USEC_NS, .recv_bytes = 20000, .no_receives = true});
     struct wiretap *tap = wiretap_open(w);
     struct mrd_peer *peer;
 

@@ -133,11 +133,8 @@ TEST(mrd_sim_fabric_send__overhead)
 TEST(mrd_sim_fabric_send__overhead_of_contexts)
 {
     enum { MESSAGE_BYTES = 100 * 4096 };
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.no_challenge = true,
-                                               .seed = test_seed(),
-                                               .topology = &leaf_spine,
-                                               .wire_overhead = MRD_SIM_WIRE_HTSIM});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .no_challenge = true, .topology = &leaf_spine, .wire_overhead = MRD_SIM_WIRE_HTSIM});
 
     sim_write(w, HOST_0, HOST_2, MESSAGE_BYTES);
     sim_run_until_complete(w, MSEC_NS);

@@ -162,7 +162,6 @@ TEST(mrd_sim_schedule__off)
     struct mrd_sim_link start = link_now(sim, "leaf0>spine1.0");
 
     for (unsigned i = 0; i < COUNT(rows); i++) {
-
         schedule(sim, 0, "leaf0>spine1.0", rows[i][0], rows[i][1]);
         struct mrd_sim_link now = link_now(sim, "leaf0>spine1.0");
         assert_false(is_equal(&now, &start));
@@ -286,7 +285,6 @@ TEST(mrd_sim_schedule__patterns)
     struct mrd_sim *sim = create();
 
     for (unsigned i = 0; i < COUNT(patterns); i++) {
-
         if (patterns[i].num == 0) {
             assert_int_equal(mrd_sim_schedule(sim, 0, patterns[i].pattern, "queue", "1"), -ENOENT);
             continue;

@@ -92,8 +92,8 @@ TEST(sim_leaf_spine__write_survives)
 /* Every host writes to every other leaf while one spine dies for good and one comes back. */
 TEST(sim_leaf_spine__all_to_all)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .topology = &leaf_spine, .queue_bytes = 200000});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.topology = &leaf_spine, .queue_bytes = 200000});
     static const struct change changes[4] = {{30, "*-spine3", "blackhole", "on"},
                                              {30, "*-spine0", "down", "on"},
                                              {200, "*-spine0", "heal", "on"}};

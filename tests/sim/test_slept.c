@@ -36,7 +36,7 @@ TEST(sim_slept__the_peer_restarted)
     uint32_t m;
 
     for (unsigned trusting = 0; trusting < 2; trusting++) {
-        w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = trusting});
+        w = sim_fabric_world(&(struct sim_options){.no_challenge = trusting});
         m = sim_send(w, HOST_1, HOST_0, BYTES); /* so that host 0 holds a space */
         sim_run_until_complete(w, SEC_NS);
         mrd_sim_stop_host(w->sim, HOST_0, 1);
@@ -63,9 +63,7 @@ TEST(sim_slept__the_peer_restarted)
  */
 TEST_F(forge_tape, sim_slept__its_address_failed)
 {
-    struct sim_world *w = forge_begin(self, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .peer_timeout_ns = TIMEOUT_NS});
+    struct sim_world *w = forge_begin(self, &(struct sim_options){.peer_timeout_ns = TIMEOUT_NS});
 
     mrd_sim_set_addresses(w->sim, HOST_1, 2, MRD_SIM_SOURCE_FIRST);
     uint32_t m = sim_send(w, HOST_0, HOST_1, BYTES);
@@ -103,8 +101,8 @@ TEST_F(forge_tape, sim_slept__its_address_failed)
  */
 TEST(sim_slept__another_is_not_there)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .hosts = 3, .peer_timeout_ns = TIMEOUT_NS});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.hosts = 3, .peer_timeout_ns = TIMEOUT_NS});
 
     mrd_sim_stop_host(w->sim, HOST_2, 1);
     sim_send(w, HOST_0, HOST_1, BYTES);
@@ -134,7 +132,7 @@ static int no_path(struct mrd_backend *b)
 /* What is looked at first is nothing that the user asked for: here a dead path, which finds no new socket. */
 TEST(sim_slept__the_last_error_stays)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_1].context);
     const struct mrd_backend_ops *usual = c->ops;
 

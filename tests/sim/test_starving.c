@@ -18,8 +18,7 @@ enum {
 
 static struct sim_world *create(enum mrd_order order, uint32_t qps)
 {
-    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                  .order = order,
+    return sim_fabric_world(&(struct sim_options){.order = order,
                                                   .qps = qps,
                                                   .send_wr = DEPTH,
                                                   .recv_wr = DEPTH,
@@ -100,11 +99,8 @@ TEST(sim_starving__paced_beyond_the_window)
 static void few_receives(enum mrd_order order, uint32_t loss_ppm)
 {
     enum { MESSAGES = 4000, OUTSTANDING = 128, RECEIVES = 4, BYTES = 16 << 10 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = order,
-                                                                 .recv_wr = RECEIVES,
-                                                                 .loss_ppm = loss_ppm,
-                                                                 .no_receives = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .order = order, .recv_wr = RECEIVES, .loss_ppm = loss_ppm, .no_receives = true});
     uint32_t posted = 0, sent = 0, received = 0;
     uint64_t begin_ns = mrd_sim_now(w->sim);
 
@@ -244,8 +240,7 @@ TEST(sim_starving__is_told_of_receives)
 
     for (unsigned i = 0; i < 2; i++) {
         struct sim_world *w =
-            sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                   .order = i ? MRD_ORDER_MSG : MRD_ORDER_NONE,
+            sim_fabric_world(&(struct sim_options){.order = i ? MRD_ORDER_MSG : MRD_ORDER_NONE,
                                                    .rnr_timer_ns = TIMER_MS * MSEC_NS,
                                                    .no_receives = true});
 

@@ -40,8 +40,8 @@ static struct stranger *stranger(struct sim_world *w)
 /* Contexts that have been open for long. */
 static struct sim_world *world(uint32_t hosts)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .hosts = hosts, .recv_bytes = 4096});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.hosts = hosts, .recv_bytes = 4096});
 
     sim_run(w, 20 * SEC_NS);
     return w;
@@ -215,8 +215,8 @@ TEST(sim_strangers__no_more_than_asked)
  */
 TEST(sim_strangers__newcomers_get_in)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(), .hosts = 3, .max_peers = 1024, .no_receives = true});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.hosts = 3, .max_peers = 1024, .no_receives = true});
     struct stranger *st = stranger(w);
     uint32_t sent = 0;
 

@@ -65,8 +65,7 @@ static uint64_t write_ns(struct runs *r)
 /* Only bursts are lost, and all of them: soon the sender sends singly, and stays with it. */
 TEST(sim_superpackets__lost_by_the_path)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .paths = 8, .straight = true});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.paths = 8, .straight = true});
     struct runs runs = {.w = w};
     uint64_t sum_ns = 0;
 
@@ -88,8 +87,8 @@ TEST(sim_superpackets__lost_by_the_path)
 TEST(sim_superpackets__gathered_from_apart)
 {
     enum { PIECE = 100000 };
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .paths = 8, .send_sge = 2, .straight = true});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.paths = 8, .send_sge = 2, .straight = true});
     const struct sim_node *from = &w->node[HOST_0], *to = &w->node[HOST_1];
     uint32_t a = sim_write(w, HOST_0, HOST_1, 2 * PIECE);
     uint32_t b = sim_write(w, HOST_0, HOST_1, 2 * PIECE);

@@ -11,8 +11,7 @@ static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t 
 {
     const uint32_t trackers[2] = {tracker0, tracker1}, nums[2] = {num0, num1};
     enum { BYTES = 4000 };
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .no_challenge = true,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.no_challenge = true,
                                                                  .cc = "none",
                                                                  .send_wr = 2048,
                                                                  .recv_wr = 4096,

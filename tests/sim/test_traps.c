@@ -22,8 +22,8 @@
  */
 TEST(sim_ack_request__window_smaller_than_the_ack_interval)
 {
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .rate_bps = 2000000000, .links = 1});
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.rate_bps = 2000000000, .links = 1});
 
     sim_write(w, HOST_0, HOST_1, 256 << 10); /* 1.1 ms at the link's rate */
     sim_run_until_complete(w, 1120 * USEC_NS);
@@ -35,7 +35,7 @@ TEST(sim_ack_request__window_smaller_than_the_ack_interval)
  */
 TEST(sim_ack_request__lost)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
 
     sim_write(w, HOST_0, HOST_1, 64);
     sim_run_until_complete(w, 1 * MSEC_NS);
@@ -76,8 +76,7 @@ static uint64_t inflight_bytes(struct sim_world *w, uint32_t from, uint32_t to)
 /* Acks and data are lost: at each moment the figure is the sum of the records, and 0 at the end. */
 TEST(sim_inflight_bytes__after_lost_acks)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .loss_ppm = 20000});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.loss_ppm = 20000});
     struct wiretap *tap = wiretap_open(w);
     struct dice dice = {.state = 1, .ppm = 500000};
     uint64_t most = 0;
@@ -107,8 +106,7 @@ TEST(sim_inflight_bytes__after_lost_acks)
 /* After a write completed, its packets come once more: newer bytes in its place stay. */
 static void late_duplicate_write(uint32_t len, bool straight)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .straight = straight});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.straight = straight});
     struct wiretap *tap = wiretap_open(w);
     uint32_t older = sim_write(w, HOST_0, HOST_1, len), copies = 0;
     uint8_t *at = w->messages[older].target;
@@ -155,8 +153,7 @@ static bool loses_every_150th(void *arg, const struct wire_packet *p)
  */
 static struct outcome transfer_at(uint64_t offset_ns)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .links = 1,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.links = 1,
                                                                  .rate_bps = 10000000000,
                                                                  .ecn_min_bytes = 20000,
                                                                  .ecn_max_bytes = 20000,
@@ -211,8 +208,7 @@ TEST(sim_clock__wraps_change_nothing)
 TEST(sim_completion__waits_for_the_device)
 {
     enum { READING_NS = 300 * 1000 };
-    struct sim_world *w = sim_fabric_world(
-        &(struct sim_options){.seed = test_seed(), .tx_done_delay_ns = READING_NS});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.tx_done_delay_ns = READING_NS});
     struct wiretap *tap = wiretap_open(w);
     uint64_t left_ns = 0;
 
@@ -236,8 +232,8 @@ TEST(sim_completion__waits_for_the_device)
 TEST(sim_tx_burst__partial_ones_leave_in_order)
 {
     for (uint32_t most = 1; most <= 5; most += 2) {
-        struct sim_world *w = sim_fabric_world(&(struct sim_options){
-            .seed = test_seed(), .tx_burst_max = most, .tx_done_delay_ns = 20 * USEC_NS});
+        struct sim_world *w = sim_fabric_world(
+            &(struct sim_options){.tx_burst_max = most, .tx_done_delay_ns = 20 * USEC_NS});
 
         for (uint32_t i = 0; i < 8; i++)
             sim_send(w, HOST_0, HOST_1, 40000 * i);
@@ -258,7 +254,7 @@ TEST(sim_tx_burst__partial_ones_leave_in_order)
  */
 TEST(sim_progress__application_makes_no_call)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
 
     sim_send(w, HOST_0, HOST_1, 100);
 
@@ -282,8 +278,7 @@ TEST(sim_progress__application_makes_no_call)
  */
 static void old_packets(uint32_t restarted, uint64_t challenge_ns)
 {
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.seed = test_seed(), .challenge_ns = challenge_ns});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.challenge_ns = challenge_ns});
     struct wiretap *tap = wiretap_open(w);
     uint32_t len = 20000, num;
 
@@ -338,8 +333,7 @@ TEST(sim_rnr__blocks_its_own_queue_pair_only)
     uint64_t time_ns[2];
 
     for (uint32_t starved = 0; starved < 2; starved++) {
-        struct sim_world *w =
-            sim_fabric_world(&(struct sim_options){.seed = test_seed(), .qps = 3});
+        struct sim_world *w = sim_fabric_world(&(struct sim_options){.qps = 3});
         uint32_t done = 0;
 
         for (uint32_t i = 0; i < MESSAGES; i++) {

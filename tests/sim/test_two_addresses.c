@@ -12,10 +12,8 @@ enum { ROUNDS = 20, MESSAGES = 16, LONG_BYTES = 64 << 10, MOVED = 5 };
 
 static struct sim_world *world(enum mrd_order order)
 {
-    return sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                  .recv_bytes = LONG_BYTES,
-                                                  .order = order,
-                                                  .peer_timeout_ns = TIMEOUT_NS});
+    return sim_fabric_world(&(struct sim_options){
+        .recv_bytes = LONG_BYTES, .order = order, .peer_timeout_ns = TIMEOUT_NS});
 }
 
 /* Posts messages of many lengths. */

@@ -18,9 +18,7 @@ enum { BYTES = 100, LONG_BYTES = 1 << 20, MOVED = 5 };
 
 static struct sim_world *ordered_world(struct forge_tape *tape, enum mrd_order order)
 {
-    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .order = order,
+    struct sim_world *w = forge_begin(tape, &(struct sim_options){.order = order,
                                                                   .recv_bytes = LONG_BYTES,
                                                                   .peer_timeout_ns = TIMEOUT_NS});
 

@@ -16,7 +16,6 @@ static struct sim_world *begin(const struct sim_options *options)
 {
     struct sim_options o = *options;
 
-    o.seed = test_seed();
     if (!o.peer_timeout_ns)
         o.peer_timeout_ns = TIMEOUT_NS;
     return sim_fabric_world(&o);

@@ -11,7 +11,7 @@ enum { MESSAGE_BYTES = 1 << 20 };
 TEST(sim_clean__every_opcode_and_size)
 {
     static const uint32_t lens[] = {0, 1, 7, 64, 4095, 4096, 4097, 65536, 1000001};
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
 
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         for (uint32_t from = HOST_0; from <= HOST_1; from++) {
@@ -36,13 +36,11 @@ TEST(sim_clean__every_opcode_and_size)
 /* A path dies silently: the message goes on over the others. */
 TEST(sim_path_dies_mid_message)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){
-        .seed = test_seed(),
-        .paths = 4,
-        .rate_bps = 10000000000,
-        .delay_ns = 5000,
-        .blackhole = {.path = 2, .at_ns = 100 * USEC_NS},
-    });
+    struct sim_world *w =
+        sim_fabric_world(&(struct sim_options){.paths = 4,
+                                               .rate_bps = 10000000000,
+                                               .delay_ns = 5000,
+                                               .blackhole = {.path = 2, .at_ns = 100 * USEC_NS}});
 
     sim_send(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run_until_complete(w, 4 * MSEC_NS);
@@ -53,7 +51,7 @@ TEST(sim_path_dies_mid_message)
 /* A stopped target's packets wait for it; nobody gives up. */
 TEST(sim_target_stops_mid_message)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed()});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
 
     sim_write_imm(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 20 * USEC_NS);
@@ -70,8 +68,7 @@ TEST(sim_target_stops_mid_message)
 /* Ordered messages of all sizes stay in order under loss, duplication, corruption and jitter. */
 TEST(sim_ordered__under_faults)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .order = MRD_ORDER_MSG,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG,
                                                                  .jitter_ns = 10000,
                                                                  .loss_ppm = 50000,
                                                                  .duplicate_ppm = 50000,
@@ -93,8 +90,7 @@ TEST(sim_ordered__under_faults)
  */
 static void straight_receive(uint32_t faults_ppm)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .paths = 2,
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.paths = 2,
                                                                  .straight = true,
                                                                  .loss_ppm = faults_ppm,
                                                                  .duplicate_ppm = faults_ppm,
@@ -125,10 +121,8 @@ TEST(sim_straight_receive__faults)
 /* The device reads the buffers long after the packets were acked, and takes few packets at once. */
 TEST(sim_slow_device)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(),
-                                                                 .loss_ppm = 50000,
-                                                                 .tx_done_delay_ns = 300 * USEC_NS,
-                                                                 .tx_burst_max = 3});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){
+        .loss_ppm = 50000, .tx_done_delay_ns = 300 * USEC_NS, .tx_burst_max = 3});
 
     for (uint32_t i = 0; i < 8; i++)
         sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES / 8);
@@ -141,7 +135,7 @@ TEST(sim_slow_device)
 /* A host that starts a new life is spoken to again; work for the old one failed or was done. */
 TEST(sim_restart__speaks_again)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .hosts = 3});
+    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3});
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_send(w, HOST_2, HOST_1, 100);

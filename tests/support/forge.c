@@ -44,7 +44,7 @@ static enum mrd_sim_verdict tap(void *arg, struct mrd_sim_datagram *datagram)
 
 struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options *options)
 {
-    *tape = (struct forge_tape){.w = sim_world_create(options)};
+    *tape = (struct forge_tape){.w = sim_fabric_world(options)};
     kit_disown(tape->w); /* it is destroyed with the tape */
     mrd_sim_set_tap(tape->w->sim, tap, tape);
     return tape->w;
@@ -87,11 +87,8 @@ uint32_t forge_bait(struct sim_world *w, uint32_t host)
 
 struct sim_world *forge_acquainted(struct forge_tape *tape)
 {
-    struct sim_world *w = forge_begin(tape, &(struct sim_options){.knows = MRD_SIM_KNOWS_FABRIC,
-                                                                  .seed = test_seed(),
-                                                                  .hosts = 3,
-                                                                  .recv_bytes = BAIT_BYTES,
-                                                                  .no_challenge = true});
+    struct sim_world *w = forge_begin(
+        tape, &(struct sim_options){.hosts = 3, .recv_bytes = BAIT_BYTES, .no_challenge = true});
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_1, HOST_0);
@@ -181,7 +178,6 @@ struct mrd_wire_head forge_as(const struct forge_tape *tape, uint32_t from, uint
                                  .reply = from + 1};
 
     for (uint32_t i = 0; i < tape->num; i++) {
-
         if (!is_of(&tape->packets[i], from, to, MRD_WIRE_DATA))
             continue;
         struct mrd_wire_head sent = forge_head(&tape->packets[i]);

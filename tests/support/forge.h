@@ -35,7 +35,7 @@ FIXTURE(forge_tape)
     void *arg;
 };
 
-/* Makes a world with a tape; forge_end() takes the tape off and destroys the world. */
+/* Makes a sim_fabric_world() with a tape; forge_end() takes the tape off and destroys the world. */
 struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options *options);
 void forge_end(struct forge_tape *tape);
 /* Sends one small message, which must succeed. */

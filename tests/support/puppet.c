@@ -16,7 +16,7 @@ struct puppet *puppet_create(void)
     struct puppet *p = calloc(1, sizeof(*p));
 
     assert_non_null(p);
-    p->w = sim_fabric_world(&(struct sim_options){.seed = test_seed(), .no_challenge = true});
+    p->w = sim_fabric_world(&(struct sim_options){.no_challenge = true});
     p->incarnation = 0x5eed1234;
     p->epoch = 7;
     sim_close(p->w, PUPPET); /* only the tap gets the target's answers */

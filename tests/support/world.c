@@ -23,6 +23,7 @@ static struct sim_options filled(const struct sim_options *options)
     struct sim_options o = *options;
     uint32_t links = o.paths < LINKS_OF_PATHS_MAX ? o.paths : LINKS_OF_PATHS_MAX;
 
+    o.seed = o.seed ? o.seed : test_seed();
     o.hosts = o.topology ? o.topology->hosts : or_default(o.hosts, 2);
     o.links = or_default(o.links, or_default(links, 4));
     o.qps = or_default(o.qps, 1);

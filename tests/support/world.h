@@ -21,7 +21,7 @@ enum { HOST_0 = 0, HOST_1, HOST_2, HOST_3, SIM_HOSTS_MAX = 64, SIM_QPS_MAX = 64 
 
 /* Zero means the default, which is in brackets. */
 struct sim_options {
-    uint64_t seed;
+    uint64_t seed;  /* [test_seed()] */
     uint32_t hosts; /* [2] */
     uint32_t links; /* between two hosts [paths, at most 16; else 4] */
     uint32_t paths; /* of each context [the simulation's 64] */
