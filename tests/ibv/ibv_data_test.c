@@ -106,16 +106,11 @@ TEST(mrd_ibv__every_kind_of_device)
 TEST(mrd_ibv__every_mtu)
 {
     for (enum ibv_mtu mtu = IBV_MTU_1024; mtu <= IBV_MTU_4096; mtu++) {
-        struct fixture *f = fixture_alloc();
+        struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
-        fake_ibv_begin(1);
-        for (unsigned i = 0; i < 2; i++) {
-            f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        for (unsigned i = 0; i < 2; i++)
             f->device[i]->ports[0].attr.active_mtu = mtu;
-        }
-        fixture_open(&f->a, f->device[0]->name, NULL);
-        fixture_open(&f->b, f->device[1]->name, NULL);
-        f->a.ah = fixture_ah(&f->a, &f->b);
+        fixture_open_both(f, NULL);
         fixture_transfer(f, MRD_WR_SEND, 5000, 20);
         fixture_transfer(f, MRD_WR_RDMA_WRITE, 100000, 20);
         fixture_end(f);
@@ -157,16 +152,13 @@ TEST(mrd_ibv__two_contexts_on_one_device)
 /* The GRH of IPv6 is another header, at another place. */
 TEST(mrd_ibv__ipv6)
 {
-    struct fixture *f = fixture_alloc();
+    struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
-    fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
-        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
         fake_ibv_gid(f->device[i], 2, IBV_GID_TYPE_IB, NULL);
         fake_ibv_gid(f->device[i], 3, IBV_GID_TYPE_ROCE_V2, i ? "2001:db8::2" : "2001:db8::1");
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
     }
-    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_open_both(f, NULL);
     fixture_transfer(f, MRD_WR_SEND, 20000, 30);
     assert_int_equal(fake_ibv_packet(0)->dgid.raw[0], 0x20);
     fake_ibv_set(&(struct fake_ibv_knobs){.ce_ppm = 1000000});
@@ -180,15 +172,11 @@ TEST(mrd_ibv__no_srq)
 
     for (unsigned e = 0; e < 3; e++) {
         struct mrd_context_attr attr = {.entropy = entropies[e]};
-        struct fixture *f = fixture_alloc();
+        struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
-        fake_ibv_begin(1);
-        for (unsigned i = 0; i < 2; i++) {
-            f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+        for (unsigned i = 0; i < 2; i++)
             f->device[i]->attr.max_srq = 0;
-            fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
-        }
-        f->a.ah = fixture_ah(&f->a, &f->b);
+        fixture_open_both(f, &attr);
         fixture_transfer(f, MRD_WR_SEND, 20000, 30);
         fixture_transfer(f, MRD_WR_RDMA_WRITE, 50000, 30);
         assert_int_equal(fake_ibv_calls("ibv_create_srq"), 0);
@@ -247,15 +235,11 @@ TEST(mrd_ibv__survives)
 /* Datagrams that the receiver has no slot for are lost, and come again. */
 TEST(mrd_ibv__receive_queue_too_short)
 {
-    struct fixture *f = fixture_alloc();
+    struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
-    fake_ibv_begin(1);
-    for (unsigned i = 0; i < 2; i++) {
-        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+    for (unsigned i = 0; i < 2; i++)
         f->device[i]->attr.max_srq_wr = 64;
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
-    }
-    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_open_both(f, NULL);
     fixture_transfer(f, MRD_WR_SEND, 100000, 40);
 }
 
@@ -411,16 +395,13 @@ TEST(mrd_ibv__ect_and_hop_limit)
 /* A device with one entry a list gets the whole datagram copied. */
 TEST(mrd_ibv__one_sge)
 {
-    struct fixture *f = fixture_alloc();
+    struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
-    fake_ibv_begin(1);
     for (unsigned i = 0; i < 2; i++) {
-        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
         f->device[i]->attr.max_sge = f->device[i]->attr.max_srq_sge = 1;
         f->device[i]->max_inline = 0;
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
     }
-    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_open_both(f, NULL);
     transfer_all(f);
     for (unsigned i = 0; i < fake_ibv_num_packets(); i++)
         assert_false(fake_ibv_packet(i)->is_inline);

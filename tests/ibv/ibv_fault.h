@@ -19,16 +19,11 @@
 static inline struct fixture *open_with(enum fake_ibv_kind kind,
                                         const struct mrd_context_attr *attr, bool srq)
 {
-    struct fixture *f = fixture_alloc();
+    struct fixture *f = fixture_devices(kind);
 
-    fake_ibv_begin(1);
-    for (unsigned i = 0; i < 2; i++) {
-        f->device[i] = fake_ibv_add(kind, NULL);
-        if (!srq)
-            f->device[i]->attr.max_srq = 0;
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, attr);
-    }
-    f->a.ah = fixture_ah(&f->a, &f->b);
+    for (unsigned i = 0; i < 2 && !srq; i++)
+        f->device[i]->attr.max_srq = 0;
+    fixture_open_both(f, attr);
     f->b.ah = fixture_ah(&f->b, &f->a);
     return f;
 }

@@ -94,16 +94,28 @@ struct fixture *fixture_alloc(void)
     return f;
 }
 
-struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr)
+struct fixture *fixture_devices(enum fake_ibv_kind kind)
 {
     struct fixture *f = fixture_alloc();
 
     fake_ibv_begin(1);
-    f->device[0] = fake_ibv_add(kind, NULL);
-    f->device[1] = fake_ibv_add(kind, NULL);
+    for (unsigned i = 0; i < 2; i++)
+        f->device[i] = fake_ibv_add(kind, NULL);
+    return f;
+}
+
+void fixture_open_both(struct fixture *f, const struct mrd_context_attr *attr)
+{
     fixture_open(&f->a, f->device[0]->name, attr);
     fixture_open(&f->b, f->device[1]->name, attr);
     f->a.ah = fixture_ah(&f->a, &f->b);
+}
+
+struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr)
+{
+    struct fixture *f = fixture_devices(kind);
+
+    fixture_open_both(f, attr);
     f->b.ah = fixture_ah(&f->b, &f->a);
     return f;
 }

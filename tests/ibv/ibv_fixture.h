@@ -43,7 +43,11 @@ extern enum mrd_progress fixture_progress;
 
 /* Both ends are closed. The test owns it: fixture_end() is called after it. */
 struct fixture *fixture_alloc(void);
-/* Likewise, but both ends are open and know each other. `attr` may be NULL. */
+/* Likewise, and each end has a device, which the test may change before fixture_open_both(). */
+struct fixture *fixture_devices(enum fake_ibv_kind kind);
+/* Both ends are open, and a has a handle to b. `attr` may be NULL. */
+void fixture_open_both(struct fixture *f, const struct mrd_context_attr *attr);
+/* All of this, and b has a handle to a, too. */
 struct fixture *fixture_begin(enum fake_ibv_kind kind, const struct mrd_context_attr *attr);
 void fixture_end(struct fixture *f);
 

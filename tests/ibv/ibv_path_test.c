@@ -115,15 +115,11 @@ TEST(mrd_ibv_entropy__ah_of_many_seeds)
 /* A device that has no more handles loses those paths only, and the messages arrive. */
 TEST(mrd_ibv_entropy__too_few_handles)
 {
-    struct fixture *f = fixture_alloc();
+    struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
-    fake_ibv_begin(1);
-    for (unsigned i = 0; i < 2; i++) {
-        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+    for (unsigned i = 0; i < 2; i++)
         f->device[i]->attr.max_ah = 20;
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, NULL);
-    }
-    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_open_both(f, NULL);
     fixture_transfer(f, MRD_WR_SEND, 20000, 20);
 }
 
@@ -147,16 +143,12 @@ TEST(mrd_ibv_entropy__qp)
 TEST(mrd_ibv_entropy__qpair)
 {
     struct mrd_context_attr attr = {.paths = 64, .spray = "rr", .entropy = "qpair"};
-    struct fixture *f = fixture_alloc();
+    struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
     struct seen seen;
 
-    fake_ibv_begin(1);
-    for (unsigned i = 0; i < 2; i++) {
-        f->device[i] = fake_ibv_add(FAKE_IBV_MLX5, NULL);
+    for (unsigned i = 0; i < 2; i++)
         f->device[i]->port_rule = FAKE_IBV_PORT_QPN_PAIR;
-        fixture_open(i ? &f->b : &f->a, f->device[i]->name, &attr);
-    }
-    f->a.ah = fixture_ah(&f->a, &f->b);
+    fixture_open_both(f, &attr);
     some_traffic(f);
     look(&seen, f->device[0], 0);
     assert_int_equal(seen.src_qpns.count, 8);
