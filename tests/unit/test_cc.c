@@ -271,7 +271,7 @@ TEST_F(cc_fixture, mrd_cc_queue_ns__length_counts_in_bdp)
 /*
  * Part of the delay was the way's length. The rest of it may be as well: that is not left for long.
  */
-TEST_F(cc_fixture, mrd_cc_learnt__asks_again_soon)
+TEST_F(cc_fixture, mrd_cc_calibrated__asks_again_soon)
 {
     static const struct {
         double after_ns;

@@ -113,7 +113,7 @@ TEST_F(path_fixture, mrd_path_drain__others_fell_as_well)
 }
 
 /* A path that is longer has no queue, and holds more packets at the same rate. */
-TEST_F(path_fixture, mrd_path_learn__longer_path)
+TEST_F(path_fixture, mrd_path_calibrate__longer_path)
 {
     begin(self, 2);
     sample(self, 0, 0, 0, 10);
@@ -131,7 +131,7 @@ TEST_F(path_fixture, mrd_path_learn__longer_path)
     assert_true(self->load[0].weight < 4.01f * self->load[1].weight);
 }
 
-TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
+TEST_F(path_fixture, mrd_path_calibrate__what_fell_or_was_marked_is_a_queue)
 {
     struct mrd_path_calibration fell = calibration;
 
@@ -158,7 +158,7 @@ TEST_F(path_fixture, mrd_path_learn__what_fell_or_was_marked_is_a_queue)
  * One path of several is longer. That it is so for good, and has no queue of ours, shows after a while: soon
  * if it never was shorter, later if it was.
  */
-TEST_F(path_fixture, mrd_path_learn__one_longer_path_takes_time)
+TEST_F(path_fixture, mrd_path_calibrate__one_longer_path_takes_time)
 {
     const struct mrd_tune_path *tune = &mrd_tune_default.path;
     const uint64_t excess_ns = 30000, begin_ns = 1000000;
@@ -182,7 +182,7 @@ TEST_F(path_fixture, mrd_path_learn__one_longer_path_takes_time)
     }
 }
 
-TEST_F(path_fixture, mrd_path_learn__shorter_again)
+TEST_F(path_fixture, mrd_path_calibrate__shorter_again)
 {
     begin(self, 2);
     sample(self, 0, 0, 0, 10);
