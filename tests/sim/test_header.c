@@ -17,7 +17,8 @@ enum { UNIT = 4096, BYTES = 100 };
  * A message of 32 units that host 0 would write into host 1's memory; its segments are forged one
  * by one.
  */
-struct write {
+FIXTURE(write)
+{
     struct forge_tape tape;
     struct sim_world *w;
     struct mrd_wire_head head;
@@ -26,22 +27,27 @@ struct write {
     uint8_t payload[UNIT];
 };
 
-static void write_begin(struct write *f)
+FIXTURE_SETUP(write)
 {
-    f->w = forge_begin(&f->tape, &(struct sim_options){.straight = true});
-    forge_exchange(f->w, HOST_0, HOST_1);
-    sim_run(f->w, 1 * MSEC_NS);
-    f->target = f->w->node[HOST_1].arena + (64 << 20);
-    f->head = forge_as(&f->tape, HOST_0, HOST_1);
-    f->part = (struct mrd_wire_part){.op = MRD_OP_WRITE,
-                                     .flags = MRD_PART_MULTI,
-                                     .len = UNIT,
-                                     .dst_qpn = f->w->node[HOST_1].qp[0]->qp_num,
-                                     .src_qpn = f->w->node[HOST_0].qp[0]->qp_num,
-                                     .id = 1000,
-                                     .total = 32 * UNIT,
-                                     .rkey = f->w->node[HOST_1].mr->rkey,
-                                     .addr = (uintptr_t)f->target};
+    self->w = forge_begin(&self->tape, &(struct sim_options){.straight = true});
+    forge_exchange(self->w, HOST_0, HOST_1);
+    sim_run(self->w, 1 * MSEC_NS);
+    self->target = self->w->node[HOST_1].arena + (64 << 20);
+    self->head = forge_as(&self->tape, HOST_0, HOST_1);
+    self->part = (struct mrd_wire_part){.op = MRD_OP_WRITE,
+                                        .flags = MRD_PART_MULTI,
+                                        .len = UNIT,
+                                        .dst_qpn = self->w->node[HOST_1].qp[0]->qp_num,
+                                        .src_qpn = self->w->node[HOST_0].qp[0]->qp_num,
+                                        .id = 1000,
+                                        .total = 32 * UNIT,
+                                        .rkey = self->w->node[HOST_1].mr->rkey,
+                                        .addr = (uintptr_t)self->target};
+}
+
+FIXTURE_TEARDOWN(write)
+{
+    forge_end(&self->tape);
 }
 
 /* Segment `unit`, all of its bytes `fill`, under the psn_add'th PSN from now. */
@@ -76,130 +82,111 @@ static void assert_units(const struct write *f, uint32_t unit, uint32_t num, uin
 }
 
 /* That bursts of forged segments are received straight at all. */
-TEST(sim_straight__burst_as_predicted)
+TEST_F(write, sim_straight__burst_as_predicted)
 {
-    struct write f;
-
-    write_begin(&f);
-    inject_segment(&f, 0, 0, 1);
-    sim_run(f.w, 10 * USEC_NS);
+    inject_segment(self, 0, 0, 1);
+    sim_run(self->w, 10 * USEC_NS);
     for (uint32_t i = 1; i < 4; i++)
-        inject_segment(&f, i, i, 1);
-    sim_run(f.w, 10 * USEC_NS);
+        inject_segment(self, i, i, 1);
+    sim_run(self->w, 10 * USEC_NS);
 
-    assert_int_equal(planned(&f), 3);
-    assert_int_equal(sim_counter(f.w, HOST_1, "rx_straight"), 3);
-    assert_units(&f, 0, 4, 1);
-    assert_units(&f, 4, 28, 0);
-    forge_end(&f.tape);
+    assert_int_equal(planned(self), 3);
+    assert_int_equal(sim_counter(self->w, HOST_1, "rx_straight"), 3);
+    assert_units(self, 0, 4, 1);
+    assert_units(self, 4, 28, 0);
 }
 
 /* Corruption that keeps the header consistent in itself, so that only its check can tell. */
-TEST(sim_straight__corrupt_place_is_not_written)
+TEST_F(write, sim_straight__corrupt_place_is_not_written)
 {
     uint8_t good[FORGE_BYTES_MAX], bad[FORGE_BYTES_MAX];
     struct forge_state before;
-    struct write f;
-
-    write_begin(&f);
-    inject_segment(&f, 0, 0, 1);
-    sim_run(f.w, 10 * USEC_NS);
-    forge_look(f.w, HOST_1, &before);
+    inject_segment(self, 0, 0, 1);
+    sim_run(self->w, 10 * USEC_NS);
+    forge_look(self->w, HOST_1, &before);
     for (uint32_t i = 1; i < 4; i++) {
-        uint32_t len = segment(&f, good, i, i, 2);
+        uint32_t len = segment(self, good, i, i, 2);
 
-        assert_int_equal(segment(&f, bad, i + 8, i + 8, 2), len);
+        assert_int_equal(segment(self, bad, i + 8, i + 8, 2), len);
         memcpy(bad + MRD_WIRE_BASE_BYTES - 8, good + MRD_WIRE_BASE_BYTES - 8, 4); /* its check */
-        forge_inject(f.w, HOST_0, HOST_1, bad, len);
+        forge_inject(self->w, HOST_0, HOST_1, bad, len);
     }
-    sim_run(f.w, 10 * USEC_NS);
+    sim_run(self->w, 10 * USEC_NS);
 
-    forge_expect(f.w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_checksum", 3}, {NULL, 0}});
-    assert_int_equal(planned(&f), 0);
-    assert_units(&f, 1, 31, 0);
-    forge_end(&f.tape);
+    forge_expect(self->w, HOST_1, &before,
+                 (struct forge_rise[]){{"rx_drop_checksum", 3}, {NULL, 0}});
+    assert_int_equal(planned(self), 0);
+    assert_units(self, 1, 31, 0);
 }
 
 /* Copies that come while the message is still open overwrite nothing, whatever they carry. */
-TEST(sim_straight__late_duplicates_do_not_overwrite)
+TEST_F(write, sim_straight__late_duplicates_do_not_overwrite)
 {
     struct forge_state before;
-    struct write f;
-
-    write_begin(&f);
     for (uint32_t i = 0; i < 8; i++) {
-        inject_segment(&f, i, i, 1);
-        sim_run(f.w, 10 * USEC_NS);
+        inject_segment(self, i, i, 1);
+        sim_run(self->w, 10 * USEC_NS);
     }
-    forge_look(f.w, HOST_1, &before);
+    forge_look(self->w, HOST_1, &before);
     for (uint32_t i = 2; i < 6; i++)
-        inject_segment(&f, i, i, 2);
-    sim_run(f.w, 10 * USEC_NS);
-    forge_expect(f.w, HOST_1, &before, (struct forge_rise[]){{"rx_duplicates", 4}, {NULL, 0}});
+        inject_segment(self, i, i, 2);
+    sim_run(self->w, 10 * USEC_NS);
+    forge_expect(self->w, HOST_1, &before, (struct forge_rise[]){{"rx_duplicates", 4}, {NULL, 0}});
 
     /* A burst that begins new and runs into what is there: only the new part is planned. */
-    inject_segment(&f, 12, 12, 1);
-    sim_run(f.w, 10 * USEC_NS);
-    forge_look(f.w, HOST_1, &before);
+    inject_segment(self, 12, 12, 1);
+    sim_run(self->w, 10 * USEC_NS);
+    forge_look(self->w, HOST_1, &before);
     for (uint32_t i = 10; i < 14; i++)
-        inject_segment(&f, i, i, 2);
-    sim_run(f.w, 10 * USEC_NS);
-    assert_units(&f, 0, 8, 1);
-    assert_units(&f, 8, 2, 0);
-    assert_units(&f, 10, 2, 2);
-    assert_units(&f, 12, 1, 1);
-    assert_units(&f, 13, 1, 2);
-    assert_int_equal(sim_counter(f.w, HOST_1, "rx_duplicates"), 5);
-    forge_end(&f.tape);
+        inject_segment(self, i, i, 2);
+    sim_run(self->w, 10 * USEC_NS);
+    assert_units(self, 0, 8, 1);
+    assert_units(self, 8, 2, 0);
+    assert_units(self, 10, 2, 2);
+    assert_units(self, 12, 1, 1);
+    assert_units(self, 13, 1, 2);
+    assert_int_equal(sim_counter(self->w, HOST_1, "rx_duplicates"), 5);
 }
 
 /*
  * The message's segments are interleaved with other packets: PSN + 4 belongs to somebody else and
  * is new, but the unit that a run of PSNs would put there came under PSN + 5.
  */
-TEST(sim_straight__interleaved_segments_are_not_overwritten)
+TEST_F(write, sim_straight__interleaved_segments_are_not_overwritten)
 {
-    struct write f;
+    inject_segment(self, 0, 0, 1);
+    sim_run(self->w, 10 * USEC_NS);
+    inject_segment(self, 4, 5, 1);
+    sim_run(self->w, 10 * USEC_NS);
+    inject_segment(self, 3, 3, 3);
+    self->part.id++; /* the other message */
+    self->part.addr += 64 * UNIT;
+    inject_segment(self, 4, 4, 4);
+    sim_run(self->w, 10 * USEC_NS);
 
-    write_begin(&f);
-    inject_segment(&f, 0, 0, 1);
-    sim_run(f.w, 10 * USEC_NS);
-    inject_segment(&f, 4, 5, 1);
-    sim_run(f.w, 10 * USEC_NS);
-    inject_segment(&f, 3, 3, 3);
-    f.part.id++; /* the other message */
-    f.part.addr += 64 * UNIT;
-    inject_segment(&f, 4, 4, 4);
-    sim_run(f.w, 10 * USEC_NS);
-
-    assert_units(&f, 3, 1, 3);
-    assert_units(&f, 4, 1, 1);
-    assert_units(&f, 64 + 4, 1, 4);
-    assert_int_equal(sim_counter(f.w, HOST_1, "rx_packets"), 5);
-    forge_end(&f.tape);
+    assert_units(self, 3, 1, 3);
+    assert_units(self, 4, 1, 1);
+    assert_units(self, 64 + 4, 1, 4);
+    assert_int_equal(sim_counter(self->w, HOST_1, "rx_packets"), 5);
 }
 
 /* A segment other than predicted is moved to its place; the predicted PSN stays unreceived. */
-TEST(sim_straight__another_segment_is_moved)
+TEST_F(write, sim_straight__another_segment_is_moved)
 {
-    struct write f;
+    inject_segment(self, 0, 0, 1);
+    sim_run(self->w, 10 * USEC_NS);
+    inject_segment(self, 1, 1, 1);
+    inject_segment(self, 6, 6, 6);
+    sim_run(self->w, 10 * USEC_NS);
+    assert_int_equal(sim_counter(self->w, HOST_1, "rx_straight_moved"), 1);
+    assert_units(self, 6, 1, 6);
+    inject_segment(self, 2, 2, 2);
+    sim_run(self->w, 10 * USEC_NS);
 
-    write_begin(&f);
-    inject_segment(&f, 0, 0, 1);
-    sim_run(f.w, 10 * USEC_NS);
-    inject_segment(&f, 1, 1, 1);
-    inject_segment(&f, 6, 6, 6);
-    sim_run(f.w, 10 * USEC_NS);
-    assert_int_equal(sim_counter(f.w, HOST_1, "rx_straight_moved"), 1);
-    assert_units(&f, 6, 1, 6);
-    inject_segment(&f, 2, 2, 2);
-    sim_run(f.w, 10 * USEC_NS);
-
-    assert_units(&f, 1, 1, 1);
-    assert_units(&f, 2, 1, 2);
-    assert_units(&f, 6, 1, 6);
-    assert_int_equal(sim_counter(f.w, HOST_1, "rx_duplicates"), 0);
-    forge_end(&f.tape);
+    assert_units(self, 1, 1, 1);
+    assert_units(self, 2, 1, 2);
+    assert_units(self, 6, 1, 6);
+    assert_int_equal(sim_counter(self->w, HOST_1, "rx_duplicates"), 0);
 }
 
 /* A write completed, the memory is the application's again: no copy of its packets changes it. */
