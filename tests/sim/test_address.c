@@ -25,13 +25,11 @@ TEST(sim_address__a_peer_id_that_comes_again)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3, .max_peers = 1});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
 
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     uint32_t id = only_peer(w, HOST_0)->id;
     sim_run(w, EVICTABLE_S * SEC_NS);
     e->peers.generation -= 1u << e->peers.index_bits; /* all others were given meanwhile */
-    sim_write(w, HOST_0, HOST_2, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_2, 64, 10 * MSEC_NS);
     assert_int_equal(only_peer(w, HOST_0)->id, id);
     sim_run(w, EVICTABLE_S * SEC_NS);
     uint32_t message = sim_write(w, HOST_0, HOST_1, 64);
@@ -54,6 +52,5 @@ TEST(sim_address__handle_of_another_context)
         -EINVAL);
     assert_string_equal(mrd_last_error(), "the address handle belongs to another context");
     w->node[HOST_0].ah[HOST_2] = own;
-    sim_write(w, HOST_0, HOST_2, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_2, 64, 10 * MSEC_NS);
 }

@@ -246,8 +246,7 @@ static void dead_peer(uint64_t timeout_ns, bool known)
     struct mrd_async_event event;
 
     if (known) {
-        sim_send(w, HOST_0, HOST_1, 100);
-        sim_run_until_complete(w, 1 * MSEC_NS);
+        sim_send_complete(w, HOST_0, HOST_1, 100, 1 * MSEC_NS);
         lost[0] = sim_send(w, HOST_0, HOST_1, 1 << 20);
         sim_run(w, 100 * USEC_NS);
     }

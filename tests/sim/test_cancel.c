@@ -20,8 +20,7 @@ static struct sim_world *warm_world(const struct sim_options *options)
     struct sim_world *w = sim_fabric_world(options);
 
     sim_write(w, HOST_0, HOST_1, 64);
-    sim_write(w, HOST_1, HOST_0, 64);
-    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_write_complete(w, HOST_1, HOST_0, 64, 1 * MSEC_NS);
     sim_run(w, 50 * USEC_NS);
     return w;
 }

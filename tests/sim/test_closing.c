@@ -50,8 +50,7 @@ TEST(sim_close__half_messages_end)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.rate_bps = 10000000000});
 
     sim_send(w, HOST_1, HOST_0, 64); /* so that the one who closes has something to ack */
-    sim_send(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     sim_send(w, HOST_0, HOST_1, 4 << 20);
     sim_run(w, 300 * USEC_NS);
     assert_false(w->receives[2].done);
@@ -68,8 +67,7 @@ TEST(sim_close__acks_take_different_paths)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
     uint32_t first, path[MRD_FAREWELL_ACKS], num = 0;
 
-    sim_send(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     sim_run(w, MSEC_NS);
     struct wiretap *tap = wiretap_open(w);
     first = tap->num;

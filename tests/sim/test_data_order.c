@@ -15,8 +15,7 @@ static struct sim_world *world(enum mrd_order order, bool straight, uint32_t los
         .order = order, .straight = straight, .loss_ppm = loss_ppm, .skew_ppm = loss_ppm});
 
     sim_write(w, HOST_0, HOST_1, 64);
-    sim_write(w, HOST_1, HOST_0, 64);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_1, HOST_0, 64, 20 * MSEC_NS);
     return w;
 }
 

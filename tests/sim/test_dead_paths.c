@@ -27,8 +27,7 @@ TEST(sim_dead_paths__fastest_of_all)
     link.blackhole = 1;
     for (int i = 0; i < 2; i++)
         assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, 5 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 100, 5 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
 }
 

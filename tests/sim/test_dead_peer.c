@@ -115,8 +115,7 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
     assert_true(w->receives[0].done);
     assert_int_equal(w->receives[0].status, MRD_WC_REM_ABORT_ERR);
     message = sim_send(w, HOST_0, HOST_1, BIG); /* and they get on with each other again */
-    sim_send(w, HOST_1, HOST_0, BIG);
-    sim_run_until_complete(w, 100 * MSEC_NS);
+    sim_send_complete(w, HOST_1, HOST_0, BIG, 100 * MSEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
     assert_true(sim_payload_equal(w, HOST_0));
     sim_world_destroy(w);
@@ -202,8 +201,7 @@ TEST(sim_restart__news_of_it_fails_what_was_sent)
     struct wiretap *tap = wiretap_open(w);
 
     sim_send(w, HOST_0, HOST_1, 100);
-    sim_send(w, HOST_1, HOST_0, 100);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_send_complete(w, HOST_1, HOST_0, 100, 10 * MSEC_NS);
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
     uint32_t sent = sim_send(w, HOST_0, HOST_1, 100);
     sim_run(w, 20 * USEC_NS);
@@ -267,8 +265,7 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     if (!in_the_middle)
         cut_both(w, HOST_0, HOST_1, 1);
     uint32_t message = sim_send(w, HOST_0, HOST_1, len);

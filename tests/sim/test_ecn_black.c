@@ -62,8 +62,7 @@ static struct mrd_sim_stats stats_of(struct sim_world *w)
 
 static void send_one(struct sim_world *w, uint32_t bytes, uint64_t budget_ns)
 {
-    sim_send(w, HOST_0, HOST_1, bytes);
-    sim_run_until_complete(w, budget_ns);
+    sim_send_complete(w, HOST_0, HOST_1, bytes, budget_ns);
     assert_true(sim_payload_equal(w, HOST_1));
 }
 
@@ -108,8 +107,7 @@ TEST(sim_ecn_black__is_remembered)
     uint64_t lost = stats_of(w).blackholed;
     for (unsigned i = 0; i < 150; i++) { /* the context is in use, for others */
         sim_run(w, 100 * MSEC_NS);
-        sim_send(w, HOST_0, HOST_2, 64);
-        sim_run_until_complete(w, 20 * MSEC_NS);
+        sim_send_complete(w, HOST_0, HOST_2, 64, 20 * MSEC_NS);
     }
     assert_int_equal(sim_counter(w, HOST_0, "peers_rested"), 1);
     send_one(w, MESSAGE, 20 * MSEC_NS);

@@ -60,8 +60,7 @@ TEST(sim_first_contact__early_timeouts_cost_no_window)
                                                                          .no_challenge = run % 2});
             uint64_t begin_ns = mrd_sim_now(w->sim), rtts;
 
-            sim_write(w, HOST_0, HOST_1, 1 << 20);
-            sim_run_until_complete(w, 10 * SEC_NS);
+            sim_write_complete(w, HOST_0, HOST_1, 1 << 20, 10 * SEC_NS);
             rtts = (mrd_sim_now(w->sim) - begin_ns) / (2 * way_ns[i]);
             test_check(w->options.seed, sim_counter(w, HOST_0, "retx_timeout") > 0 && rtts <= 7,
                        "a way of %llu ns: %llu round trips", (unsigned long long)way_ns[i],
@@ -84,8 +83,7 @@ TEST_F(forge_tape, sim_flag__stays_until_the_first_ack)
     sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * USEC_NS);
     self->cut[HOST_1][HOST_0] = false;
-    sim_send(w, HOST_1, HOST_0, BYTES);
-    sim_run_until_complete(w, 100 * MSEC_NS);
+    sim_send_complete(w, HOST_1, HOST_0, BYTES, 100 * MSEC_NS);
 
     struct mrd_wire_head head = forge_head(forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0));
     assert_int_equal(head.dst_inc,

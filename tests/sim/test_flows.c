@@ -66,8 +66,7 @@ TEST(sim_flow__of_queue_pairs_that_come_and_go)
                 struct mrd_qp *old = w->node[HOST_1].qp[0];
 
                 w->node[HOST_1].qp[0] = create_qp(w, HOST_1);
-                sim_send(w, HOST_0, HOST_1, 100);
-                sim_run_until_complete(w, 100 * MSEC_NS);
+                sim_send_complete(w, HOST_0, HOST_1, 100, 100 * MSEC_NS);
                 assert_int_equal(mrd_destroy_qp(w->node[HOST_1].qp[0]), 0);
                 w->node[HOST_1].qp[0] = old;
                 /* More than 8 within the second that flows may idle are refused for now. */
@@ -149,8 +148,7 @@ TEST(sim_flow__close_does_not_forget_what_waits)
         sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG, .recv_bytes = 100});
     bool lose = true;
 
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 100, 10 * MSEC_NS);
     struct wiretap *tap = wiretap_open(w);
     tap->rule = lose_late;
     tap->arg = &lose;
@@ -245,8 +243,7 @@ TEST(sim_share__only_what_needs_a_refusal_is_dropped)
     struct mrd_engine *e = engine(w, HOST_1);
     uint32_t bad, num;
 
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     num = e->refusals.num;
     e->refusals.num = 0;
     bad = sim_post(w, &(struct sim_post){

@@ -96,10 +96,8 @@ TEST(sim_grants__do_not_rotate_while_there_is_room)
     enum { ROUNDS = 100 };
 
     for (uint32_t round = 0; round < ROUNDS; round++) {
-        for (uint32_t from = 1; from <= SENDERS; from++) {
-            sim_write(w, from, HOST_0, 4096);
-            sim_run_until_complete(w, MSEC_NS);
-        }
+        for (uint32_t from = 1; from <= SENDERS; from++)
+            sim_write_complete(w, from, HOST_0, 4096, MSEC_NS);
     }
     /* A message takes two delays of 5 us, and its ack a little. */
     assert_true(mrd_sim_now(w->sim) - begun_ns <= ROUNDS * SENDERS * 20 * USEC_NS);

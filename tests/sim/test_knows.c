@@ -129,8 +129,7 @@ TEST(sim_knows__messages_arrive)
                                                    .straight = knows == MRD_SIM_KNOWS_SOCKETS});
 
         sim_send(w, HOST_0, HOST_1, 4 << 20);
-        sim_write(w, HOST_1, HOST_0, 4 << 20);
-        sim_run_until_complete(w, 50 * MSEC_NS);
+        sim_write_complete(w, HOST_1, HOST_0, 4 << 20, 50 * MSEC_NS);
         assert_true(sim_payload_equal(w, HOST_0) && sim_payload_equal(w, HOST_1));
         sim_world_destroy(w);
     }

@@ -44,8 +44,7 @@ TEST(sim_long_silence__ready_for_a_peer_that_was_silent_for_long)
 {
     struct sim_world *w = create(0, 0);
 
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, SEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 100, SEC_NS);
     assert_int_equal(w->messages[0].status, MRD_WC_RNR_RETRY_EXC_ERR);
     sim_run(w, 30 * SEC_NS);
     sim_post_recvs(w, HOST_0, 0, 1, 100);

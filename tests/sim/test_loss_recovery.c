@@ -42,10 +42,8 @@ static struct result run(const struct trial *t, enum mrd_order order)
     struct sim_world *w = sim_fabric_world(&options);
     if (t->prepare)
         t->prepare(w);
-    for (uint32_t i = 0; i < 8; i++) {
-        sim_write(w, HOST_0, HOST_1, 64);
-        sim_run_until_complete(w, 50 * MSEC_NS);
-    }
+    for (uint32_t i = 0; i < 8; i++)
+        sim_write_complete(w, HOST_0, HOST_1, 64, 50 * MSEC_NS);
     sim_run(w, 50 * USEC_NS);
     struct wiretap *tap = t->rule ? wiretap_open(w) : NULL;
     if (tap) {

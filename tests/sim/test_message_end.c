@@ -70,18 +70,15 @@ static struct wiretap *write_tapped(const struct sim_options *options, uint32_t 
 {
     struct sim_world *w = sim_fabric_world(options);
 
-    for (uint32_t i = 0; i < 4; i++) {
-        sim_write(w, HOST_0, HOST_1, 64);
-        sim_run_until_complete(w, 50 * MSEC_NS);
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        sim_write_complete(w, HOST_0, HOST_1, 64, 50 * MSEC_NS);
     sim_run(w, 100 * USEC_NS);
     struct wiretap *tap = wiretap_open(w);
     tap->rule = rule;
     tap->arg = first;
     if (first)
         first->end = 4 + (len + PACKET - 1) / PACKET;
-    sim_write(w, HOST_0, HOST_1, len);
-    sim_run_until_complete(w, 5 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, len, 5 * MSEC_NS);
     sim_run(w, 100 * USEC_NS);
     return tap;
 }

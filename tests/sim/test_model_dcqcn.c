@@ -256,8 +256,7 @@ TEST(dcqcn_flows__lone)
     for (unsigned i = 0; i < 2; i++) {
         struct flows *f = flows_create(&attr, &(struct model_flows_config){.dcqcn = i});
 
-        flows_start(f, 0, 0, 13, 5000 * (uint64_t)PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 0, 13, 5000 * (uint64_t)PAYLOAD, 10 * MSEC_NS);
         ns[i] = f->done_ns[0];
         flows_destroy(f);
     }

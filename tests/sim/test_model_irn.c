@@ -62,8 +62,7 @@ TEST(irn_lone_flow__line_rate)
         struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
         struct flows *f = irn_create(&tree, NULL);
 
-        flows_start(f, 0, 1, 14, (uint64_t)packets[i] * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 1, 14, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 4, 1000) - ROUNDING_NS,
                         lone_ns(f, packets[i], 4, 1000) + ROUNDING_NS);
         assert_int_equal(stats_of(f).packets, packets[i]);
@@ -71,8 +70,7 @@ TEST(irn_lone_flow__line_rate)
         flows_destroy(f);
 
         f = irn_create(&pair, NULL);
-        flows_start(f, 0, 0, 1, (uint64_t)packets[i] * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 0, 1, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, LINK_NS) - ROUNDING_NS,
                         lone_ns(f, packets[i], 1, LINK_NS) + ROUNDING_NS);
         flows_destroy(f);
@@ -119,8 +117,7 @@ TEST(irn_loss__selective_repeat)
         uint64_t packet_ns = flows_wire_ns(4194, RATE_BPS);
 
         assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, cases[i].mask), 0);
-        flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
         assert_int_equal(stats_of(f).retransmitted, cases[i].lost);
         assert_int_equal(stats_of(f).spurious, 0);
         assert_int_equal(stats_of(f).timeouts, 0);
@@ -152,8 +149,7 @@ TEST(irn_loss__timeouts)
         uint64_t lone = lone_ns(f, 10, 1, LINK_NS);
 
         assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, masks[i]), 0);
-        flows_start(f, 0, 0, 1, 10 * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 0, 1, 10 * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], rto_ns + lone, rto_ns + 6 * lone);
         /* After a timeout only the first counts as lost: nothing behind it has come. */
         assert_int_equal(stats_of(f).timeouts, i ? 5 : 1);
@@ -182,8 +178,7 @@ TEST(irn_loss__twice)
     struct flows *f = irn_create(&pair, NULL);
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
-    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     unsigned second = f->model->window_packets + 2; /* sent again after about a window */
     flows_destroy(f);
 
@@ -191,8 +186,7 @@ TEST(irn_loss__twice)
     f = irn_create(&pair, NULL);
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2 | UINT64_C(0xf) << (second - 3)),
                      0);
-    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     assert_in_range(stats_of(f).timeouts, 1, 2);
     assert_in_range(stats_of(f).retransmitted, 5, 8);
     assert_in_range(f->done_ns[0], f->model->rto_ns,
@@ -205,8 +199,7 @@ TEST(irn_loss__of_acks)
     struct flows *f = irn_create(&pair, NULL);
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 1, 0, UINT64_C(0x4924924924924924)), 0);
-    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     assert_int_equal(stats_of(f).retransmitted, 0);
     assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
                     lone_ns(f, 500, 1, LINK_NS) + 64 * flows_wire_ns(4194, RATE_BPS));
@@ -218,8 +211,7 @@ static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *
     enum { PACKETS = 20000 };
     struct flows *f = irn_create(attr, tune);
 
-    flows_start(f, 0, 0, 1, PACKETS * (uint64_t)PAYLOAD);
-    flows_finish(f, 1, SEC_NS);
+    flows_one(f, 0, 1, PACKETS * (uint64_t)PAYLOAD, SEC_NS);
     double ns = (double)f->done_ns[0];
     *stats = stats_of(f);
     flows_destroy(f);
@@ -282,8 +274,7 @@ TEST(irn_corruption__is_loss)
     attr.seed = test_seed();
     attr.link.corrupt_ppm = 5000;
     struct flows *f = irn_create(&attr, NULL);
-    flows_start(f, 0, 0, 1, 5000 * PAYLOAD);
-    flows_finish(f, 1, 100 * MSEC_NS);
+    flows_one(f, 0, 1, 5000 * PAYLOAD, 100 * MSEC_NS);
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
     assert_int_equal(mrd_sim_link_stats(f->sim, 1, 0, 0, &from), 0);
     test_check(attr.seed, to.corrupted > 10 && from.corrupted > 10, "hardly any corruption");

@@ -83,16 +83,14 @@ TEST(rc_lone_flow__line_rate)
         struct mrd_sim_attr attr = tree_attr(test_seed());
         struct flows *f = flows_create(&attr, NULL);
 
-        flows_start(f, 0, 1, 14, (uint64_t)packets[i] * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 1, 14, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], TREE_HOPS, LINK_NS) - ROUNDING_NS,
                         lone_ns(f, packets[i], TREE_HOPS, LINK_NS) + ROUNDING_NS);
         assert_int_equal(stats_of(f).packets, packets[i]);
         flows_destroy(f);
 
         f = flows_create(&pair, NULL);
-        flows_start(f, 0, 0, 1, (uint64_t)packets[i] * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 0, 1, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, 5000) - ROUNDING_NS,
                         lone_ns(f, packets[i], 1, 5000) + ROUNDING_NS);
         flows_destroy(f);
@@ -116,8 +114,7 @@ TEST(rc_ack__coalesced)
 {
     struct flows *f = flows_create(&pair, NULL);
 
-    flows_start(f, 0, 0, 1, 10 * PAYLOAD);
-    flows_finish(f, 1, MSEC_NS);
+    flows_one(f, 0, 1, 10 * PAYLOAD, MSEC_NS);
     assert_int_equal(stats_of(f).acks, 3);
     flows_start(f, 1, 1, 0, 0);
     flows_finish(f, 2, MSEC_NS);
@@ -133,8 +130,7 @@ TEST(rc_window__limits)
     assert_int_equal(model_tune_set(&tune, "rc.window_packets", 8), 0);
     struct flows *f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
     assert_int_equal(f->model->window_packets, 8);
-    flows_start(f, 0, 0, 1, 800 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 800 * PAYLOAD, 10 * MSEC_NS);
     uint64_t rtt_ns = f->model->base_rtt_ns;
     /* Acks come for four packets, so a round trip begins when the fourth has left. */
     assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
@@ -206,8 +202,7 @@ TEST(rc_path__one_a_flow)
     struct flows *f = flows_create(&attr, NULL);
     unsigned used;
 
-    flows_start(f, 0, 0, 13, 1000 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 13, 1000 * PAYLOAD, 10 * MSEC_NS);
     assert_int_equal(flows_packets(f, "leaf0>spine*", &used), 1000);
     assert_int_equal(used, 1);
     assert_int_equal(flows_packets(f, "leaf3>spine*", &used), stats_of(f).acks);
@@ -276,8 +271,7 @@ TEST(rc_loss__one_nak_a_gap)
     struct flows *f = flows_create(&pair, NULL);
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 20), 0);
-    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     struct model_flows_stats stats = stats_of(f);
     uint64_t lone = lone_ns(f, 500, 1, 5000);
     assert_int_equal(stats.naks, 1);
@@ -295,8 +289,7 @@ TEST(rc_loss__of_what_was_repeated)
     uint64_t window;
 
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << 62), 0);
-    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     assert_int_equal(stats_of(f).naks, 2);
     assert_int_equal(stats_of(f).timeouts, 0);
     window = stats_of(f).out_of_order / 2; /* sent after a loss, before its NAK was there */
@@ -305,8 +298,7 @@ TEST(rc_loss__of_what_was_repeated)
     f = flows_create(&pair, NULL);
     assert_int_equal(
         mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << (2 + 1 + window)), 0);
-    flows_start(f, 0, 0, 1, 500 * PAYLOAD);
-    flows_finish(f, 1, 10 * MSEC_NS);
+    flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     assert_int_equal(stats_of(f).naks, 1);
     assert_int_equal(stats_of(f).timeouts, 1);
 }
@@ -326,8 +318,7 @@ TEST(rc_loss__last_packet)
         assert_int_equal(rto_ns, 524288);
         assert_int_equal(
             mrd_sim_set_loss_mask(f->sim, direction, !direction, direction ? 1 << 2 : 1 << 9), 0);
-        flows_start(f, 0, 0, 1, 10 * PAYLOAD);
-        flows_finish(f, 1, 10 * MSEC_NS);
+        flows_one(f, 0, 1, 10 * PAYLOAD, 10 * MSEC_NS);
         lone = lone_ns(f, 10, 1, 5000);
         assert_int_equal(stats_of(f).timeouts, 1);
         assert_int_equal(stats_of(f).naks, 0);
@@ -369,8 +360,7 @@ TEST(rc_corruption__is_loss)
     attr.seed = test_seed();
     attr.link.corrupt_ppm = 10000;
     struct flows *f = flows_create(&attr, NULL);
-    flows_start(f, 0, 0, 1, 5000 * PAYLOAD);
-    flows_finish(f, 1, 100 * MSEC_NS);
+    flows_one(f, 0, 1, 5000 * PAYLOAD, 100 * MSEC_NS);
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
     assert_int_equal(mrd_sim_link_stats(f->sim, 1, 0, 0, &from), 0);
     test_check(attr.seed, to.corrupted > 10 && from.corrupted > 0, "hardly any corruption");
@@ -412,8 +402,7 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
 
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.tune = &tune});
 
-    flows_start(f, 0, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD);
-    flows_finish(f, 1, SEC_NS);
+    flows_one(f, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD, SEC_NS);
     double ns = (double)f->done_ns[0];
     *stats = stats_of(f);
     flows_destroy(f);

@@ -117,10 +117,8 @@ TEST(sim_mtu__is_found)
         struct narrow n;
         struct sim_world *w = begin(&n, table[i].most, false)->w;
 
-        for (unsigned k = 0; k < 4; k++) {
-            sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-            sim_run_until_complete(w, 20 * MSEC_NS);
-        }
+        for (unsigned k = 0; k < 4; k++)
+            sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
         assert_true(sim_payload_equal(w, HOST_1));
         assert_in_range(payload_in_use(&n, HOST_0), table[i].payload, table[i].payload + 64);
         assert_true(n.largest <= table[i].most);
@@ -143,8 +141,7 @@ TEST_F_WITH(narrow, sim_mtu__late_probe, self->most = 1400 - 28)
     struct sim_world *w = self->w;
     uint32_t lost = 0;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     while (!self->tap->packets[lost].dropped)
         assert_true(++lost < self->tap->num);
     assert_int_equal(self->tap->packets[lost].kind, WIRE_EMPTY);
@@ -161,10 +158,8 @@ TEST_F_WITH(narrow, sim_mtu__is_not_asked_for_by_small_messages, self->most = 65
 {
     struct sim_world *w = self->w;
 
-    for (unsigned i = 0; i < 50; i++) {
-        sim_send(w, HOST_0, HOST_1, 64);
-        sim_run_until_complete(w, 10 * MSEC_NS);
-    }
+    for (unsigned i = 0; i < 50; i++)
+        sim_send_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "probes_mtu"), 0);
 }
 
@@ -180,8 +175,7 @@ TEST(sim_mtu__shrinks)
         struct narrow n;
         struct sim_world *w = begin(&n, 65507, false)->w;
 
-        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-        sim_run_until_complete(w, 20 * MSEC_NS);
+        sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
         assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
         sim_write(w, HOST_0, HOST_1, 4 * MESSAGE_BYTES);
         sim_run(w, 300 * USEC_NS);
@@ -198,8 +192,7 @@ TEST(sim_mtu__shrinks)
 
         n.most = 65507;
         sim_run(w, 61 * SEC_NS);
-        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-        sim_run_until_complete(w, 40 * MSEC_NS);
+        sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 40 * MSEC_NS);
         assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
         end(&n);
     }
@@ -210,8 +203,7 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_among_small_messages, self->most = 65507)
 {
     struct sim_world *w = self->w;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     self->most = 1400 - 28;
     uint32_t message = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     for (unsigned i = 0; i < 2000 && !w->messages[message].sent; i++) {
@@ -233,8 +225,7 @@ static void shrinks_below_one_message(uint32_t others)
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     n.most = 1400 - 28;
     uint32_t message = sim_write(w, HOST_0, HOST_1, LIMIT);
     for (unsigned i = 0; i < 20 && !w->messages[message].sent; i++) {
@@ -265,8 +256,7 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_among_lost_middling_messages, self->most = 
 {
     struct sim_world *w = self->w;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     self->most = 1400 - 28;
     self->lost_of = 3;
     uint32_t message = sim_write(w, HOST_0, HOST_1, LIMIT);
@@ -289,8 +279,7 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces, self->most = 65507)
     struct sim_world *w = self->w;
     struct mrd_peer *peer;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     self->most = 1400 - 28;
     sim_write(w, HOST_0, HOST_1, LIMIT);
     sim_run(w, 1 * MSEC_NS);
@@ -309,10 +298,8 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces_of_many, self->most = 2600
     struct sim_world *w = self->w;
     struct mrd_peer *peer;
 
-    for (unsigned i = 0; i < 4; i++) {
-        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-        sim_run_until_complete(w, 20 * MSEC_NS);
-    }
+    for (unsigned i = 0; i < 4; i++)
+        sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), 2496);
     peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -351,17 +338,14 @@ TEST_F_WITH(narrow, sim_mtu__of_a_route_that_grows, self->most = 65507)
     struct sim_world *w = self->w;
     struct mrd_peer *peer;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
     peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 1344);
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), 1344);
     sim_run(w, 61 * SEC_NS);
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 40 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 40 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
 }
 
@@ -425,8 +409,7 @@ TEST_F_WITH(narrow, sim_mtu__configured_too_large, self->most = 1400 - 28, self-
     struct sim_world *w = self->w;
 
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_send(w, HOST_0, HOST_1, 4000);
-    sim_run_until_complete(w, 500 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 4000, 500 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_true(self->largest <= 1400 - 28);
 }
@@ -456,16 +439,14 @@ TEST_F_WITH(narrow, sim_mtu__outage, self->most = 65507)
 {
     struct sim_world *w = self->w;
 
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     sim_write(w, HOST_0, HOST_1, 4 * MESSAGE_BYTES);
     sim_run(w, 300 * USEC_NS);
     self->most = 0;
     sim_run(w, 200 * MSEC_NS);
     self->most = 65507;
     sim_run_until_complete(w, 300 * MSEC_NS);
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
 }
@@ -476,12 +457,9 @@ TEST_F_WITH(narrow, sim_mtu__of_one_path, self->most = 1500 - 28)
     struct sim_world *w = self->w;
 
     self->one_path = 3;
-    sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 50 * MSEC_NS);
-    for (unsigned i = 0; i < 8; i++) {
-        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-        sim_run_until_complete(w, 20 * MSEC_NS);
-    }
+    sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 50 * MSEC_NS);
+    for (unsigned i = 0; i < 8; i++)
+        sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
@@ -490,8 +468,7 @@ TEST_F_WITH(narrow, sim_mtu__of_one_path, self->most = 1500 - 28)
     /* It is dead by now, and there is no other in its place: it is probed each second. */
     for (unsigned i = 0; i < 6; i++) {
         sim_run(w, SEC_NS);
-        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-        sim_run_until_complete(w, 20 * MSEC_NS);
+        sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     }
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
@@ -504,8 +481,7 @@ TEST_F_WITH(narrow, sim_mtu__of_a_dead_path, self->most = 0)
 
     self->one_path = 3;
     for (unsigned i = 0; i < 10; i++) {
-        sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
-        sim_run_until_complete(w, 50 * MSEC_NS);
+        sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 50 * MSEC_NS);
         sim_run(w, SEC_NS);
     }
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 0);

@@ -20,8 +20,7 @@ static struct sim_world *ordered_world(struct sim_options options)
         if (from != HOST_1)
             sim_write(w, from, HOST_1, 64);
     }
-    sim_write(w, HOST_1, HOST_0, 64);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_write_complete(w, HOST_1, HOST_0, 64, 20 * MSEC_NS);
     sim_run(w, 50 * USEC_NS);
     return w;
 }

@@ -131,8 +131,7 @@ TEST(sim_path_probe__not_when_idle)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
 
     set_blackhole(w, 1);
-    sim_write(w, HOST_0, HOST_1, 1 << 20);
-    sim_run_until_complete(w, 2 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 1 << 20, 2 * MSEC_NS);
     test_check(seed, sim_counter(w, HOST_0, "paths_suspended") > 0, "no path was suspended");
     sim_run(w, MSEC_NS);
     probes = sim_counter(w, HOST_0, "probes_path");
@@ -141,8 +140,7 @@ TEST(sim_path_probe__not_when_idle)
     sim_run_until_complete(w, 2 * MSEC_NS);
     test_check(seed, sim_counter(w, HOST_0, "probes_path") == probes, "probes without data");
     /* The next data finds the time of the path come, and probes it first. */
-    sim_write(w, HOST_0, HOST_1, 1 << 20);
-    sim_run_until_complete(w, 2 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 1 << 20, 2 * MSEC_NS);
     test_check(seed, sim_counter(w, HOST_0, "probes_path") > probes, "no probe with data");
 }
 
@@ -169,17 +167,13 @@ TEST(sim_path_probe__failed_among_bursts)
         struct mrd_path_attr path;
 
         set_delay(w, 5 * MSEC_NS);
-        sim_write(w, HOST_0, HOST_1, 64 << 10);
-        sim_run_until_complete(w, 100 * MSEC_NS);
+        sim_write_complete(w, HOST_0, HOST_1, 64 << 10, 100 * MSEC_NS);
         set_delay(w, USEC_NS);
-        for (uint32_t i = 0; i < 10; i++) {
-            sim_write(w, HOST_0, HOST_1, 16 << 10);
-            sim_run_until_complete(w, 100 * MSEC_NS);
-        }
+        for (uint32_t i = 0; i < 10; i++)
+            sim_write_complete(w, HOST_0, HOST_1, 16 << 10, 100 * MSEC_NS);
         set_blackhole(w, 1);
         for (uint32_t i = 0; i < 500; i++) {
-            sim_write(w, HOST_0, HOST_1, 16 << 10);
-            sim_run_until_complete(w, 20 * MSEC_NS);
+            sim_write_complete(w, HOST_0, HOST_1, 16 << 10, 20 * MSEC_NS);
             sim_run(w, 5 * MSEC_NS);
         }
         assert_int_equal(mrd_query_path(w->node[HOST_0].ah[HOST_1], DEAD_PATH, &path, sizeof(path)),
@@ -201,17 +195,13 @@ TEST(sim_path_probe__failed_one_message_at_a_time)
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_sim_link link;
 
-        for (uint32_t i = 0; i < 100; i++) {
-            sim_write(w, HOST_0, HOST_1, 64);
-            sim_run_until_complete(w, MSEC_NS);
-        }
+        for (uint32_t i = 0; i < 100; i++)
+            sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
         assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
         link.blackhole = 1;
         assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
-        for (uint32_t i = 0; i < 2000; i++) {
-            sim_write(w, HOST_0, HOST_1, 64);
-            sim_run_until_complete(w, MSEC_NS);
-        }
+        for (uint32_t i = 0; i < 2000; i++)
+            sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
         test_check(seed, sim_counter(w, HOST_0, "paths_replaced") == 1, "not given up");
         test_check(seed, sim_counter(w, HOST_0, "retx_tail") <= 8, "%llu tail probes",
                    (unsigned long long)sim_counter(w, HOST_0, "retx_tail"));
@@ -229,17 +219,13 @@ TEST(sim_path_probe__late_path_is_not_given_up)
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_sim_link link;
 
-        for (uint32_t i = 0; i < 100; i++) {
-            sim_write(w, HOST_0, HOST_1, 64);
-            sim_run_until_complete(w, MSEC_NS);
-        }
+        for (uint32_t i = 0; i < 100; i++)
+            sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
         assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
         link.delay_ns += 200 * USEC_NS;
         assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
-        for (uint32_t i = 0; i < 2000; i++) {
-            sim_write(w, HOST_0, HOST_1, 64);
-            sim_run_until_complete(w, MSEC_NS);
-        }
+        for (uint32_t i = 0; i < 2000; i++)
+            sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
         test_check(seed, sim_counter(w, HOST_0, "paths_replaced") == 0, "given up");
         test_check(seed, sim_counter(w, HOST_0, "retx_tail") > 0, "never late");
         sim_world_destroy(w);

@@ -301,8 +301,7 @@ TEST(sim_retries__what_has_begun_goes_on)
     struct wiretap *tap = wiretap_open(w);
     struct mrd_peer *peer;
 
-    sim_write(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 100, MSEC_NS);
     peer = mrd_container_of(engine(w, HOST_0)->peers.active.next, struct mrd_peer, node);
     engine(w, HOST_0)->cc_config.cwnd_cap_bytes = 1; /* acks leave the window as it is */
     sim_post_recvs(w, HOST_1, 0, 1, 20000);

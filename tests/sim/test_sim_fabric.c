@@ -136,8 +136,7 @@ TEST(mrd_sim_fabric_send__overhead_of_contexts)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){
         .no_challenge = true, .topology = &leaf_spine, .wire_overhead = MRD_SIM_WIRE_HTSIM});
 
-    sim_write(w, HOST_0, HOST_2, MESSAGE_BYTES);
-    sim_run_until_complete(w, MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_2, MESSAGE_BYTES, MSEC_NS);
     sim_run(w, MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_2));
 

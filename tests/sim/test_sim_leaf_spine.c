@@ -77,8 +77,7 @@ TEST(sim_leaf_spine__write_survives)
 
         schedule_all(w, rows[i].change);
         sim_write(w, 0, 7, MESSAGE_BYTES);
-        sim_write(w, 6, 1, MESSAGE_BYTES);
-        sim_run_until_complete(w, rows[i].budget_us * USEC_NS);
+        sim_write_complete(w, 6, 1, MESSAGE_BYTES, rows[i].budget_us * USEC_NS);
         test_check(w->options.seed, sim_payload_equal(w, 7) && sim_payload_equal(w, 1), "%s",
                    rows[i].name);
         test_check(w->options.seed, !rows[i].loses || num_hit(w->sim) > 0, "%s: nothing happened",

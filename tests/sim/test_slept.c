@@ -136,8 +136,7 @@ TEST(sim_slept__the_last_error_stays)
     struct mrd_context_impl *c = mrd_context_impl(w->node[HOST_1].context);
     const struct mrd_backend_ops *usual = c->ops;
 
-    sim_send(w, HOST_1, HOST_0, BYTES);
-    sim_run_until_complete(w, SEC_NS);
+    sim_send_complete(w, HOST_1, HOST_0, BYTES, SEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     sim_run(w, SEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 0);

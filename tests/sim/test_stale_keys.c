@@ -24,8 +24,7 @@ TEST(sim_stale_keys__hold_up_nobody)
         &(struct sim_options){.qps = QPS, .send_wr = WRITES, .cqe = QPS * WRITES * 2});
     struct mrd_mr *kept = w->node[HOST_1].mr;
 
-    sim_send(w, HOST_0, HOST_1, BYTES);
-    sim_run_until_complete(w, SEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, BYTES, SEC_NS);
     /* The writes name a region of the same memory that goes, before their packets come. */
     w->node[HOST_1].mr =
         mrd_reg_mr(w->node[HOST_1].pd, kept->addr, kept->length,

@@ -164,8 +164,7 @@ TEST(sim_starving__others_go_on)
         for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_MSG; order++) {
             struct sim_world *w = create(order, 2);
 
-            sim_write(w, HOST_0, HOST_1, 1 << 20);
-            sim_run_until_complete(w, 10 * MSEC_NS);
+            sim_write_complete(w, HOST_0, HOST_1, 1 << 20, 10 * MSEC_NS);
             uint64_t alone_ns = write_many(w);
             send_many(w, 1, starving[i], SEGMENTED_BYTES);
             sim_run(w, 10 * MSEC_NS);

@@ -61,8 +61,7 @@ TEST(sim_stranger__sees)
     assert_int_equal(st->sent_packets, 0);
     stranger_watch_all(st);
     sim_post_recvs(w, HOST_1, 0, 2, 4096);
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 100, 20 * MSEC_NS);
     assert_true(st->num_first > 0);
 
     uint64_t before = received(w);

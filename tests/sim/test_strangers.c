@@ -176,8 +176,7 @@ TEST(sim_strangers__replay_after_silence)
     struct sim_world *w = world(2);
     struct stranger *st = stranger(w);
 
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, 50 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 100, 50 * MSEC_NS);
     sim_close(w, HOST_0);
     sim_run(w, 60 * SEC_NS);
     sim_post_recvs(w, HOST_1, 0, 4, BAIT_BYTES);

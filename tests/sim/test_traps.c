@@ -37,14 +37,12 @@ TEST(sim_ack_request__lost)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
 
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 64, 1 * MSEC_NS);
     sim_run(w, 50 * USEC_NS);
     struct wiretap *tap = wiretap_open(w);
     mrd_sim_set_loss_mask(w->sim, HOST_0, HOST_1, 1 << 2);
     uint64_t at_ns = mrd_sim_now(w->sim);
-    sim_write(w, HOST_0, HOST_1, 3 * 4096);
-    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 3 * 4096, 1 * MSEC_NS);
     assert_true(tap->packets[2].head.flags & MRD_WIRE_ACK_REQUEST);
     assert_true(wiretap_acked_ns(tap, HOST_1, tap->packets[1].head.psn) < at_ns + 8 * USEC_NS);
 }
@@ -212,8 +210,7 @@ TEST(sim_completion__waits_for_the_device)
     struct wiretap *tap = wiretap_open(w);
     uint64_t left_ns = 0;
 
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 64, 1 * MSEC_NS);
     mrd_sim_set_loss_mask(w->sim, HOST_0, HOST_1, 1 << 3);
 
     uint32_t i = sim_write(w, HOST_0, HOST_1, 16 * 4096);
@@ -286,14 +283,12 @@ static void old_packets(uint32_t restarted, uint64_t challenge_ns)
     sim_write(w, HOST_0, HOST_1, len);
     uint8_t *at = w->messages[0].target;
     sim_send(w, HOST_0, HOST_1, 100);
-    sim_send(w, HOST_0, HOST_1, len);
-    sim_run_until_complete(w, 5 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, len, 5 * MSEC_NS);
     num = tap->num;
     sim_restart(w, restarted);
     sim_run(w, MSEC_NS);
     if (restarted == HOST_0) { /* its new life speaks first */
-        sim_send(w, HOST_0, HOST_1, 64);
-        sim_run_until_complete(w, 5 * MSEC_NS);
+        sim_send_complete(w, HOST_0, HOST_1, 64, 5 * MSEC_NS);
     }
     memset(at, 0x77, len);
     sim_post_recvs(w, HOST_1, 0, 2, len);
@@ -307,8 +302,7 @@ static void old_packets(uint32_t restarted, uint64_t challenge_ns)
 
     if (restarted == HOST_0) { /* and the new life is none the worse for it */
         assert_int_equal(w->node[HOST_0].restarted + w->node[HOST_0].unreachable, 0);
-        sim_write(w, HOST_0, HOST_1, len);
-        sim_run_until_complete(w, 5 * MSEC_NS);
+        sim_write_complete(w, HOST_0, HOST_1, len, 5 * MSEC_NS);
     }
     wiretap_close(tap);
     sim_world_destroy(w);

@@ -150,8 +150,7 @@ static void address_changes(bool busy)
     sim_run(w, 10 * USEC_NS);
     mrd_sim_move_address(w->sim, 0, HOST_0, 0, MOVED);
     /* It speaks first: nobody else knows where it is. */
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_run_until_complete(w, 3 * TIMEOUT_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 100, 3 * TIMEOUT_NS);
     for (uint32_t i = 0; i < w->num_messages; i++)
         assert_true(w->messages[i].status == MRD_WC_SUCCESS ||
                     w->messages[i].status == MRD_WC_RETRY_EXC_ERR);

@@ -31,8 +31,7 @@ static struct sim_world *begin_watched(const struct sim_options *options)
 {
     struct sim_world *w = begin(options);
 
-    sim_write(w, HOST_0, HOST_1, 5000);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_0, HOST_1, 5000, 10 * MSEC_NS);
     watch(w, HOST_0, HOST_1, 1);
     sim_run(w, SETTLE_MS * MSEC_NS);
     return w;
@@ -60,8 +59,7 @@ TEST(watch__tells_of_a_death)
 {
     struct sim_world *w = begin_watched(&(struct sim_options){.hosts = 3});
 
-    sim_write(w, HOST_2, HOST_1, 5000);
-    sim_run_until_complete(w, 10 * MSEC_NS);
+    sim_write_complete(w, HOST_2, HOST_1, 5000, 10 * MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     sim_run(w, TIMEOUT_NS);
     expect(w, HOST_0, 0, 0);
@@ -152,8 +150,7 @@ TEST(watch__tells_of_a_restart_that_speaks_first)
     struct sim_world *w = begin_watched(&(struct sim_options){0});
 
     sim_restart(w, HOST_1);
-    sim_write(w, HOST_1, HOST_0, 5000);
-    sim_run_until_complete(w, 100 * MSEC_NS);
+    sim_write_complete(w, HOST_1, HOST_0, 5000, 100 * MSEC_NS);
     expect(w, HOST_0, 0, 1);
     sim_run(w, 4 * TIMEOUT_NS);
     expect(w, HOST_0, 0, 1);

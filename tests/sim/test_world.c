@@ -42,8 +42,7 @@ TEST(sim_path_dies_mid_message)
                                                .delay_ns = 5000,
                                                .blackhole = {.path = 2, .at_ns = 100 * USEC_NS}});
 
-    sim_send(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run_until_complete(w, 4 * MSEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 4 * MSEC_NS);
 
     assert_true(sim_payload_equal(w, HOST_1));
 }
@@ -138,8 +137,7 @@ TEST(sim_restart__speaks_again)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3});
 
     sim_send(w, HOST_0, HOST_1, 100);
-    sim_send(w, HOST_2, HOST_1, 100);
-    sim_run_until_complete(w, 1 * MSEC_NS);
+    sim_send_complete(w, HOST_2, HOST_1, 100, 1 * MSEC_NS);
     sim_restart(w, HOST_1);
     sim_run(w, 1 * MSEC_NS);
 
@@ -148,7 +146,6 @@ TEST(sim_restart__speaks_again)
     sim_run(w, 30 * SEC_NS);
     assert_true(w->messages[first].sent);
     sim_send(w, HOST_2, HOST_0, 5000);
-    sim_send(w, HOST_0, HOST_1, 5000);
-    sim_run_until_complete(w, 30 * SEC_NS);
+    sim_send_complete(w, HOST_0, HOST_1, 5000, 30 * SEC_NS);
     assert_true(w->messages[w->num_messages - 1].received);
 }

@@ -82,6 +82,12 @@ void flows_finish(struct flows *f, unsigned num, uint64_t budget_ns)
                f->num_done, num, budget_ns);
 }
 
+void flows_one(struct flows *f, uint32_t src, uint32_t dst, uint64_t bytes, uint64_t budget_ns)
+{
+    flows_start(f, 0, src, dst, bytes);
+    flows_finish(f, 1, budget_ns);
+}
+
 uint64_t flows_packets(struct flows *f, const char *links, unsigned *num_used)
 {
     uint64_t packets = 0;

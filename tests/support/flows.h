@@ -30,6 +30,8 @@ void flows_destroy(struct flows *f);
 void flows_start(struct flows *f, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes);
 /* Run until `num` flows are over, each with all its bytes; later than budget_ns fails the test. */
 void flows_finish(struct flows *f, unsigned num, uint64_t budget_ns);
+/* Starts flow 0, and runs until it is over. */
+void flows_one(struct flows *f, uint32_t src, uint32_t dst, uint64_t bytes, uint64_t budget_ns);
 /* Packets on the links whose names match a pattern as of fnmatch(3); and how many of those links had any. */
 uint64_t flows_packets(struct flows *f, const char *links, unsigned *num_used);
 /* A packet's time at a rate. */

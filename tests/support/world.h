@@ -148,6 +148,11 @@ void sim_run(struct sim_world *w, uint64_t ns);
  * Returns the time taken in ns.
  */
 uint64_t sim_run_until_complete(struct sim_world *w, uint64_t budget_ns);
+/* Posts one, and runs until every message is complete. */
+void sim_send_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len,
+                       uint64_t budget_ns);
+void sim_write_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len,
+                        uint64_t budget_ns);
 /* Is every message complete: with a completion, and received if it succeeded? */
 bool sim_is_complete(struct sim_world *w);
 /* Did every message to the host arrive, with all bytes right? */

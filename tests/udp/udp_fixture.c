@@ -223,3 +223,9 @@ void fixture_check(const struct movers *f, unsigned n)
         assert_true(fixture_bytes_right(&f->received[i]));
     }
 }
+
+void fixture_arrive(struct movers *f, struct mrd_backend *b, unsigned n, bool planned)
+{
+    fixture_receive(f, b, n, planned);
+    fixture_check(f, n);
+}

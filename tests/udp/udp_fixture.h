@@ -76,6 +76,8 @@ unsigned fixture_burst(struct movers *f, struct mrd_backend *b, unsigned max, bo
 void fixture_receive(struct movers *f, struct mrd_backend *b, unsigned want, bool planned);
 /* received[] is packets 0 .. n - 1 in this order, each with its bytes. */
 void fixture_check(const struct movers *f, unsigned n);
+/* Both of these. */
+void fixture_arrive(struct movers *f, struct mrd_backend *b, unsigned n, bool planned);
 bool fixture_bytes_right(const struct fixture_packet *p);
 
 #endif

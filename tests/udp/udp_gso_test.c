@@ -28,8 +28,7 @@ TEST_F(movers, mrd_udp_tx_burst__fallbacks)
         self->plan.segments_max = 64;
         fixture_send_equal(self, tx, &to, 0, 4160, 15);
         fixture_send_equal(self, tx, &to, 0, 500, 20);
-        fixture_receive(self, rx, 35, i & 4);
-        fixture_check(self, 35);
+        fixture_arrive(self, rx, 35, i & 4);
         uint64_t received = groups(rx) + mrd_udp_of(rx)->rx.count.straight;
         assert_true(tx_without || rx_without ? received >= 15 : received == 2);
         fixture_close(tx);
@@ -46,15 +45,13 @@ TEST_F(movers, mrd_udp_tx_burst__kernel_refuses_gso)
 
     assert_int_equal(setsockopt(udp->tx.paths[0].fd, SOL_SOCKET, SO_NO_CHECK, &on, sizeof(on)), 0);
     fixture_send_equal(self, self->a, &self->to_b, 0, 1000, 20);
-    fixture_receive(self, self->b, 20, false);
-    fixture_check(self, 20);
+    fixture_arrive(self, self->b, 20, false);
     assert_int_equal(udp->tx.num_no_gso, 1);
     assert_int_equal(fail.calls, 1 + 20);
 
     fixture_send_equal(self, self->a, &self->to_b, 0, 1000, 10);
     assert_int_equal(fail.calls, 1 + 20 + 1); /* sendmmsg of ten, no second try */
-    fixture_receive(self, self->b, 30, false);
-    fixture_check(self, 30);
+    fixture_arrive(self, self->b, 30, false);
     assert_int_equal(udp->tx.lost, 0);
 }
 
@@ -76,8 +73,7 @@ TEST_F(movers, mrd_udp_tx_burst__gso_errors)
         fixture_receive(self, self->b, 20, false);
         uint64_t before = groups(self->b);
         fixture_send_equal(self, tx, &other, 3, 2000, 10);
-        fixture_receive(self, self->b, 30, false);
-        fixture_check(self, 30);
+        fixture_arrive(self, self->b, 30, false);
         assert_int_equal(mrd_udp_of(tx)->tx.num_no_gso, 1);
         assert_int_equal(groups(self->b) - before, 1);
         fixture_close(tx);
@@ -100,6 +96,5 @@ TEST_F(movers, mrd_udp_tx_burst__gso_refused_by_many)
     }
     assert_false(udp->tx.gso);
     fail.error = 0;
-    fixture_receive(self, self->b, self->num_sent, false);
-    fixture_check(self, self->num_sent);
+    fixture_arrive(self, self->b, self->num_sent, false);
 }

@@ -121,8 +121,7 @@ TEST_F(movers, mrd_udp_rx_burst__lean_then_superpackets)
     for (int again = 0; again < 2; again++) {
         become_lean(self);
         fixture_send_equal(self, self->a, &self->to_b, PATH, 4160, 12);
-        fixture_receive(self, self->b, self->num_sent, true);
-        fixture_check(self, self->num_sent);
+        fixture_arrive(self, self->b, self->num_sent, true);
         assert_false(mrd_udp_of(self->b)->rx.lean);
     }
 }
@@ -165,8 +164,7 @@ TEST_F(movers, mrd_udp_rx_burst__lean_loses_nothing)
     while (switching && self->num_sent < PATIENCE)
         ping(self, &self->to_b);
     assert_null(switching);
-    fixture_receive(self, self->b, self->num_sent, true);
-    fixture_check(self, self->num_sent);
+    fixture_arrive(self, self->b, self->num_sent, true);
     become_lean(self);
 }
 

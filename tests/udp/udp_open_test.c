@@ -87,8 +87,7 @@ TEST_F(movers, mrd_udp_open__old_kernel)
     assert_false(mrd_udp_of(b)->tx.gso);
     struct mrd_addr to = fixture_addr("127.0.0.1", b);
     fixture_send_equal(self, b, &to, 0, 1000, 20);
-    fixture_receive(self, b, 20, true);
-    fixture_check(self, 20);
+    fixture_arrive(self, b, 20, true);
     assert_int_equal(mrd_udp_of(b)->rx.count.plain, 20);
     fixture_close(b);
 }
@@ -373,8 +372,7 @@ TEST_F(movers, udp_new_path__up_to_four_times)
     assert_int_equal(b->ops->new_path(b), -ENOSPC);
     assert_int_equal(b->mover.paths, 4); /* what it began with */
     fixture_send_equal(self, b, &self->to_b, 15, 4160, 3);
-    fixture_receive(self, self->b, 3, false);
-    fixture_check(self, 3);
+    fixture_arrive(self, self->b, 3, false);
     assert_int_equal(self->received[0].from.port, b->ops->path_port(b, 15));
 }
 
@@ -413,8 +411,7 @@ TEST_F(movers, udp_wait__ends)
     fixture_send_equal(self, self->a, &self->to_b, 0, 100, 1);
     b->ops->wait(b, -1, UINT64_MAX);
     assert_int_equal(poll(&fd, 1, 0), 1);
-    fixture_receive(self, b, 1, false);
-    fixture_check(self, 1);
+    fixture_arrive(self, b, 1, false);
 }
 
 /* Strangers that write to a source port fill no memory, and disturb no sending. */
@@ -432,6 +429,5 @@ TEST_F(movers, udp_source_port__strangers)
         fixture_send_equal(self, self->a, &to, 0, 4160, 1);
     self->num_sent = 0;
     fixture_send_equal(self, self->b, &self->to_a, 2, 4160, 15);
-    fixture_receive(self, self->a, 15, false);
-    fixture_check(self, 15);
+    fixture_arrive(self, self->a, 15, false);
 }

@@ -61,8 +61,7 @@ TEST_F(movers, mrd_udp_rx_burst__plan)
         self->plan.wrong_segment = plans[r].wrong_segment;
         self->plan.calls = 0;
         fixture_send(self, self->a, &self->to_b, 0, lens, plans[r].n);
-        fixture_receive(self, self->b, plans[r].n, true);
-        fixture_check(self, plans[r].n);
+        fixture_arrive(self, self->b, plans[r].n, true);
         for (unsigned i = 0; i < plans[r].n; i++) {
             if (self->received[i].placed != (i < plans[r].placed))
                 fail_msg("%s: segment %u", plans[r].name, i);
@@ -97,8 +96,7 @@ TEST_F(movers, mrd_udp_rx_burst__plan_of_a_part)
     assert_int_equal(setsockopt(fd, IPPROTO_UDP, UDP_SEGMENT, &segment, sizeof(segment)), 0);
     assert_int_equal(sendto(fd, bytes, sizeof(bytes), 0, &sa.sa, len), sizeof(bytes));
     self->plan.segments_max = 64;
-    fixture_receive(self, self->b, 100, true);
-    fixture_check(self, 100);
+    fixture_arrive(self, self->b, 100, true);
     assert_int_equal(self->plan.segments, 64);
     assert_int_equal(self->plan.total_len, 64 * 600);
     for (unsigned i = 0; i < 100; i++)
@@ -245,8 +243,7 @@ static void make_it_take_many(struct movers *f)
 
     f->num_sent = f->num_received = 0;
     send_shorts(f, FLOOD);
-    fixture_receive(f, f->b, FLOOD, true);
-    fixture_check(f, FLOOD);
+    fixture_arrive(f, f->b, FLOOD, true);
     assert_true(rx->takes_many);
     assert_in_range(rx->count.many, 1, FLOOD / 4);
     f->num_sent = f->num_received = 0;
@@ -285,15 +282,13 @@ TEST_F(movers, mrd_udp_rx_burst__many_no_more)
     for (unsigned i = 0; i < 50; i++) {
         self->num_sent = self->num_received = 0;
         fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 15);
-        fixture_receive(self, self->b, 15, true);
-        fixture_check(self, 15);
+        fixture_arrive(self, self->b, 15, true);
     }
     assert_false(rx->takes_many);
     assert_true(self->received[14].placed);
     uint64_t many = rx->count.many;
     send_shorts(self, 20);
-    fixture_receive(self, self->b, 35, true);
-    fixture_check(self, 35);
+    fixture_arrive(self, self->b, 35, true);
     assert_int_equal(rx->count.many, many);
 }
 
@@ -313,8 +308,7 @@ TEST_F(movers, mrd_udp_rx_burst__empty_datagram)
             assert_int_equal(self->a->ops->tx_burst(self->a, &empty, 1), 1);
             fixture_send_equal(self, self->a, &self->to_b, 0, 100, 1);
         }
-        fixture_receive(self, self->b, 3, true);
-        fixture_check(self, 3);
+        fixture_arrive(self, self->b, 3, true);
     }
 }
 
@@ -331,8 +325,7 @@ TEST_F(movers, mrd_udp_rx_burst__from_and_to)
             make_it_peek(self);
             self->plan.segments_max = 64;
             fixture_send_equal(self, self->a, &to, i, 4160, 3);
-            fixture_receive(self, self->b, 3, planned);
-            fixture_check(self, 3);
+            fixture_arrive(self, self->b, 3, planned);
             for (unsigned p = 0; p < 3; p++) {
                 assert_int_equal(self->received[p].placed, planned);
                 assert_memory_equal(&self->received[p].to, &to, sizeof(to));
@@ -360,8 +353,7 @@ TEST_F(movers, mrd_udp_rx_burst__ecn)
                 make_it_peek(self);
             self->num_sent = self->num_received = 0;
             fixture_send_equal(self, self->a, &to, 1, 4160, 2);
-            fixture_receive(self, self->b, 2, true);
-            fixture_check(self, 2);
+            fixture_arrive(self, self->b, 2, true);
             assert_int_equal(self->received[0].ecn, ecn);
             assert_int_equal(self->received[1].ecn, ecn);
         }

@@ -145,8 +145,7 @@ static void expect(struct movers *f, const char *to, const char *from, unsigned 
     }
     f->num_received = 0;
     assert_int_equal(f->a->ops->tx_burst(f->a, packets, n), n);
-    fixture_receive(f, f->b, n, false);
-    fixture_check(f, n);
+    fixture_arrive(f, f->b, n, false);
     for (unsigned i = 0; i < n; i++) {
         if (!mrd_udp_addr_same_ip(&f->received[i].from, &want))
             fail_msg("not from %s", expected);

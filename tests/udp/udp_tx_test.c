@@ -52,8 +52,7 @@ TEST_F(movers, mrd_udp_tx_burst__groups)
             fixture_send_equal(self, self->a, &self->to_b, 1, rows[r].lens[0], rows[r].n);
         else
             fixture_send(self, self->a, &self->to_b, 1, rows[r].lens, rows[r].n);
-        fixture_receive(self, self->b, rows[r].n, false);
-        fixture_check(self, rows[r].n);
+        fixture_arrive(self, self->b, rows[r].n, false);
         if (groups(self->b) - before != rows[r].groups)
             fail_msg("%s: %llu groups", rows[r].name,
                      (unsigned long long)(groups(self->b) - before));
@@ -69,8 +68,7 @@ TEST_F(movers, mrd_udp_tx_burst__few_calls)
     assert_int_equal(fail.messages, 4);
     fixture_send_equal(self, self->a, &self->to_b, 0, 40, 1);
     assert_int_equal(fail.calls, 2);
-    fixture_receive(self, self->b, 61, false);
-    fixture_check(self, 61);
+    fixture_arrive(self, self->b, 61, false);
 }
 
 /* Packets of one path leave by its socket, in order, whatever their sizes and however they are cut
@@ -137,8 +135,7 @@ TEST_F(movers, mrd_udp_tx_burst__many_pieces)
         }
     }
     assert_int_equal(self->a->ops->tx_burst(self->a, packets, 64), 64);
-    fixture_receive(self, self->b, 64, false);
-    fixture_check(self, 64);
+    fixture_arrive(self, self->b, 64, false);
     assert_int_equal(groups(self->b), 2);
 }
 
@@ -162,8 +159,7 @@ TEST_F(movers, mrd_udp_tx_burst__partial)
             assert_int_equal(
                 self->a->ops->tx_burst(self->a, packets + 15 * passes, 60 - 15 * passes),
                 60 - 15 * passes);
-            fixture_receive(self, self->b, 60, false);
-            fixture_check(self, 60);
+            fixture_arrive(self, self->b, 60, false);
         }
     }
     assert_int_equal(mrd_udp_of(self->a)->tx.lost, 0);
@@ -185,8 +181,7 @@ TEST_F(movers, mrd_udp_tx_burst__partial_apart)
     assert_int_equal(self->a->ops->tx_burst(self->a, packets, 10), 4);
     fail.error = 0;
     assert_int_equal(self->a->ops->tx_burst(self->a, packets + 4, 6), 6);
-    fixture_receive(self, self->b, 10, false);
-    fixture_check(self, 10);
+    fixture_arrive(self, self->b, 10, false);
 }
 
 /* A destination that cannot be sent to is loss, for its own packets only. */
@@ -216,8 +211,7 @@ TEST_F(movers, mrd_udp_tx_burst__interrupted)
     fail.error = EINTR;
     fail.once = true;
     fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 3);
-    fixture_receive(self, self->b, 3, false);
-    fixture_check(self, 3);
+    fixture_arrive(self, self->b, 3, false);
 }
 
 /* An IPv6 destination in the middle of an IPv4-only context's burst is lost, its neighbours are
@@ -232,8 +226,7 @@ TEST_F(movers, mrd_udp_tx_burst__wrong_family)
     packets[1] = fixture_packet(7, 600, &v6);
     packets[2] = fixture_packet(1, 600, &self->to_b);
     assert_int_equal(v4->ops->tx_burst(v4, packets, 3), 3);
-    fixture_receive(self, self->b, 2, false);
-    fixture_check(self, 2);
+    fixture_arrive(self, self->b, 2, false);
     assert_int_equal(mrd_udp_of(v4)->tx.lost, 1);
     fixture_close(v4);
 }
@@ -260,8 +253,7 @@ TEST_F(movers, mrd_udp_tx_burst__too_big)
     assert_memory_equal(&to, &self->to_b, sizeof(to));
     assert_int_equal(payload, 16128);
     assert_false(self->a->ops->too_big(self->a, &to, &payload));
-    fixture_receive(self, self->b, 2, false);
-    fixture_check(self, 2);
+    fixture_arrive(self, self->b, 2, false);
 }
 
 /* -------------------------------------------------------------------- addresses */
@@ -272,8 +264,7 @@ TEST_F(movers, mrd_udp_tx_burst__ect)
 
     fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 4);
     fixture_send_equal(self, self->a, &v6, 0, 64, 1);
-    fixture_receive(self, self->b, 5, false);
-    fixture_check(self, 5);
+    fixture_arrive(self, self->b, 5, false);
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(self->received[i].ecn, MRD_ECN_ECT0);
 }
@@ -289,8 +280,7 @@ TEST_F(movers, mrd_udp_tx_burst__not_ect)
         packets[i].flags = i % 5 == 2 ? MRD_TX_NOT_ECT : MRD_TX_ECT;
     }
     assert_int_equal(self->a->ops->tx_burst(self->a, packets, 10), 10);
-    fixture_receive(self, self->b, 10, false);
-    fixture_check(self, 10);
+    fixture_arrive(self, self->b, 10, false);
     for (unsigned i = 0; i < 10; i++)
         assert_int_equal(self->received[i].ecn, i % 5 == 2 ? MRD_ECN_NOT_ECT : MRD_ECN_ECT0);
 }
@@ -308,8 +298,7 @@ TEST_F(movers, mrd_udp_tx_burst__ect_is_off)
         p.dscp = 10;
         assert_int_equal(b->ops->tx_burst(b, &p, 1), 1);
     }
-    fixture_receive(self, self->b, 3, false);
-    fixture_check(self, 3);
+    fixture_arrive(self, self->b, 3, false);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(self->received[i].ecn, MRD_ECN_NOT_ECT);
     fixture_close(b);
@@ -329,8 +318,7 @@ TEST_F(movers, mrd_udp_tx_burst__from)
 
             self->num_sent = self->num_received = 0;
             fixture_send_equal(self, self->a, &to, 0, 100, 1);
-            fixture_receive(self, server, 1, false);
-            fixture_check(self, 1);
+            fixture_arrive(self, server, 1, false);
             assert_memory_equal(&self->received[0].to, &to, sizeof(to));
 
             for (unsigned p = 0; p < 5; p++) {
@@ -340,8 +328,7 @@ TEST_F(movers, mrd_udp_tx_burst__from)
             }
             self->num_received = 0;
             assert_int_equal(server->ops->tx_burst(server, answers, 5), 5);
-            fixture_receive(self, self->a, 5, false);
-            fixture_check(self, 5);
+            fixture_arrive(self, self->a, 5, false);
             for (unsigned p = 0; p < 5; p++)
                 assert_memory_equal(self->received[p].from.ip, to.ip, sizeof(to.ip));
         }
@@ -361,8 +348,7 @@ TEST_F(movers, mrd_udp_tx_burst__no_naming)
             fixture_send_equal(self, self->a, &self->to_b, 0, 100, 1);
         assert_int_equal(fail.calls, 4);
         fixture_send_equal(self, self->a, &self->to_b, 0, 4160, 8);
-        fixture_receive(self, self->b, 11, false);
-        fixture_check(self, 11);
+        fixture_arrive(self, self->b, 11, false);
         assert_int_equal(mrd_udp_of(self->a)->tx.lost, 0);
         fixture_close_both(self);
         memset(self, 0, sizeof(*self));
@@ -401,15 +387,13 @@ TEST_F(movers, mrd_udp_tx_burst__bound)
             a = fixture_addr("::1", self->a);
         self->num_sent = self->num_received = 0;
         fixture_send_equal(self, b, &a, 1, 3000, 5);
-        fixture_receive(self, self->a, 5, false);
-        fixture_check(self, 5);
+        fixture_arrive(self, self->a, 5, false);
         assert_memory_equal(self->received[4].from.ip, to.ip, sizeof(to.ip));
         assert_int_equal(self->received[4].from.port, b->ops->path_port(b, 1));
 
         self->num_sent = self->num_received = 0;
         fixture_send_equal(self, self->a, &to, 1, 3000, 5);
-        fixture_receive(self, b, 5, false);
-        fixture_check(self, 5);
+        fixture_arrive(self, b, 5, false);
         assert_memory_equal(&self->received[4].to, &to, sizeof(to));
         fixture_close(b);
     }
