@@ -158,4 +158,11 @@ static inline void says(const char *name, const char *words)
         fail_msg("%s does not say '%s': %s", name, words, json_object_to_json_string(one));
 }
 
+/* This finding alone, with these words. */
+static inline void found_saying(const char *name, const char *words)
+{
+    found(name);
+    says(name, words);
+}
+
 #endif

@@ -37,15 +37,13 @@ TEST(judge_ports__blocked)
 
     bound = 1;
     judge((struct ill){.drops = first_ports});
-    found("ports_blocked");
-    says("ports_blocked", "40000");
+    found_saying("ports_blocked", "40000");
     assert_true(json_object_object_get_ex(report, "ports_through", &through));
     assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS - 1);
     assert_int_equal(perf_json_u32_at(through, 0), FIRST_PORT + 1);
     bound = PERF_PROBE_PORTS - 1;
     judge((struct ill){.drops = first_ports});
-    found("ports_blocked");
-    says("ports_blocked", "31 of 32");
+    found_saying("ports_blocked", "31 of 32");
     assert_true(perf_doctor_may_run(report));
 }
 
@@ -87,15 +85,13 @@ static bool none_drop(uint32_t number, uint32_t port)
 TEST(judge_ect__dropped)
 {
     judge((struct ill){.drops = all_drop, .drops_plain = none_drop});
-    found("ecn_dropped");
-    says("ecn_dropped", "to the server the network drops packets that are ECN-capable");
+    found_saying("ecn_dropped", "to the server the network drops packets that are ECN-capable");
     says("ecn_dropped", "32 of 32");
     says("ecn_dropped", "MRD_ECN=off");
     assert_true(perf_doctor_may_run(report));
     examine(NULL, &(struct ill){.drops = all_drop, .drops_plain = none_drop});
     perf_doctor_judge_probes(report);
-    found("ecn_dropped");
-    says("ecn_dropped", "from the server");
+    found_saying("ecn_dropped", "from the server");
     assert_true(perf_doctor_may_run(report));
 }
 
@@ -106,8 +102,7 @@ TEST(judge_ect__dropped_on_some)
 
     bound = 4;
     judge((struct ill){.drops = first_ports, .drops_plain = none_drop});
-    found("ecn_dropped");
-    says("ecn_dropped", "4 of 32");
+    found_saying("ecn_dropped", "4 of 32");
     assert_true(json_object_object_get_ex(report, "ports_through", &through));
     assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS);
 }
@@ -123,12 +118,10 @@ TEST(judge_ect__bad_link)
     bound = 1;
     few = 2; /* of 5 */
     judge((struct ill){.drops = first_ports, .drops_plain = first_port_all_but_few});
-    found("loss_on_some");
-    says("loss_on_some", "1 of 32");
+    found_saying("loss_on_some", "1 of 32");
     few = 3;
     judge((struct ill){.drops = first_ports, .drops_plain = first_port_all_but_few});
-    found("ecn_dropped");
-    says("ecn_dropped", "1 of 32");
+    found_saying("ecn_dropped", "1 of 32");
 }
 
 /* Sizes leave without ECT, and tell an MTU where the network drops what has it. */
@@ -186,13 +179,11 @@ TEST(judge_back__like_there)
     says("ecn_marks", "from the server");
     examine(&(struct ill){.drops = third_of_some}, NULL);
     perf_doctor_judge_probes(report);
-    found("loss_on_some");
-    says("loss_on_some", "to the server");
+    found_saying("loss_on_some", "to the server");
     bound = 3;
     examine(NULL, &(struct ill){.drops = first_ports});
     perf_doctor_judge_probes(report);
-    found("ports_blocked");
-    says("ports_blocked", "3 of 32 source ports of the server");
+    found_saying("ports_blocked", "3 of 32 source ports of the server");
 }
 
 /* A link that loses a third of what some ports send; one port of them is enough. */
@@ -205,8 +196,7 @@ TEST(judge_ports__some_lose)
 {
     bound = 8;
     judge((struct ill){.drops = third_of_first_ports});
-    found("loss_on_some");
-    says("loss_on_some", "8 of 32");
+    found_saying("loss_on_some", "8 of 32");
     bound = 1;
     judge((struct ill){.drops = third_of_first_ports});
     found("loss_on_some");
@@ -226,8 +216,7 @@ TEST(judge_loss__three_of_25)
     found("loss_on_some");
     bound = 8;
     judge((struct ill){.drops = few_of_first_ports});
-    found("loss_on_some");
-    says("loss_on_some", "8 of 32");
+    found_saying("loss_on_some", "8 of 32");
     bound = 16; /* of half of the ports: chance may do that */
     judge((struct ill){.drops = few_of_first_ports});
     found("loss_on_all");
@@ -246,8 +235,7 @@ static bool much_of_one_little_of_next(uint32_t number, uint32_t port)
 TEST(judge_loss__one_of_two)
 {
     judge((struct ill){.drops = much_of_one_little_of_next});
-    found("loss_on_some");
-    says("loss_on_some", "1 of 32");
+    found_saying("loss_on_some", "1 of 32");
 }
 
 /* Loss that hits all alike is no bad link of some, though some lose more by chance. */
@@ -302,8 +290,7 @@ TEST(judge_loss__border_of_all)
     found_none();
     bound = 8;
     judge((struct ill){.drops = first_of_some_ports});
-    found("loss_on_all");
-    says("loss_on_all", "1.0%");
+    found_saying("loss_on_all", "1.0%");
 }
 
 /* A way of which one port is left: nothing to compare it with. */
@@ -387,8 +374,7 @@ static int one_marked(uint32_t number, uint32_t port)
 TEST(judge_marks__bleached)
 {
     judge((struct ill){.ecn = bleached});
-    found("ecn_bleached");
-    says("ecn_bleached", "800 of 800");
+    found_saying("ecn_bleached", "800 of 800");
 }
 
 /* A router on one of eight paths clears them; a single datagram is an accident. */
@@ -401,8 +387,7 @@ TEST(judge_marks__bleached_on_some)
 {
     bound = 4;
     judge((struct ill){.ecn = bleached_on_some});
-    found("ecn_bleached");
-    says("ecn_bleached", "101 of 800");
+    found_saying("ecn_bleached", "101 of 800");
     bound = 0;
     judge((struct ill){.ecn = bleached_on_some});
     found_none();

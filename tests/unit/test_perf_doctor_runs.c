@@ -35,12 +35,18 @@ static void judge(const double gbps[RATES], double cpu_s_per_gb)
 
 #define rates_of(...) ((const double[RATES]){__VA_ARGS__})
 
+/* What is found of them alone; NULL: nothing. */
+static void judged(const double gbps[RATES], double cpu_s_per_gb, const char *name)
+{
+    judge(gbps, cpu_s_per_gb);
+    expect_findings((const char *const[]){name, NULL});
+}
+
 TEST(judge_runs__nothing_in_the_way)
 {
     struct json_object *findings = NULL;
 
-    judge(rates_of(10, 10, 10, 10, 10), 0.1);
-    found_none();
+    judged(rates_of(10, 10, 10, 10, 10), 0.1, NULL);
     assert_true(json_object_object_get_ex(report, "findings", &findings));
 }
 
@@ -55,48 +61,36 @@ TEST(judge_runs__none)
 TEST(judge_rates__capped)
 {
     judge(rates_of(1, 2, 4, 8, 8), 0.1);
-    found("flow_cap");
-    says("flow_cap", "about 1.00 Gb/s");
+    found_saying("flow_cap", "about 1.00 Gb/s");
     /* What a policer drops is sent again, so that one port has less than the cap. */
     judge(rates_of(3, 9, 18, 36, 90), 0.01);
-    found("flow_cap");
-    says("flow_cap", "about 4.50 Gb/s");
+    found_saying("flow_cap", "about 4.50 Gb/s");
     /* Two ports may share one of several paths. */
-    judge(rates_of(1, 1, 2, 3, 4), 0.1);
-    found("flow_cap");
+    judged(rates_of(1, 1, 2, 3, 4), 0.1, "flow_cap");
 }
 
 /* More ports must have that much more than one, and than two. */
 TEST(judge_rates__borders)
 {
-    judge(rates_of(1, 1.6, 2.5, 2.57, 2.57), 0.1);
-    found("flow_cap");
-    judge(rates_of(1, 1.59, 2.5, 2.55, 2.55), 0.1);
-    found_none();
-    judge(rates_of(1, 2, 3, 3.19, 3.19), 0.1);
-    found_none();
-    judge(rates_of(1, 2, 3, 3.21, 3.21), 0.1);
-    found("flow_cap");
+    judged(rates_of(1, 1.6, 2.5, 2.57, 2.57), 0.1, "flow_cap");
+    judged(rates_of(1, 1.59, 2.5, 2.55, 2.55), 0.1, NULL);
+    judged(rates_of(1, 2, 3, 3.19, 3.19), 0.1, NULL);
+    judged(rates_of(1, 2, 3, 3.21, 3.21), 0.1, "flow_cap");
 }
 
 /* More ports are no slower anywhere, but not faster: one is enough. */
 TEST(judge_rates__no_cap)
 {
-    judge(rates_of(10, 9, 8, 7, 6), 0.1);
-    found_none();
-    judge(rates_of(6, 7, 8, 9, 10), 0.1);
-    found_none();
+    judged(rates_of(10, 9, 8, 7, 6), 0.1, NULL);
+    judged(rates_of(6, 7, 8, 9, 10), 0.1, NULL);
 }
 
 /* Noise goes up and down: that is no cap, however little one port had. */
 TEST(judge_rates__noise)
 {
-    judge(rates_of(1, 9, 2, 6, 15), 0.01);
-    found_none();
-    judge(rates_of(1, 2, 4, 6, 4.81), 0.1);
-    found("flow_cap");
-    judge(rates_of(1, 2, 4, 6, 4.79), 0.1);
-    found_none();
+    judged(rates_of(1, 9, 2, 6, 15), 0.01, NULL);
+    judged(rates_of(1, 2, 4, 6, 4.81), 0.1, "flow_cap");
+    judged(rates_of(1, 2, 4, 6, 4.79), 0.1, NULL);
 }
 
 static struct json_object *rate_of(size_t i)
@@ -116,8 +110,7 @@ TEST(judge_rates__few_ports)
     assert_true(json_object_object_get_ex(report, "rates", &rates));
     json_object_array_del_idx(rates, 3, 2);
     perf_doctor_judge_runs(report);
-    found("flow_cap");
-    says("flow_cap", "1 1.00, 2 2.00, 4 4.00 Gb/s");
+    found_saying("flow_cap", "1 1.00, 2 2.00, 4 4.00 Gb/s");
     run_at(rates_of(1, 2, 4, 4, 4), 0.1);
     assert_true(json_object_object_get_ex(report, "rates", &rates));
     json_object_array_del_idx(rates, 2, 3); /* two tell nothing */
@@ -132,8 +125,7 @@ TEST(judge_cores__border)
     perf_json_add_number(rate_of(4), "cores_client", 0.2);
     perf_json_add_number(rate_of(4), "cores_server", 0.85);
     perf_doctor_judge_runs(report);
-    found("core_bound");
-    says("core_bound", "the server");
+    found_saying("core_bound", "the server");
     run_at(rates_of(8, 8, 8, 8, 8), 0.1);
     perf_json_add_number(rate_of(4), "cores_client", 0.84);
     perf_json_add_number(rate_of(4), "cores_server", 0.84);
@@ -149,8 +141,7 @@ TEST(judge_disturbance__one)
     perf_json_add_bool(rate_of(0), "disturbed", false);
     perf_json_add_bool(rate_of(2), "disturbed", true);
     perf_doctor_judge_runs(report);
-    found("disturbed");
-    says("disturbed", "in 1 of 5 runs");
+    found_saying("disturbed", "in 1 of 5 runs");
 }
 
 /* A server that told nothing of itself lacks nothing for that. */
@@ -170,8 +161,7 @@ TEST(judge_host__rcvbuf)
     examine(NULL, NULL);
     perf_json_add_u64(facts_of("facts", "server"), "rcvbuf_granted", WANTED - 1);
     perf_doctor_judge_runs(report);
-    found("rcvbuf");
-    says("rcvbuf", "the server grants 4194303");
+    found_saying("rcvbuf", "the server grants 4194303");
     says("rcvbuf", "net.core.rmem_max=4194304");
 }
 
@@ -180,13 +170,11 @@ TEST(judge_host__offloads)
     examine(NULL, NULL);
     perf_json_add_bool(facts_of("facts", "client"), "gso", false);
     perf_doctor_judge_runs(report);
-    found("no_gso");
-    says("no_gso", "client");
+    found_saying("no_gso", "client");
     examine(NULL, NULL);
     perf_json_add_bool(facts_of("facts", "server"), "gro", false);
     perf_doctor_judge_runs(report);
-    found("no_gro");
-    says("no_gro", "server");
+    found_saying("no_gro", "server");
 }
 
 static struct json_object *allowances(const char *facts, const char *end)
@@ -211,8 +199,7 @@ TEST(judge_allowances__grown)
     perf_json_add_u64(allowances("facts", "client"), name, 7);
     perf_json_add_u64(allowances("facts_after", "client"), name, 8);
     perf_doctor_judge_runs(report);
-    found("allowance");
-    says("allowance", "client: bw_out_allowance_exceeded grew by 1");
+    found_saying("allowance", "client: bw_out_allowance_exceeded grew by 1");
 }
 
 /* What the end did not tell of is no fault of its. */
