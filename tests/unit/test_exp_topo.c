@@ -109,6 +109,8 @@ TEST(simx_topo_read__derived_links_up)
 }
 
 #define GBPS "Downlink_speed_Gbps above 0, at most 100000 and of at most 9 decimals, found "
+#define WHOLE                                                                                      \
+    "an Oversubscribed in tier 0 that leaves whole links up of Radix_Down 4 at 10 Gb/s, found "
 #define KEYS "Tier, or Downlink_speed_Gbps, Radix_Down or another word of a tier, found "
 
 TEST(simx_topo_read__bad_words)
@@ -195,18 +197,10 @@ TEST(simx_topo_read__oversubscribed_disagrees)
          9,
          "Oversubscribed 0.25 in tier 0, as Radix_Down 4 at 2.5 Gb/s is to Radix_Up 4 at 10 Gb/s, "
          "found '1'"},
-        {FLAT_HEAD FLAT_0 "Oversubscribed 3\n" FLAT_1, 8,
-         "an Oversubscribed in tier 0 that leaves whole links up of Radix_Down 4 at 10 Gb/s, "
-         "found '3'"},
-        {FLAT_HEAD FLAT_0 "Oversubscribed 8\n" FLAT_1, 8,
-         "an Oversubscribed in tier 0 that leaves whole links up of Radix_Down 4 at 10 Gb/s, "
-         "found '8'"},
-        {FLAT_HEAD FLAT_0 "Oversubscribed 65536\n" FLAT_1, 8,
-         "an Oversubscribed in tier 0 that leaves whole links up of Radix_Down 4 at 10 Gb/s, "
-         "found '65536'"},
-        {FLAT_HEAD FLAT_0 "Oversubscribed 0.00001\n" FLAT_1, 8,
-         "an Oversubscribed in tier 0 that leaves whole links up of Radix_Down 4 at 10 Gb/s, "
-         "found '0.00001'"},
+        {FLAT_HEAD FLAT_0 "Oversubscribed 3\n" FLAT_1, 8, WHOLE "'3'"},
+        {FLAT_HEAD FLAT_0 "Oversubscribed 8\n" FLAT_1, 8, WHOLE "'8'"},
+        {FLAT_HEAD FLAT_0 "Oversubscribed 65536\n" FLAT_1, 8, WHOLE "'65536'"},
+        {FLAT_HEAD FLAT_0 "Oversubscribed 0.00001\n" FLAT_1, 8, WHOLE "'0.00001'"},
         {FLAT_HEAD FLAT_0 "Radix_Up 4\n" FLAT_1 "Oversubscribed 2\n", 13,
          "no Oversubscribed in the top tier, 1, found '2'"},
     };
@@ -312,6 +306,8 @@ TEST(simx_topo_make__shapes)
     }
 }
 
+#define LEAVES "expected an oversubscription that leaves whole links up of 4 links down, found "
+
 TEST(simx_topo_make__refused)
 {
     static const struct {
@@ -323,20 +319,13 @@ TEST(simx_topo_make__refused)
         {4, 2, 8, 1, 1, "expected hosts in multiples of 8, those of a leaf, found '4'"},
         {1, 2, 1, 1, 1, "expected Nodes of 2 .. 65536, found '1'"},
         {131072, 3, 32, 1, 1, "expected Nodes of 2 .. 65536, found '131072'"},
-        {8, 2, 4, 3, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found '3'"},
-        {8, 2, 4, 8, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found '8'"},
-        {8, 2, 4, 0, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found '0'"},
-        {8, 2, 4, -1, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found '-1'"},
-        {8, 2, 4, NAN, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found 'nan'"},
-        {8, 2, 4, INFINITY, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found 'inf'"},
-        {8, 2, 4, 1e-9, 1,
-         "expected an oversubscription that leaves whole links up of 4 links down, found '1e-09'"},
+        {8, 2, 4, 3, 1, LEAVES "'3'"},
+        {8, 2, 4, 8, 1, LEAVES "'8'"},
+        {8, 2, 4, 0, 1, LEAVES "'0'"},
+        {8, 2, 4, -1, 1, LEAVES "'-1'"},
+        {8, 2, 4, NAN, 1, LEAVES "'nan'"},
+        {8, 2, 4, INFINITY, 1, LEAVES "'inf'"},
+        {8, 2, 4, 1e-9, 1, LEAVES "'1e-09'"},
     };
 
     for (unsigned i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
