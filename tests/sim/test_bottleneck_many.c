@@ -17,14 +17,6 @@ struct row {
     struct bottleneck_bound goodput, drops, jain, least;
 };
 
-struct ecn_row {
-    uint32_t flows;
-    double gbps, speedup, rtt_us;
-    uint32_t knows;
-    double warm_ms, span_ms;
-    struct bottleneck_bound goodput, drops, jain, least;
-};
-
 /* clang-format off */
 static const struct row rows[] = {
     {2, 10, 1, 20, 1, RDMA, 20, 30, {0.93, 0.91}, {0.02, 0.03}, {0.39, 0.34}, {0, 0}},
@@ -62,77 +54,57 @@ static const struct row rows[] = {
     {4, 10, 1, 100, 0.24, FABRIC, 60, 40, {0.91, 0.88}, {0.03, 0.05}, {0.68, 0.42}, {0.52, 0.29}},
 };
 
-static const struct ecn_row ecn_rows[] = {
-    {4, 10, 4, 20, FABRIC, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.69}, {0.7, 0.49}},
-    {4, 10, 4, 20, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.7}, {0.71, 0.55}},
-    {4, 10, 4, 20, SOCKETS, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.82, 0.69}, {0.73, 0.5}},
-    {4, 10, 4, 100, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.69}, {0.72, 0.57}},
-    {8, 10, 4, 100, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.81, 0.69}, {0.69, 0.5}},
-    {8, 10, 4, 100, SOCKETS, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.81, 0.7}, {0.67, 0.5}},
-    {8, 25, 4, 20, FABRIC, 10, 10, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.69}, {0.71, 0.54}},
-    {8, 25, 4, 20, RDMA, 10, 10, {0.94, 0.91}, {0.01, 0.02}, {0.81, 0.7}, {0.74, 0.55}},
-    {8, 25, 4, 20, SOCKETS, 10, 10, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.68}, {0.67, 0.45}},
-    {16, 10, 4, 100, FABRIC, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.82, 0.7}, {0.7, 0.56}},
-    {16, 10, 4, 100, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.82, 0.7}, {0.68, 0.49}},
-    {16, 10, 4, 100, SOCKETS, 20, 25, {0.94, 0.9}, {0.02, 0.03}, {0.79, 0.65}, {0.4, 0.06}},
-    {16, 25, 4, 20, RDMA, 10, 10, {0.94, 0.91}, {0.01, 0.02}, {0.82, 0.7}, {0.7, 0.49}},
-    {16, 25, 4, 20, SOCKETS, 10, 10, {0.94, 0.91}, {0.01, 0.02}, {0.8, 0.65}, {0.55, 0.12}},
+/* The queue is of ECN_QUEUE_BYTES. */
+static const struct row ecn_rows[] = {
+    {4, 10, 4, 20, 0, FABRIC, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.69}, {0.7, 0.49}},
+    {4, 10, 4, 20, 0, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.7}, {0.71, 0.55}},
+    {4, 10, 4, 20, 0, SOCKETS, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.82, 0.69}, {0.73, 0.5}},
+    {4, 10, 4, 100, 0, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.69}, {0.72, 0.57}},
+    {8, 10, 4, 100, 0, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.81, 0.69}, {0.69, 0.5}},
+    {8, 10, 4, 100, 0, SOCKETS, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.81, 0.7}, {0.67, 0.5}},
+    {8, 25, 4, 20, 0, FABRIC, 10, 10, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.69}, {0.71, 0.54}},
+    {8, 25, 4, 20, 0, RDMA, 10, 10, {0.94, 0.91}, {0.01, 0.02}, {0.81, 0.7}, {0.74, 0.55}},
+    {8, 25, 4, 20, 0, SOCKETS, 10, 10, {0.94, 0.91}, {0.01, 0.01}, {0.81, 0.68}, {0.67, 0.45}},
+    {16, 10, 4, 100, 0, FABRIC, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.82, 0.7}, {0.7, 0.56}},
+    {16, 10, 4, 100, 0, RDMA, 20, 25, {0.94, 0.91}, {0.01, 0.02}, {0.82, 0.7}, {0.68, 0.49}},
+    {16, 10, 4, 100, 0, SOCKETS, 20, 25, {0.94, 0.9}, {0.02, 0.03}, {0.79, 0.65}, {0.4, 0.06}},
+    {16, 25, 4, 20, 0, RDMA, 10, 10, {0.94, 0.91}, {0.01, 0.02}, {0.82, 0.7}, {0.7, 0.49}},
+    {16, 25, 4, 20, 0, SOCKETS, 10, 10, {0.94, 0.91}, {0.01, 0.02}, {0.8, 0.65}, {0.55, 0.12}},
 };
 /* clang-format on */
 
-TEST(sim_bottleneck__many)
+/* ecn: the queue marks. */
+static void play(const char *name, const struct row *first, size_t num, bool ecn)
 {
-    struct bottleneck_judge judge = {.name = "many"};
+    struct bottleneck_judge judge = {.name = name};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct row *r = &rows[i];
-
+    for (const struct row *r = first; r < first + num; r++)
         bottleneck_judge_row(&judge,
-                             &(struct bottleneck){
-                                 .knows = r->knows,
-                                 .gbps = r->gbps,
-                                 .speedup = r->speedup,
-                                 .rtt_us = r->rtt_us,
-                                 .queue_bdp = r->queue_bdp,
-                                 .flows = r->flows,
-                                 .warm_ms = r->warm_ms,
-                                 .span_ms = r->span_ms,
-                             },
+                             &(struct bottleneck){.knows = r->knows,
+                                                  .gbps = r->gbps,
+                                                  .speedup = r->speedup,
+                                                  .rtt_us = r->rtt_us,
+                                                  .queue_bdp = r->queue_bdp,
+                                                  .queue_bytes = ecn ? ECN_QUEUE_BYTES : 0,
+                                                  .ecn = ecn,
+                                                  .flows = r->flows,
+                                                  .warm_ms = r->warm_ms,
+                                                  .span_ms = r->span_ms},
                              &(struct bottleneck_bounds){{
                                  [BOTTLENECK_GOODPUT] = r->goodput,
                                  [BOTTLENECK_DROPS] = r->drops,
                                  [BOTTLENECK_JAIN] = r->jain,
                                  [BOTTLENECK_LEAST] = r->least,
                              }});
-    }
     bottleneck_judge_end(&judge);
+}
+
+TEST(sim_bottleneck__many)
+{
+    play("many", rows, sizeof(rows) / sizeof(rows[0]), false);
 }
 
 TEST(sim_bottleneck__many_with_marks)
 {
-    struct bottleneck_judge judge = {.name = "many_ecn"};
-
-    for (size_t i = 0; i < sizeof(ecn_rows) / sizeof(ecn_rows[0]); i++) {
-        const struct ecn_row *r = &ecn_rows[i];
-
-        bottleneck_judge_row(&judge,
-                             &(struct bottleneck){
-                                 .knows = r->knows,
-                                 .gbps = r->gbps,
-                                 .speedup = r->speedup,
-                                 .rtt_us = r->rtt_us,
-                                 .queue_bytes = ECN_QUEUE_BYTES,
-                                 .ecn = true,
-                                 .flows = r->flows,
-                                 .warm_ms = r->warm_ms,
-                                 .span_ms = r->span_ms,
-                             },
-                             &(struct bottleneck_bounds){{
-                                 [BOTTLENECK_GOODPUT] = r->goodput,
-                                 [BOTTLENECK_DROPS] = r->drops,
-                                 [BOTTLENECK_JAIN] = r->jain,
-                                 [BOTTLENECK_LEAST] = r->least,
-                             }});
-    }
-    bottleneck_judge_end(&judge);
+    play("many_ecn", ecn_rows, sizeof(ecn_rows) / sizeof(ecn_rows[0]), true);
 }
