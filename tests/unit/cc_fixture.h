@@ -2,7 +2,7 @@
 /*
  * A congestion control policy by hand: a window, and the ack that it is told of next.
  *
- * begin(), which ends what was before; change what f->ack says; acks() and lose(); look at
+ * It is nscc in a fabric, or what begin() says, which ends what was before; change what f->ack says; acks() and lose(); look at
  * packets().
  */
 #ifndef MRD_TESTS_UNIT_CC_FIXTURE_H
@@ -92,6 +92,7 @@ static inline void leave_slow_start(struct cc_fixture *f, double window_packets)
 FIXTURE_SETUP(cc_fixture)
 {
     unit_alloc_init(&cc_alloc);
+    begin(self, "nscc", &fabric);
 }
 
 FIXTURE_TEARDOWN(cc_fixture)

@@ -58,7 +58,6 @@ TEST_F(cc_fixture, mrd_cc_fini__gives_back_what_was_learnt)
 
 TEST_F(cc_fixture, mrd_cc_base_rtt_ns__within_bounds)
 {
-    begin(self, "nscc", &fabric);
     assert_int_equal(mrd_cc_base_rtt_ns(&self->cc, 0), BASE_NS);
     assert_int_equal(mrd_cc_base_rtt_ns(&self->cc, 9000), 9000);
     assert_int_equal(mrd_cc_base_rtt_ns(&self->cc, 70000), 12000);
@@ -69,7 +68,6 @@ TEST_F(cc_fixture, mrd_cc_base_rtt_ns__within_bounds)
 
 TEST_F(cc_fixture, mrd_cc_bdp_bytes__link_or_start_window)
 {
-    begin(self, "nscc", &fabric);
     assert_near(mrd_cc_bdp_bytes(&self->cc, BASE_NS), BDP_BYTES, 1);
     begin(self, "nscc", &sockets);
     assert_near(mrd_cc_bdp_bytes(&self->cc, 0), START / 1.5, 1);
@@ -200,7 +198,6 @@ TEST_F(cc_fixture, mrd_cc_may_grow__application_limited)
  */
 TEST_F(cc_fixture, mrd_cc_may_grow__not_right_after_loss)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     lose(self, 10);
     acks(self, 19, 1.9);
@@ -240,7 +237,6 @@ TEST_F(cc_fixture, mrd_cc_losses__late_clock)
 
 TEST_F(cc_fixture, mrd_cc_halve__not_below_one_packet)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 6);
     self->cc.ops->timeout(&self->cc, MSEC_NS);
     assert_near(packets(self), 3, 1e-9);
@@ -297,7 +293,6 @@ TEST_F(cc_fixture, mrd_cc_calibrated__asks_again_soon)
 /* All that was declared lost came: the window is as it was. */
 TEST_F(cc_fixture, mrd_cc_found__undoes_the_cut)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     lose(self, 10);
     assert_near(packets(self), 28, 1e-9);

@@ -6,8 +6,8 @@
 /* A packet for each acked one, up to 3 BDP. */
 TEST_F(cc_fixture, nscc_ack__slow_start)
 {
-    begin(self, "nscc", &fabric);
     double start = packets(self);
+
     acks(self, 3, 0.3);
     assert_near(packets(self), start + 12, 0.01);
     acks(self, 100, 3);
@@ -18,7 +18,6 @@ TEST_F(cc_fixture, nscc_ack__slow_start)
 TEST_F(cc_fixture, nscc_ack__slow_start_ends)
 {
     /* CE alone does not end it, CE with delay above half of the target does. */
-    begin(self, "nscc", &fabric);
     self->ack.ce_packets = 1;
     acks(self, 1, 0.1);
     assert_true(self->cc.slow_start);
@@ -47,7 +46,6 @@ TEST_F(cc_fixture, nscc_ack__slow_start_ends)
  */
 TEST_F(cc_fixture, nscc_ack__grows_below_target)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     self->cc.round_end_ns = UINT64_MAX;
     acks(self, 1, 0.1);
@@ -56,7 +54,6 @@ TEST_F(cc_fixture, nscc_ack__grows_below_target)
 
 TEST_F(cc_fixture, nscc_ack__holds_on_mark_below_target)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     self->cc.round_end_ns = UINT64_MAX;
     self->ack.ce_packets = 4;
@@ -141,7 +138,6 @@ TEST_F(cc_fixture, nscc_ack__grows_by_marks_where_the_rate_is_unknown)
 /* More than half marked, RTT after RTT: x (1 - ((share - 0.5) / 0.5)^2 / 4) an RTT. Half is no reason. */
 TEST_F(cc_fixture, nscc_ack__cuts_for_marks)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     self->ack.ce_packets = 4;
     acks(self, 30, 3);
@@ -175,7 +171,6 @@ TEST_F(cc_fixture, nscc_ack__old_marks_do_not_cut)
 {
     double before;
 
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     self->ack.ce_packets = 4;
     acks(self, 100, 10);
@@ -190,7 +185,6 @@ TEST_F(cc_fixture, nscc_ack__old_marks_do_not_cut)
 /* Where packets can be marked they leave at 1.25 windows an SRTT: all if the rate is unknown, else of a small window. */
 TEST_F(cc_fixture, nscc_pace__by_marks)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 1.5);
     assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
     see_marks(self, 1.5, 0);
@@ -208,7 +202,6 @@ TEST_F(cc_fixture, nscc_pace__by_marks)
 /* Late where nothing ever marks: x (1 - 0.8 (d - target) / d), once an RTT, and not below a BDP. */
 TEST_F(cc_fixture, nscc_ack__cuts_above_target)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     self->cc.round_end_ns = UINT64_MAX;
     self->cc.delay_ns = 4 * BASE_NS;
@@ -227,7 +220,6 @@ TEST_F(cc_fixture, nscc_ack__cuts_above_target)
  */
 TEST_F(cc_fixture, nscc_ack__cuts_once_an_rtt)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 70);
     self->ack.rtt_ns = self->ack.srtt_ns = 8 * BASE_NS;
     self->cc.delay_ns = 7 * BASE_NS;
@@ -244,7 +236,6 @@ TEST_F(cc_fixture, nscc_ack__cuts_once_an_rtt)
 /* One of eight paths is hot: an eighth of the packets marked and late. The window is not cut. */
 TEST_F(cc_fixture, nscc_ack__hot_path_does_not_cut)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 40);
     self->ack.acked_packets = self->ack.counted_packets = 1;
     self->ack.srtt_ns = 2 * BASE_NS;
@@ -262,7 +253,6 @@ TEST_F(cc_fixture, nscc_ack__hot_path_does_not_cut)
 /* One ack at a tiny window does not make a burst. */
 TEST_F(cc_fixture, nscc_ack__never_faster_than_slow_start)
 {
-    begin(self, "nscc", &fabric);
     leave_slow_start(self, 0.05);
     self->cc.round_end_ns = UINT64_MAX;
     self->ack.acked_packets = self->ack.counted_packets = 1;

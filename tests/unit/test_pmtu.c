@@ -8,6 +8,20 @@ enum { BASE = 1088, LIMIT = 8192 };
 
 static const struct mrd_pmtu_range range = {BASE, LIMIT};
 
+FIXTURE(search)
+{
+    struct mrd_pmtu m;
+};
+
+FIXTURE_SETUP(search)
+{
+    mrd_pmtu_init(&self->m, &range, false);
+}
+
+FIXTURE_TEARDOWN(search)
+{
+}
+
 /* Probes until none is due; packets of up to `path` bytes come through. Returns their number. */
 static unsigned search_in(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t path,
                           uint64_t now_ns)
@@ -48,70 +62,59 @@ TEST(mrd_pmtu_next__finds_any_size)
 }
 
 /* Most networks need one probe; Ethernet four. */
-TEST(mrd_pmtu_next__likely_sizes_first)
+TEST_F(search, mrd_pmtu_next__likely_sizes_first)
 {
-    struct mrd_pmtu m;
-
-    mrd_pmtu_init(&m, &range, false);
-    assert_int_equal(search(&m, LIMIT, 0), 1);
-    mrd_pmtu_init(&m, &range, false);
+    assert_int_equal(search(&self->m, LIMIT, 0), 1);
+    mrd_pmtu_init(&self->m, &range, false);
     for (unsigned i = 0; i < 3; i++) {
-        assert_int_equal(mrd_pmtu_next(&m, &range, 0), LIMIT);
-        mrd_pmtu_sent(&m, LIMIT);
-        mrd_pmtu_lost(&m, LIMIT, 0);
+        assert_int_equal(mrd_pmtu_next(&self->m, &range, 0), LIMIT);
+        mrd_pmtu_sent(&self->m, LIMIT);
+        mrd_pmtu_lost(&self->m, LIMIT, 0);
     }
-    assert_int_equal(mrd_pmtu_next(&m, &range, 0), 1344);
-    mrd_pmtu_init(&m, &(struct mrd_pmtu_range){1024, 1024}, false); /* nothing to search */
-    assert_int_equal(mrd_pmtu_next(&m, &(struct mrd_pmtu_range){1024, 1024}, 0), 0);
-    assert_int_equal(m.payload, 1024);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, 0), 1344);
+    mrd_pmtu_init(&self->m, &(struct mrd_pmtu_range){1024, 1024}, false); /* nothing to search */
+    assert_int_equal(mrd_pmtu_next(&self->m, &(struct mrd_pmtu_range){1024, 1024}, 0), 0);
+    assert_int_equal(self->m.payload, 1024);
 }
 
 /* A few probes that were lost for other reasons do not hide a size. */
-TEST(mrd_pmtu_lost__three_in_a_row)
+TEST_F(search, mrd_pmtu_lost__three_in_a_row)
 {
-    struct mrd_pmtu m;
-
-    mrd_pmtu_init(&m, &range, false);
     for (unsigned i = 0; i < 2; i++) {
-        mrd_pmtu_sent(&m, mrd_pmtu_next(&m, &range, 0));
-        mrd_pmtu_lost(&m, LIMIT, 0);
-        mrd_pmtu_lost(&m, LIMIT, 0); /* told twice: it is none in flight */
+        mrd_pmtu_sent(&self->m, mrd_pmtu_next(&self->m, &range, 0));
+        mrd_pmtu_lost(&self->m, LIMIT, 0);
+        mrd_pmtu_lost(&self->m, LIMIT, 0); /* told twice: it is none in flight */
     }
-    assert_int_equal(mrd_pmtu_next(&m, &range, 0), LIMIT);
-    mrd_pmtu_sent(&m, LIMIT);
-    mrd_pmtu_acked(&m, &range, LIMIT, 0);
-    assert_int_equal(m.payload, LIMIT);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, 0), LIMIT);
+    mrd_pmtu_sent(&self->m, LIMIT);
+    mrd_pmtu_acked(&self->m, &range, LIMIT, 0);
+    assert_int_equal(self->m.payload, LIMIT);
 }
 
 /* An ack of a probe that was taken for lost counts, as long as nothing else was sent in its place. */
-TEST(mrd_pmtu_acked__late)
+TEST_F(search, mrd_pmtu_acked__late)
 {
-    struct mrd_pmtu m;
-
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, 4000, 0);
-    assert_int_equal(m.payload, 3968);
-    mrd_pmtu_acked(&m, &range, 6400, 0);
-    assert_int_equal(m.payload, 6400);
-    mrd_pmtu_acked(&m, &range, LIMIT + 64, 0);
-    assert_int_equal(m.payload, 6400);
+    search(&self->m, 4000, 0);
+    assert_int_equal(self->m.payload, 3968);
+    mrd_pmtu_acked(&self->m, &range, 6400, 0);
+    assert_int_equal(self->m.payload, 6400);
+    mrd_pmtu_acked(&self->m, &range, LIMIT + 64, 0);
+    assert_int_equal(self->m.payload, 6400);
 }
 
 /* When a search has ended another follows after a minute, then after two, at last every ten. */
-TEST(mrd_pmtu_next__searches_again)
+TEST_F(search, mrd_pmtu_next__searches_again)
 {
     static const unsigned minutes[] = {1, 2, 4, 8, 10, 10};
     uint64_t now_ns = 7;
-    struct mrd_pmtu m;
 
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, 1400, now_ns);
+    search(&self->m, 1400, now_ns);
     for (unsigned i = 0; i < 6; i++) {
         uint64_t next_ns = now_ns + minutes[i] * 60 * MRD_SEC;
 
-        assert_int_equal(mrd_pmtu_next(&m, &range, next_ns - MRD_SEC), 0);
-        assert_int_equal(search(&m, 1400 + 200 * i, next_ns) > 0, 1);
-        assert_int_equal(m.payload, (1400 + 200 * i) / 64 * 64);
+        assert_int_equal(mrd_pmtu_next(&self->m, &range, next_ns - MRD_SEC), 0);
+        assert_int_equal(search(&self->m, 1400 + 200 * i, next_ns) > 0, 1);
+        assert_int_equal(self->m.payload, (1400 + 200 * i) / 64 * 64);
         now_ns = next_ns;
     }
 }
@@ -132,99 +135,93 @@ TEST(mrd_pmtu_next__after_hours)
  * The path becomes smaller: packets above the base are lost, and none is acked. But neither a burst
  * of losses counts, nor losses among acks of packets as large, nor what carries no more than the base.
  */
-TEST(mrd_pmtu_payload_lost__when_nothing_large_comes)
+TEST_F(search, mrd_pmtu_payload_lost__when_nothing_large_comes)
 {
     const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
-    struct mrd_pmtu m;
 
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, LIMIT, 0);
+    search(&self->m, LIMIT, 0);
     for (unsigned i = 0; i < 1000; i++)
-        assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, span_ns - 1));
-    mrd_pmtu_payload_acked(&m, &range, LIMIT);
+        assert_false(mrd_pmtu_payload_lost(&self->m, &range, LIMIT, srtt_ns, span_ns - 1));
+    mrd_pmtu_payload_acked(&self->m, &range, LIMIT);
     for (unsigned i = 0; i < 100; i++) {
-        assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, MRD_SEC + i * span_ns));
-        assert_false(mrd_pmtu_payload_lost(&m, &range, BASE, srtt_ns, MRD_SEC + i * span_ns));
+        assert_false(
+            mrd_pmtu_payload_lost(&self->m, &range, LIMIT, srtt_ns, MRD_SEC + i * span_ns));
+        assert_false(mrd_pmtu_payload_lost(&self->m, &range, BASE, srtt_ns, MRD_SEC + i * span_ns));
         if (i % 3 == 2)
-            mrd_pmtu_payload_acked(&m, &range, LIMIT);
+            mrd_pmtu_payload_acked(&self->m, &range, LIMIT);
     }
-    mrd_pmtu_payload_acked(&m, &range, LIMIT);
+    mrd_pmtu_payload_acked(&self->m, &range, LIMIT);
     for (unsigned i = 0; i < 4; i++) {
-        mrd_pmtu_payload_acked(&m, &range, BASE); /* smaller ones come through */
-        mrd_pmtu_payload_acked(&m, &range, LIMIT - 1);
+        mrd_pmtu_payload_acked(&self->m, &range, BASE); /* smaller ones come through */
+        mrd_pmtu_payload_acked(&self->m, &range, LIMIT - 1);
         assert_int_equal(
-            mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, 9 * MRD_SEC + i * span_ns / 3),
+            mrd_pmtu_payload_lost(&self->m, &range, LIMIT, srtt_ns, 9 * MRD_SEC + i * span_ns / 3),
             i == 3);
     }
-    assert_int_equal(m.payload, BASE);
-    assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, 20 * MRD_SEC)); /* of before */
+    assert_int_equal(self->m.payload, BASE);
+    assert_false(
+        mrd_pmtu_payload_lost(&self->m, &range, LIMIT, srtt_ns, 20 * MRD_SEC)); /* of before */
     /* The search begins at once, with what came through before. */
-    assert_int_equal(mrd_pmtu_next(&m, &range, 10 * MRD_SEC), LIMIT);
-    search(&m, 1400, 10 * MRD_SEC);
-    assert_int_equal(m.payload, 1344);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, 10 * MRD_SEC), LIMIT);
+    search(&self->m, 1400, 10 * MRD_SEC);
+    assert_int_equal(self->m.payload, 1344);
 }
 
 /* Some smaller ones are lost by chance: that others of their size come says nothing of large ones. */
-TEST(mrd_pmtu_payload_acked__smaller_than_the_largest_lost)
+TEST_F(search, mrd_pmtu_payload_acked__smaller_than_the_largest_lost)
 {
     const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
-    struct mrd_pmtu m;
 
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, LIMIT, 0);
+    search(&self->m, LIMIT, 0);
     for (unsigned i = 0; i < 4; i++) {
-        mrd_pmtu_payload_acked(&m, &range, LIMIT / 2);
-        assert_int_equal(mrd_pmtu_payload_lost(&m, &range, i % 2 ? LIMIT / 2 : LIMIT, srtt_ns,
+        mrd_pmtu_payload_acked(&self->m, &range, LIMIT / 2);
+        assert_int_equal(mrd_pmtu_payload_lost(&self->m, &range, i % 2 ? LIMIT / 2 : LIMIT, srtt_ns,
                                                MRD_SEC + i * span_ns / 3),
                          i == 3);
     }
-    assert_int_equal(m.payload, BASE);
+    assert_int_equal(self->m.payload, BASE);
 }
 
 /* The route takes less from now on: what was lost of the sizes before is no sign any more. */
-TEST(mrd_pmtu_limit__forgets_what_was_lost)
+TEST_F(search, mrd_pmtu_limit__forgets_what_was_lost)
 {
     const uint64_t srtt_ns = 5 * MRD_MSEC, span_ns = 30 * MRD_MSEC;
     static const struct mrd_pmtu_range less = {BASE, LIMIT / 2};
-    struct mrd_pmtu m;
 
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, LIMIT, 0);
-    assert_false(mrd_pmtu_payload_lost(&m, &range, LIMIT, srtt_ns, MRD_SEC));
-    mrd_pmtu_limit(&m, &less);
+    search(&self->m, LIMIT, 0);
+    assert_false(mrd_pmtu_payload_lost(&self->m, &range, LIMIT, srtt_ns, MRD_SEC));
+    mrd_pmtu_limit(&self->m, &less);
     for (unsigned i = 0; i < 10; i++) {
-        mrd_pmtu_payload_acked(&m, &less, LIMIT / 2);
+        mrd_pmtu_payload_acked(&self->m, &less, LIMIT / 2);
         assert_false(
-            mrd_pmtu_payload_lost(&m, &less, LIMIT / 2, srtt_ns, 2 * MRD_SEC + i * span_ns));
+            mrd_pmtu_payload_lost(&self->m, &less, LIMIT / 2, srtt_ns, 2 * MRD_SEC + i * span_ns));
     }
 }
 
 /* What the sender's own route does not take is not tried before the next search, a minute later. */
-TEST(mrd_pmtu_too_big__for_a_while)
+TEST_F(search, mrd_pmtu_too_big__for_a_while)
 {
     const uint64_t now_ns = 7 * MRD_SEC;
-    struct mrd_pmtu m;
 
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, LIMIT, 0);
+    search(&self->m, LIMIT, 0);
     for (unsigned i = 0; i < 5; i++) {
-        mrd_pmtu_too_big(&m, 1344, now_ns + i);
-        assert_int_equal(m.payload, 1344);
+        mrd_pmtu_too_big(&self->m, 1344, now_ns + i);
+        assert_int_equal(self->m.payload, 1344);
     }
-    assert_int_equal(mrd_pmtu_next(&m, &range, now_ns + 59 * MRD_SEC), 0);
-    assert_int_equal(mrd_pmtu_next(&m, &range, now_ns + 61 * MRD_SEC), LIMIT);
-    mrd_pmtu_sent(&m, LIMIT);
-    mrd_pmtu_too_big(&m, 1344, now_ns + 61 * MRD_SEC);
-    mrd_pmtu_lost(&m, LIMIT, now_ns + 61 * MRD_SEC);
-    assert_int_equal(mrd_pmtu_next(&m, &range, now_ns + 179 * MRD_SEC), 0);
-    search(&m, LIMIT, now_ns + 182 * MRD_SEC);
-    assert_int_equal(m.payload, LIMIT);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, now_ns + 59 * MRD_SEC), 0);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, now_ns + 61 * MRD_SEC), LIMIT);
+    mrd_pmtu_sent(&self->m, LIMIT);
+    mrd_pmtu_too_big(&self->m, 1344, now_ns + 61 * MRD_SEC);
+    mrd_pmtu_lost(&self->m, LIMIT, now_ns + 61 * MRD_SEC);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, now_ns + 179 * MRD_SEC), 0);
+    search(&self->m, LIMIT, now_ns + 182 * MRD_SEC);
+    assert_int_equal(self->m.payload, LIMIT);
     /* One that comes amid a search ends it only above what the route takes. */
-    mrd_pmtu_init(&m, &range, false);
-    mrd_pmtu_too_big(&m, 1344, 0);
-    assert_int_equal(m.payload, BASE);
-    assert_int_equal(search(&m, 1400, 0) > 0, 1);
-    assert_int_equal(m.payload, 1344);
+    mrd_pmtu_init(&self->m, &range, false);
+    mrd_pmtu_too_big(&self->m, 1344, 0);
+    assert_int_equal(self->m.payload, BASE);
+    assert_int_equal(search(&self->m, 1400, 0) > 0, 1);
+    assert_int_equal(self->m.payload, 1344);
 }
 
 /* A probe of a size that is not tried any more was lost: that hides none of the others. */
@@ -257,34 +254,31 @@ TEST(mrd_pmtu_lost__of_another_size)
 }
 
 /* Who is sure of the size begins with it, and falls like others if it does not come through. */
-TEST(mrd_pmtu_init__sure)
+TEST_F(search, mrd_pmtu_init__sure)
 {
-    struct mrd_pmtu m;
-
-    mrd_pmtu_init(&m, &range, true);
-    assert_int_equal(m.payload, LIMIT);
-    assert_int_equal(mrd_pmtu_next(&m, &range, 0), 0);
+    mrd_pmtu_init(&self->m, &range, true);
+    assert_int_equal(self->m.payload, LIMIT);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, 0), 0);
     for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(mrd_pmtu_payload_lost(&m, &range, LIMIT, 0, MRD_SEC * (i + 1)), i == 3);
-    assert_int_equal(m.payload, BASE);
-    search(&m, LIMIT, MRD_SEC * 5);
-    assert_int_equal(m.payload, LIMIT);
+        assert_int_equal(mrd_pmtu_payload_lost(&self->m, &range, LIMIT, 0, MRD_SEC * (i + 1)),
+                         i == 3);
+    assert_int_equal(self->m.payload, BASE);
+    search(&self->m, LIMIT, MRD_SEC * 5);
+    assert_int_equal(self->m.payload, LIMIT);
 }
 
-TEST(mrd_pmtu_limit__of_the_route)
+TEST_F(search, mrd_pmtu_limit__of_the_route)
 {
     const struct mrd_pmtu_range less = {BASE, 4096}, least = {512, 512};
-    struct mrd_pmtu m;
 
-    mrd_pmtu_init(&m, &range, false);
-    search(&m, LIMIT, 0);
-    mrd_pmtu_limit(&m, &less);
-    assert_int_equal(m.payload, 4096);
-    assert_int_equal(mrd_pmtu_next(&m, &less, 1000 * MRD_SEC), 0);
-    assert_int_equal(mrd_pmtu_next(&m, &range, 1000 * MRD_SEC), LIMIT);
-    mrd_pmtu_limit(&m, &least);
-    assert_int_equal(m.payload, 512);
-    assert_false(mrd_pmtu_payload_lost(&m, &least, 4096, 0, MRD_SEC));
+    search(&self->m, LIMIT, 0);
+    mrd_pmtu_limit(&self->m, &less);
+    assert_int_equal(self->m.payload, 4096);
+    assert_int_equal(mrd_pmtu_next(&self->m, &less, 1000 * MRD_SEC), 0);
+    assert_int_equal(mrd_pmtu_next(&self->m, &range, 1000 * MRD_SEC), LIMIT);
+    mrd_pmtu_limit(&self->m, &least);
+    assert_int_equal(self->m.payload, 512);
+    assert_false(mrd_pmtu_payload_lost(&self->m, &least, 4096, 0, MRD_SEC));
 }
 
 /* At 20% loss the size is found all the same, at times after another search. */
