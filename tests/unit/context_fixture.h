@@ -2,7 +2,8 @@
 /*
  * A context on the loopback.
  *
- * open_local(), with attributes or NULL; context_info() tells what is in force.
+ * TEST_F(local, name) finds one with a domain; open_local() opens others, with attributes or NULL;
+ * context_info() tells what is in force.
  */
 #ifndef MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
 #define MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
@@ -26,6 +27,27 @@ static inline struct mrd_context_info context_info(struct mrd_context *context)
 
     assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
     return info;
+}
+
+FIXTURE(local)
+{
+    struct mrd_context_attr attr; /* a test may set it in TEST_F_WITH() */
+    struct mrd_context *context;
+    struct mrd_pd *pd;
+};
+
+FIXTURE_SETUP(local)
+{
+    self->context = open_local(&self->attr);
+    assert_non_null(self->context);
+    self->pd = mrd_alloc_pd(self->context);
+    assert_non_null(self->pd);
+}
+
+FIXTURE_TEARDOWN(local)
+{
+    assert_int_equal(mrd_dealloc_pd(self->pd), 0);
+    assert_int_equal(mrd_close_device(self->context), 0);
 }
 
 #endif

@@ -310,20 +310,14 @@ TEST(mrd_close_device__releases_descriptors)
 }
 
 /* Manual progress: no thread, an idle context has no deadline, and a step finds nothing. */
-TEST(mrd_progress__manual_and_idle)
+TEST_F_WITH(local, mrd_progress__manual_and_idle, self->attr.progress = MRD_PROGRESS_MANUAL)
 {
-    struct mrd_context *context =
-        open_local(&(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL});
-
-    assert_non_null(context);
-
-    struct pollfd fd = {.fd = mrd_context_fd(context), .events = POLLIN};
+    struct pollfd fd = {.fd = mrd_context_fd(self->context), .events = POLLIN};
 
     assert_true(fd.fd >= 0);
     assert_int_equal(poll(&fd, 1, 0), 0);
-    assert_int_equal(mrd_progress(context), 0);
-    assert_true(mrd_next_timeout_ns(context) == UINT64_MAX);
-    assert_int_equal(mrd_close_device(context), 0);
+    assert_int_equal(mrd_progress(self->context), 0);
+    assert_true(mrd_next_timeout_ns(self->context) == UINT64_MAX);
 }
 
 /* In a forked child every call fails, and the parent goes on. */

@@ -19,47 +19,41 @@ static void resolves(struct mrd_context *context, const char *name, const char *
 }
 
 /* To an address that the context can send to; what is one already stays. */
-TEST(mrd_resolve__names)
+TEST_F(local, mrd_resolve__names)
 {
     static const char *const malformed[] = {
         "",       ":7",           "localhost:",      "localhost:0", "a:b:c",
         "host:x", "localhost:7x", "localhost:65536", "localhost:+7"};
-    struct mrd_context *context = open_local(NULL);
     char address[MRD_ADDRESS_MAX];
     int error;
 
-    assert_non_null(context);
-    resolves(context, "localhost:5", "127.0.0.1:5");
-    resolves(context, "localhost", "127.0.0.1:4793");
-    resolves(context, "192.0.2.7:80", "192.0.2.7:80");
+    resolves(self->context, "localhost:5", "127.0.0.1:5");
+    resolves(self->context, "localhost", "127.0.0.1:4793");
+    resolves(self->context, "192.0.2.7:80", "192.0.2.7:80");
     for (size_t i = 0; i < sizeof(malformed) / sizeof(malformed[0]); i++) {
-        assert_int_equal(mrd_resolve(context, malformed[i], address, sizeof(address)), -EINVAL);
+        assert_int_equal(mrd_resolve(self->context, malformed[i], address, sizeof(address)),
+                         -EINVAL);
         assert_non_null(strstr(mrd_last_error(), "HOST:PORT"));
     }
-    assert_int_equal(mrd_resolve(context, "localhost:5", address, 11), -ENOSPC);
-    error = mrd_resolve(context, "no-such-host.invalid:5", address, sizeof(address));
+    assert_int_equal(mrd_resolve(self->context, "localhost:5", address, 11), -ENOSPC);
+    error = mrd_resolve(self->context, "no-such-host.invalid:5", address, sizeof(address));
     assert_true(error == -ENOENT || error == -EAGAIN);
     assert_non_null(strstr(mrd_last_error(), "no-such-host.invalid"));
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* Many clients that come and go find room without a setting. */
-TEST(mrd_query_device__default_tables)
+TEST_F(local, mrd_query_device__default_tables)
 {
-    struct mrd_context *context = open_local(NULL);
     struct mrd_device_attr attr;
 
-    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
+    assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr)), 0);
     assert_int_equal(attr.max_peers, 16384);
     assert_int_equal(attr.max_flows, 4096);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* Limits are those that calls check. */
-TEST(mrd_query_device__limits)
+TEST_F_WITH(local, mrd_query_device__limits, self->attr.max_peers = 77, self->attr.max_flows = 88)
 {
-    struct mrd_context *context =
-        open_local(&(struct mrd_context_attr){.max_peers = 77, .max_flows = 88});
     struct mrd_device_attr attr;
     struct {
         struct mrd_device_attr attr;
@@ -67,8 +61,7 @@ TEST(mrd_query_device__limits)
     } later = {.tail = {1}};
     struct mrd_cq *cq;
 
-    assert_non_null(context);
-    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr)), 0);
+    assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr)), 0);
     assert_int_equal(attr.max_peers, 77);
     assert_int_equal(attr.max_flows, 88);
     assert_int_equal(attr.max_message_bytes, MRD_MESSAGE_BYTES_MAX);
@@ -77,22 +70,19 @@ TEST(mrd_query_device__limits)
     assert_int_equal(attr.max_qp_wr, 1 << 20);
     assert_true(attr.max_paths >= 32 && attr.max_mr && attr.max_mr_bytes > 1ull << 40);
     assert_true(attr.max_rd_atomic && attr.max_res_rd_atomic);
-    cq = mrd_create_cq(context, (int)attr.max_cqe + 1, NULL);
+    cq = mrd_create_cq(self->context, (int)attr.max_cqe + 1, NULL);
     assert_null(cq);
-    assert_int_equal(mrd_query_device(context, &attr, sizeof(attr) - 1), -EINVAL);
-    assert_int_equal(mrd_query_device(context, &later.attr, sizeof(later)), 0);
+    assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr) - 1), -EINVAL);
+    assert_int_equal(mrd_query_device(self->context, &later.attr, sizeof(later)), 0);
     assert_int_equal(later.tail[0], 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* What a queue pair was made with, with the defaults filled in, and changed to. */
-TEST(mrd_query_qp__what_is_in_force)
+TEST_F(local, mrd_query_qp__what_is_in_force)
 {
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_cq *cq = mrd_create_cq(context, 8, NULL);
+    struct mrd_cq *cq = mrd_create_cq(self->context, 8, NULL);
     struct mrd_qp_init_attr found, asked = {
-                                       .qp_context = pd,
+                                       .qp_context = self->pd,
                                        .send_cq = cq,
                                        .recv_cq = cq,
                                        .cap = {.max_send_wr = 3, .max_recv_wr = 5},
@@ -100,7 +90,7 @@ TEST(mrd_query_qp__what_is_in_force)
                                        .order = MRD_ORDER_MSG,
                                        .qkey = 9,
                                    };
-    struct mrd_qp *qp = mrd_create_qp(pd, &asked);
+    struct mrd_qp *qp = mrd_create_qp(self->pd, &asked);
 
     assert_non_null(qp);
     assert_int_equal(asked.cap.max_send_sge, 1);
@@ -110,7 +100,7 @@ TEST(mrd_query_qp__what_is_in_force)
                                    MRD_QP_QKEY | MRD_QP_RNR_RETRY),
                      0);
     assert_int_equal(mrd_query_qp(qp, &found, sizeof(found)), 0);
-    assert_ptr_equal(found.qp_context, pd);
+    assert_ptr_equal(found.qp_context, self->pd);
     assert_ptr_equal(found.send_cq, cq);
     assert_ptr_equal(found.recv_cq, cq);
     assert_memory_equal(&found.cap, &asked.cap, sizeof(found.cap));
@@ -124,18 +114,16 @@ TEST(mrd_query_qp__what_is_in_force)
     assert_int_equal(mrd_destroy_qp(qp), 0);
 
     /* They make the same again. */
-    assert_int_equal(mrd_query_qp(qp = mrd_create_qp(pd, &found), &asked, sizeof(asked)), 0);
+    assert_int_equal(mrd_query_qp(qp = mrd_create_qp(self->pd, &found), &asked, sizeof(asked)), 0);
     assert_memory_equal(&asked.cap, &found.cap, sizeof(asked.cap));
     assert_int_equal(asked.qkey, 10);
     assert_int_equal(asked.rnr_retry, 2);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* Only the error state and three attributes can be set, and what is refused changes nothing. */
-TEST(mrd_modify_qp__refuses)
+TEST_F(local, mrd_modify_qp__refuses)
 {
     static const struct {
         struct mrd_qp_attr attr;
@@ -146,11 +134,9 @@ TEST(mrd_modify_qp__refuses)
         {{.rnr_retry = 8, .qkey = 6}, MRD_QP_RNR_RETRY | MRD_QP_QKEY},
         {{.qkey = 6}, MRD_QP_QKEY | 1 << 20},
     };
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_cq *cq = mrd_create_cq(self->context, 2, NULL);
     struct mrd_qp_init_attr found, asked = {.send_cq = cq, .recv_cq = cq, .qkey = 5};
-    struct mrd_qp *qp = mrd_create_qp(pd, &asked);
+    struct mrd_qp *qp = mrd_create_qp(self->pd, &asked);
 
     assert_non_null(qp);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -168,15 +154,12 @@ TEST(mrd_modify_qp__refuses)
     assert_int_equal(qp->state, MRD_QPS_ERR);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* A queue is as long as was asked; without room for one completion there is none. */
-TEST(mrd_create_cq__capacity)
+TEST_F(local, mrd_create_cq__capacity)
 {
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_cq *cq = mrd_create_cq(context, 5, &cq);
+    struct mrd_cq *cq = mrd_create_cq(self->context, 5, &cq);
     struct mrd_wc wc;
 
     assert_non_null(cq);
@@ -184,86 +167,66 @@ TEST(mrd_create_cq__capacity)
     assert_ptr_equal(cq->cq_context, &cq);
     assert_int_equal(mrd_poll_cq(cq, 1, &wc), 0);
     errno = 0;
-    assert_null(mrd_create_cq(context, 0, NULL));
+    assert_null(mrd_create_cq(self->context, 0, NULL));
     assert_int_equal(errno, EINVAL);
     errno = 0;
-    assert_null(mrd_create_cq(context, -1, NULL));
+    assert_null(mrd_create_cq(self->context, -1, NULL));
     assert_int_equal(errno, EINVAL);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* What is in use stays: a domain with a region, queue pair or handle, a queue of a queue pair. */
-TEST(mrd_dealloc_pd__busy)
+TEST_F(local, mrd_dealloc_pd__busy)
 {
     static char memory[64];
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
-    struct mrd_mr *mr = mrd_reg_mr(pd, memory, sizeof(memory), 0);
-    struct mrd_ah *ah = mrd_create_ah(pd, "127.0.0.1");
+    struct mrd_cq *cq = mrd_create_cq(self->context, 2, NULL);
+    struct mrd_mr *mr = mrd_reg_mr(self->pd, memory, sizeof(memory), 0);
+    struct mrd_ah *ah = mrd_create_ah(self->pd, "127.0.0.1");
     struct mrd_qp_init_attr init = {.send_cq = cq, .recv_cq = cq};
-    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_qp *qp = mrd_create_qp(self->pd, &init);
 
     assert_true(mr && ah && qp);
     assert_int_equal(mrd_destroy_cq(cq), -EBUSY);
-    assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
+    assert_int_equal(mrd_dealloc_pd(self->pd), -EBUSY);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
+    assert_int_equal(mrd_dealloc_pd(self->pd), -EBUSY);
     assert_int_equal(mrd_destroy_ah(ah), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), -EBUSY);
+    assert_int_equal(mrd_dealloc_pd(self->pd), -EBUSY);
     assert_int_equal(mrd_dereg_mr(mr), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
-TEST(mrd_query_address__port_and_room)
+TEST_F(local, mrd_query_address__port_and_room)
 {
-    struct mrd_context *context = open_local(NULL);
     char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
 
-    assert_non_null(context);
-    assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
-    snprintf(expected, sizeof(expected), "127.0.0.1:%u", context_info(context).port);
+    assert_int_equal(mrd_query_address(self->context, address, sizeof(address)), 0);
+    snprintf(expected, sizeof(expected), "127.0.0.1:%u", context_info(self->context).port);
     assert_string_equal(address, expected);
-    assert_int_equal(mrd_query_address(context, address, strlen(expected)), -ENOSPC);
-    assert_int_equal(mrd_query_address(context, address, strlen(expected) + 1), 0);
-    assert_int_equal(mrd_close_device(context), 0);
+    assert_int_equal(mrd_query_address(self->context, address, strlen(expected)), -ENOSPC);
+    assert_int_equal(mrd_query_address(self->context, address, strlen(expected) + 1), 0);
 }
 
-TEST(mrd_reg_mr__bad_arguments)
+TEST_F(local, mrd_reg_mr__bad_arguments)
 {
-    struct mrd_context *context = open_local(NULL);
     static char memory[64];
 
-    assert_non_null(context);
-
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-
-    assert_non_null(pd);
     errno = 0;
-    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), 1 << 20));
+    assert_null(mrd_reg_mr(self->pd, memory, sizeof(memory), 1 << 20));
     assert_int_equal(errno, EINVAL);
     errno = 0;
-    assert_null(mrd_reg_mr(pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
+    assert_null(mrd_reg_mr(self->pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
     assert_int_equal(errno, EINVAL);
     errno = 0;
-    assert_null(mrd_reg_mr(pd, memory, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
+    assert_null(mrd_reg_mr(self->pd, memory, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
     assert_int_equal(errno, EINVAL);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
-TEST(mrd_create_ah__address_and_back)
+TEST_F(local, mrd_create_ah__address_and_back)
 {
-    struct mrd_context *context = open_local(NULL);
     char text[MRD_ADDRESS_MAX];
 
-    assert_non_null(context);
-
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_ah *ah = mrd_create_ah(pd, "127.0.0.1");
+    struct mrd_ah *ah = mrd_create_ah(self->pd, "127.0.0.1");
 
     assert_non_null(ah);
     assert_int_equal(mrd_query_ah(ah, text, sizeof(text)), 0);
@@ -275,83 +238,70 @@ TEST(mrd_create_ah__address_and_back)
 
     assert_int_equal(mrd_query_peer(ah, &peer, sizeof(peer)), -ENOENT);
     assert_int_equal(mrd_query_path(ah, 0, &path, sizeof(path)), -ENOENT);
-    assert_int_equal(mrd_query_peer_id(context, 12345, &peer, sizeof(peer)), -ENOENT);
+    assert_int_equal(mrd_query_peer_id(self->context, 12345, &peer, sizeof(peer)), -ENOENT);
     assert_int_equal(mrd_destroy_ah(ah), 0);
 
     errno = 0;
-    assert_null(mrd_create_ah(pd, "no address"));
+    assert_null(mrd_create_ah(self->pd, "no address"));
     assert_int_equal(errno, EINVAL);
     errno = 0;
-    assert_null(mrd_create_ah_from_wc(pd, &(struct mrd_wc){.peer_id = 12345}));
+    assert_null(mrd_create_ah_from_wc(self->pd, &(struct mrd_wc){.peer_id = 12345}));
     assert_int_equal(errno, ENOENT);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /*
  * A caller built against a newer header gets zeroes for what the library does not know; no version
  * is smaller.
  */
-TEST(mrd_query_context__other_sizes)
+TEST_F_WITH(local, mrd_query_context__other_sizes, self->attr.paths = 2)
 {
-    struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
     struct {
         struct mrd_context_info info;
         uint8_t tail[16];
     } larger;
     struct mrd_context_info smaller;
 
-    assert_non_null(context);
     memset(&larger, 0xee, sizeof(larger));
-    assert_int_equal(mrd_query_context(context, (void *)&larger, sizeof(larger)), 0);
+    assert_int_equal(mrd_query_context(self->context, (void *)&larger, sizeof(larger)), 0);
     assert_int_equal(larger.info.paths, 2);
     for (size_t i = 0; i < sizeof(larger.tail); i++)
         assert_int_equal(larger.tail[i], 0);
 
     memset(&smaller, 0xee, sizeof(smaller));
-    assert_int_equal(mrd_query_context(context, &smaller, 4), -EINVAL);
+    assert_int_equal(mrd_query_context(self->context, &smaller, 4), -EINVAL);
     assert_non_null(strstr(mrd_last_error(), "mrd_context_info of 4 bytes"));
     assert_int_equal(smaller.paths, 0xeeeeeeee);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
-TEST(mrd_query_counters__names_and_count)
+TEST_F(local, mrd_query_counters__names_and_count)
 {
-    struct mrd_context *context = open_local(NULL);
     struct mrd_counter counters[256];
 
-    assert_non_null(context);
-
-    int n = mrd_query_counters(context, NULL, 0);
+    int n = mrd_query_counters(self->context, NULL, 0);
 
     assert_in_range(n, 3, 256);
     memset(counters, 0, sizeof(counters));
-    assert_int_equal(mrd_query_counters(context, counters, n - 1), n);
+    assert_int_equal(mrd_query_counters(self->context, counters, n - 1), n);
     assert_non_null(counters[n - 2].name);
     assert_null(counters[n - 1].name);
-    assert_int_equal(mrd_query_counters(context, counters, 256), n);
+    assert_int_equal(mrd_query_counters(self->context, counters, 256), n);
     for (int i = 0; i < n; i++) {
         assert_non_null(counters[i].name);
         assert_non_null(counters[i].unit);
         for (int j = 0; j < i; j++)
             assert_string_not_equal(counters[i].name, counters[j].name);
     }
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
-TEST(mrd_get_async_event__none)
+TEST_F(local, mrd_get_async_event__none)
 {
-    struct mrd_context *context = open_local(NULL);
     struct mrd_async_event event;
 
-    assert_non_null(context);
+    struct pollfd fd = {.fd = self->context->async_fd, .events = POLLIN};
 
-    struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
-
-    assert_true(context->async_fd >= 0);
+    assert_true(self->context->async_fd >= 0);
     assert_int_equal(poll(&fd, 1, 0), 0);
-    assert_int_equal(mrd_get_async_event(context, &event), -EAGAIN);
-    assert_int_equal(mrd_close_device(context), 0);
+    assert_int_equal(mrd_get_async_event(self->context, &event), -EAGAIN);
 }
 
 TEST(mrd_wc_status_str__all_different)

@@ -56,18 +56,16 @@ TEST(mrd_modify_qp__connects_with_itself)
 }
 
 /* What was refused is told with the address of who asked, here the context's own. */
-TEST(mrd_get_async_event__refused)
+TEST_F(local, mrd_get_async_event__refused)
 {
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_cq *cq = mrd_create_cq(self->context, 2, NULL);
     struct mrd_qp_init_attr init = {
         .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1}, .events = MRD_QP_TELL_REFUSED};
-    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_qp *qp = mrd_create_qp(self->pd, &init);
     struct mrd_send_wr *bad, send = {.opcode = MRD_WR_SEND, .send_flags = MRD_SEND_SIGNALED};
     char address[MRD_ADDRESS_MAX];
     struct mrd_async_event event;
-    struct pollfd fd = {.fd = context->async_fd, .events = POLLIN};
+    struct pollfd fd = {.fd = self->context->async_fd, .events = POLLIN};
     struct mrd_wc wc;
 
     assert_non_null(qp);
@@ -78,7 +76,7 @@ TEST(mrd_get_async_event__refused)
         ;
     assert_int_equal(wc.status, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(poll(&fd, 1, 0), 1);
-    assert_int_equal(mrd_get_async_event(context, &event), 0);
+    assert_int_equal(mrd_get_async_event(self->context, &event), 0);
     assert_int_equal(event.event_type, MRD_EVENT_QP_REFUSED);
     assert_ptr_equal(event.element.qp, qp);
     assert_int_equal(event.peer_id, wc.peer_id);
@@ -86,26 +84,22 @@ TEST(mrd_get_async_event__refused)
     assert_int_equal(mrd_destroy_qp(qp), -EBUSY);
     mrd_ack_async_event(&event);
     assert_int_equal(mrd_destroy_qp(qp), 0);
-    assert_int_equal(mrd_get_async_event(context, &event), -EAGAIN);
+    assert_int_equal(mrd_get_async_event(self->context, &event), -EAGAIN);
     assert_int_equal(mrd_destroy_ah(send.ud.ah), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* What waits and what is reserved stays, and keeps its order; less than that is refused. */
-TEST(mrd_resize_cq__keeps_what_waits)
+TEST_F(local, mrd_resize_cq__keeps_what_waits)
 {
     enum { RECEIVES = 20, FEW = 3 };
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_cq *send_cq = mrd_create_cq(context, 1, NULL),
-                  *cq = mrd_create_cq(context, FEW, NULL);
+    struct mrd_cq *send_cq = mrd_create_cq(self->context, 1, NULL),
+                  *cq = mrd_create_cq(self->context, FEW, NULL);
     struct mrd_qp_init_attr init = {.send_cq = send_cq,
                                     .recv_cq = cq,
                                     .order = MRD_ORDER_MSG,
                                     .cap = {.max_send_wr = RECEIVES, .max_recv_wr = RECEIVES}};
-    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_qp *qp = mrd_create_qp(self->pd, &init);
     struct mrd_recv_wr recv = {0}, *bad_recv;
     struct mrd_send_wr *bad, send = {.opcode = MRD_WR_SEND};
     char address[MRD_ADDRESS_MAX];
@@ -148,19 +142,15 @@ TEST(mrd_resize_cq__keeps_what_waits)
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
     assert_int_equal(mrd_destroy_cq(send_cq), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
 
 /* Work goes on without the handle that it was posted with. */
-TEST(mrd_destroy_ah__work_goes_on)
+TEST_F(local, mrd_destroy_ah__work_goes_on)
 {
-    struct mrd_context *context = open_local(NULL);
-    struct mrd_pd *pd = mrd_alloc_pd(context);
-    struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+    struct mrd_cq *cq = mrd_create_cq(self->context, 2, NULL);
     struct mrd_qp_init_attr init = {
         .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1}};
-    struct mrd_qp *qp = mrd_create_qp(pd, &init);
+    struct mrd_qp *qp = mrd_create_qp(self->pd, &init);
     struct mrd_recv_wr recv = {.wr_id = 1}, *bad_recv;
     struct mrd_send_wr *bad, send = {.wr_id = 2, .opcode = MRD_WR_SEND};
     struct mrd_wc wc[2];
@@ -178,6 +168,4 @@ TEST(mrd_destroy_ah__work_goes_on)
     assert_int_equal(wc[1].status, MRD_WC_SUCCESS);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    assert_int_equal(mrd_dealloc_pd(pd), 0);
-    assert_int_equal(mrd_close_device(context), 0);
 }
