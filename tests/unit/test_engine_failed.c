@@ -3,8 +3,7 @@
  * Ordered messages failed, and copies of them may be on their way: what is posted next by another entry, or to
  * whom the peer says that it is by another name, would be delivered before them. It waits.
  */
-#include "core/engine/peer_state.h"
-#include "tests/unit/engine_hand.h"
+#include "tests/unit/engine_waits.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77 };
 
@@ -21,19 +20,6 @@ static void end(struct pair *p, struct mrd_qp *kept)
     pair_end(p);
 }
 
-static struct mrd_msg *last_of(const struct mrd_peer *peer)
-{
-    assert_false(mrd_list_empty(&peer->msgs));
-    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
-}
-
-/* The peer's name is known: what is posted goes. */
-static void answered(struct mrd_peer *peer, uint32_t inc)
-{
-    peer->tx->contact.hello = peer->tx->probes.silence_due = false;
-    peer->tx->contact.inc = inc;
-}
-
 /* Posts a message, which is of that entry, and returns it; if it may go, it was sent. */
 static struct mrd_msg *post(struct pair *p, const struct mrd_peer *peer)
 {
@@ -44,16 +30,6 @@ static struct mrd_msg *post(struct pair *p, const struct mrd_peer *peer)
     (void)pair_tx(p, AT);
     p->end[1 - AT].num_inbox = 0;
     return msg;
-}
-
-static bool is_sent_at(struct pair *p, const struct mrd_msg *msg, uint64_t now_ns)
-{
-    p->now = now_ns;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    mrd_tx_ready(p->end[AT].e, msg->peer);
-    (void)pair_tx(p, AT);
-    p->end[1 - AT].num_inbox = 0;
-    return msg->started;
 }
 
 /* One more entry of the peer, found by who posts to its address. */
@@ -128,8 +104,7 @@ TEST_F(pair, failed__by_another_entry)
         msg = post(self, other);
         assert_int_equal(msg->started, !rows[i].waits);
         if (rows[i].waits) {
-            assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-            assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+            outlives(self, AT, msg, failed_ns);
         }
         end(self, kept);
     }
@@ -152,8 +127,7 @@ TEST_F(pair, failed__by_the_same_entry)
         msg = post(self, peer);
         assert_int_equal(msg->started, inc == NAME);
         if (inc != NAME) {
-            assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-            assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+            outlives(self, AT, msg, failed_ns);
         }
         end(self, kept);
     }
@@ -237,8 +211,7 @@ TEST_F(pair, failed__while_it_waits)
             renew_handle(self);
         msg = post(self, third);
         assert_false(msg->started);
-        assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-        assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        outlives(self, AT, msg, failed_ns);
         end(self, kept);
     }
 }
@@ -261,23 +234,21 @@ TEST_F(pair, failed__by_an_heir)
         msg = post(self, peer);
         elsewhere.ip[15] ^= 8;
         for (unsigned h = 0; h < 2; h++) {
-            heir[h] = mrd_peer_add_entry(e, &elsewhere);
-            mrd_send_state_open(e, heir[h])->contact.hello = true;
+            heir[h] = add_asking(e, &elsewhere);
         }
         mrd_peer_give_way(e, peer, heir[0]);
         if (i & 1) /* and that one did, too */
             mrd_peer_give_way(e, heir[0], heir[1]);
         answered(heir[i & 1], NAME);
         assert_ptr_equal(msg->peer, heir[i & 1]);
-        assert_true(is_sent_at(self, msg, failed_ns));
+        assert_true(is_sent_at(self, AT, msg, failed_ns));
         mrd_peer_unreachable(e, heir[i & 1]);
         if (i & 2)
             renew_handle(self);
         pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
         answered(peer, NAME);
         msg = last_of(peer);
-        assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-        assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        outlives(self, AT, msg, failed_ns);
         end(self, kept);
     }
 }
@@ -295,11 +266,10 @@ TEST_F(pair, failed__heir_is_remembered)
     peer->tx->contact.hello = true;
     msg = post(self, peer);
     elsewhere.ip[15] ^= 8;
-    heir = mrd_peer_add_entry(e, &elsewhere);
-    mrd_send_state_open(e, heir)->contact.hello = true;
+    heir = add_asking(e, &elsewhere);
     mrd_peer_give_way(e, peer, heir);
     answered(heir, NAME);
-    assert_true(is_sent_at(self, msg, self->now));
+    assert_true(is_sent_at(self, AT, msg, self->now));
     for (unsigned i = 0; i < 4; i++) {
         if (i == 1)
             mrd_peer_unreachable(e, heir);
@@ -334,8 +304,7 @@ TEST_F(pair, failed__elsewhere)
         assert_ptr_not_equal(back, peer);
         answered(back, NAME);
         msg = last_of(back);
-        assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-        assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+        outlives(self, AT, msg, failed_ns);
         end(self, kept);
     }
 }
@@ -365,8 +334,7 @@ TEST_F(pair, failed__evicted)
     peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     answered(peer, NAME);
     msg = last_of(peer);
-    assert_false(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-    assert_true(is_sent_at(self, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    outlives(self, AT, msg, failed_ns);
     end(self, kept);
 }
 

@@ -5,6 +5,7 @@
 #include "core/engine/contact.h"
 #include "core/engine/peer_state.h"
 #include "tests/unit/engine_moves.h"
+#include "tests/unit/engine_waits.h"
 
 static struct mrd_ah *handle_for(struct world *w, const struct mrd_addr *addr)
 {
@@ -121,8 +122,7 @@ TEST_F_WITH(world, heir__long_chain, self->order = MRD_ORDER_MSG)
         struct mrd_addr addr = self->asks->addr;
 
         addr.ip[14] = (uint8_t)i;
-        chain[i] = mrd_peer_add_entry(self->e, &addr);
-        mrd_send_state_open(self->e, chain[i])->contact.hello = true;
+        chain[i] = add_asking(self->e, &addr);
         mrd_peer_give_way(self->e, chain[i - 1], chain[i]);
     }
     assert_ptr_equal(first->peer, chain[NUM - 1]);
@@ -159,26 +159,12 @@ TEST_F(world, heir__id_comes_again)
     mrd_engine_destroy_ah(self->e, ah);
 }
 
-static void answered(struct mrd_peer *peer, uint32_t inc)
+/* The message that it asks for. */
+static struct mrd_msg *post_first(struct world *w)
 {
-    peer->tx->contact.hello = peer->tx->probes.silence_due = false;
-    peer->tx->contact.inc = inc;
-}
-
-static bool is_sent_at(struct pair *p, const struct mrd_msg *msg, uint64_t now_ns)
-{
-    p->now = now_ns;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    mrd_tx_ready(p->end[AT].e, msg->peer);
-    (void)pair_tx(p, AT);
-    p->end[1 - AT].num_inbox = 0;
-    return msg->started;
-}
-
-static struct mrd_msg *last_of(const struct mrd_peer *peer)
-{
-    assert_false(mrd_list_empty(&peer->msgs));
-    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
+    mrd_send_state_open(w->e, w->asks)->contact.hello = true;
+    post(w, w->ah, MRD_WR_RDMA_WRITE, 1);
+    return last_of(w->asks);
 }
 
 static void clean(struct world *w)
@@ -199,18 +185,14 @@ TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
     struct mrd_addr elsewhere = self->asks->addr;
     uint64_t failed_ns;
     uint32_t id;
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = post_first(self);
 
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    msg = last_of(self->asks);
     elsewhere.ip[14] = 3;
-    heir = mrd_peer_add_entry(self->e, &elsewhere);
-    mrd_send_state_open(self->e, heir)->contact.hello = true;
+    heir = add_asking(self->e, &elsewhere);
     mrd_peer_give_way(self->e, self->asks, heir);
     assert_ptr_equal(msg->peer, heir);
     answered(heir, 77);
-    assert_true(is_sent_at(self->p, msg, self->p->now));
+    assert_true(is_sent_at(self->p, AT, msg, self->p->now));
     mrd_peer_unreachable(self->e, heir);
     failed_ns = self->p->now;
     id = heir->id;
@@ -235,9 +217,8 @@ TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     msg = last_of(self->asks);
     answered(self->asks, 77);
-    assert_false(is_sent_at(self->p, msg, failed_ns + 3 * MRD_MSEC));
-    assert_false(is_sent_at(self->p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-    assert_true(is_sent_at(self->p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    assert_false(is_sent_at(self->p, AT, msg, failed_ns + 3 * MRD_MSEC));
+    outlives(self->p, AT, msg, failed_ns);
     clean(self);
 }
 
@@ -257,16 +238,13 @@ TEST_F_WITH(world, heir__nobody_asked_at_the_old_address, self->order = MRD_ORDE
 {
     struct mrd_addr x = self->asks->addr;
     struct mrd_ah *ah;
-    struct mrd_msg *first;
+    struct mrd_msg *first = post_first(self);
 
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    first = last_of(self->asks);
     moves(self->p, self->peer);
     assert_int_equal(self->asks->heir, self->peer->id);
     assert_ptr_equal(first->peer, self->peer);
     answered(self->peer, self->peer->space.inc);
-    assert_true(is_sent_at(self->p, first, self->p->now));
+    assert_true(is_sent_at(self->p, AT, first, self->p->now));
     further(self, 16);
     ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
@@ -286,15 +264,12 @@ TEST_F_WITH(world, heir__failed_after_the_entry_spoke, self->order = MRD_ORDER_M
 {
     struct mrd_addr x = self->asks->addr;
     struct mrd_ah *ah;
-    struct mrd_msg *msg;
     uint64_t failed_ns;
+    struct mrd_msg *msg = post_first(self);
 
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    msg = last_of(self->asks);
     moves(self->p, self->peer);
     answered(self->peer, self->peer->space.inc);
-    assert_true(is_sent_at(self->p, msg, self->p->now));
+    assert_true(is_sent_at(self->p, AT, msg, self->p->now));
     further(self, 16);
     ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
@@ -305,9 +280,8 @@ TEST_F_WITH(world, heir__failed_after_the_entry_spoke, self->order = MRD_ORDER_M
     post(self, self->ah, MRD_WR_RDMA_WRITE, 3);
     msg = last_of(self->asks);
     answered(self->asks, 77);
-    assert_false(is_sent_at(self->p, msg, failed_ns + MRD_MSEC));
-    assert_false(is_sent_at(self->p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-    assert_true(is_sent_at(self->p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    assert_false(is_sent_at(self->p, AT, msg, failed_ns + MRD_MSEC));
+    outlives(self->p, AT, msg, failed_ns);
     clean(self);
     mrd_engine_destroy_ah(self->e, ah);
 }
@@ -318,23 +292,18 @@ TEST_F_WITH(world, heir__middle_of_a_chain, self->order = MRD_ORDER_MSG)
     struct mrd_addr addr = self->asks->addr;
     struct mrd_peer *b, *c;
     struct mrd_ah *ah;
-    struct mrd_msg *first;
+    struct mrd_msg *first = post_first(self);
 
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    first = last_of(self->asks);
     addr.ip[14] = 1;
-    b = mrd_peer_add_entry(self->e, &addr);
-    mrd_send_state_open(self->e, b)->contact.hello = true;
+    b = add_asking(self->e, &addr);
     mrd_peer_give_way(self->e, self->asks, b);
     ah = handle_for(self, &addr);
     addr.ip[14] = 2;
-    c = mrd_peer_add_entry(self->e, &addr);
-    mrd_send_state_open(self->e, c)->contact.hello = true;
+    c = add_asking(self->e, &addr);
     mrd_peer_give_way(self->e, b, c);
     assert_ptr_equal(first->peer, c);
     answered(c, 77);
-    assert_true(is_sent_at(self->p, first, self->p->now));
+    assert_true(is_sent_at(self->p, AT, first, self->p->now));
     post(self, ah, MRD_WR_RDMA_WRITE, 2); /* a new handle for b's address */
     assert_int_equal(hand_length(&b->msgs), 1);
     mrd_peer_unreachable(self->e, b);
@@ -353,17 +322,13 @@ TEST_F_WITH(world, heir__rests_while_copies_may_come, self->order = MRD_ORDER_MS
     struct mrd_addr elsewhere = self->asks->addr;
     uint64_t failed_ns;
     uint32_t id;
-    struct mrd_msg *msg;
+    struct mrd_msg *msg = post_first(self);
 
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    msg = last_of(self->asks);
     elsewhere.ip[14] = 3;
-    heir = mrd_peer_add_entry(self->e, &elsewhere);
-    mrd_send_state_open(self->e, heir)->contact.hello = true;
+    heir = add_asking(self->e, &elsewhere);
     mrd_peer_give_way(self->e, self->asks, heir);
     answered(heir, 77);
-    assert_true(is_sent_at(self->p, msg, self->p->now));
+    assert_true(is_sent_at(self->p, AT, msg, self->p->now));
     for (uint32_t i = 0; i < self->p->config.max_peers / 2; i++) {
         struct mrd_addr addr = pair_addr_of(500 + i);
 
@@ -377,8 +342,7 @@ TEST_F_WITH(world, heir__rests_while_copies_may_come, self->order = MRD_ORDER_MS
     self->asks = mrd_peer_by_id(&self->e->peers, id);
     msg = last_of(self->asks);
     answered(self->asks, 77);
-    assert_false(is_sent_at(self->p, msg, failed_ns + 501 * MRD_MSEC));
-    assert_false(is_sent_at(self->p, msg, failed_ns + MRD_PACKET_LIFE_NS - 1));
-    assert_true(is_sent_at(self->p, msg, failed_ns + MRD_PACKET_LIFE_NS));
+    assert_false(is_sent_at(self->p, AT, msg, failed_ns + 501 * MRD_MSEC));
+    outlives(self->p, AT, msg, failed_ns);
     clean(self);
 }

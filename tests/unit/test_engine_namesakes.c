@@ -66,6 +66,32 @@ static bool executed(struct pair *p, const struct mrd_wire_head *head, uint8_t o
     return true;
 }
 
+/* A first contact whose first packet was executed. */
+static struct mrd_wire_head taken(struct pair *p, uint32_t inc, uint32_t epoch, uint8_t ours)
+{
+    struct mrd_wire_head head = contact(p, inc, epoch, ours);
+
+    assert_true(executed(p, &head, ours));
+    return head;
+}
+
+/* The peer's two entries: it calls us at two addresses, by two names. */
+struct two {
+    struct mrd_wire_head first, second; /* contacts */
+    struct mrd_peer *one, *two;
+};
+
+static struct two meet(struct pair *p)
+{
+    const struct mrd_peers *peers = &p->end[AT].e->peers;
+    struct two t = {.first = taken(p, NAME_1, 5, FIRST)};
+
+    t.one = mrd_peer_find(peers, &p->end[1 - AT].addr);
+    t.second = taken(p, NAME_2, 6, SECOND);
+    t.two = mrd_peer_find_pair(peers, &t.one->addr, t.one->pair.own_inc, NAME_2);
+    return t;
+}
+
 /* What answers our question: the challenge for it, by that name, to that address of ours. */
 static void challenged(struct pair *p, const struct mrd_peer *asks, uint32_t name, uint8_t ours)
 {
@@ -92,8 +118,9 @@ enum then { THE_SAME_AGAIN, THE_NEXT, THE_ONE_BEFORE, FROM_HERE, FROM_ELSEWHERE 
 static void two_entries_for_one_name(enum then then)
 {
     struct pair *p = &pair;
-    struct mrd_wire_head first, second, again;
-    struct mrd_peer *asks, *other, *one, *two;
+    struct mrd_wire_head again;
+    struct mrd_peer *asks, *other;
+    struct two t;
     struct mrd_addr here, elsewhere;
     struct mrd_engine *e;
     uint32_t name;
@@ -101,30 +128,24 @@ static void two_entries_for_one_name(enum then then)
 
     pair_begin_wary(p);
     e = p->end[AT].e;
-    first = contact(p, NAME_1, 5, FIRST);
-    assert_true(executed(p, &first, FIRST));
-    one = mrd_peer_find(&e->peers, &p->end[1 - AT].addr);
-    second = contact(p, NAME_2, 6, SECOND);
-    assert_true(executed(p, &second, SECOND));
-    two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
-    assert_ptr_not_equal(one, two);
+    t = meet(p);
+    assert_ptr_not_equal(t.one, t.two);
     p->now += MRD_SEC;
     mrd_engine_begin(e, p->now);
-    mrd_recv_state_end(e, one, MRD_SPACE_TOMB);
-    mrd_recv_state_end(e, two, MRD_SPACE_TOMB);
-    asks = mrd_peer_open(e, &one->addr); /* as a post does */
+    mrd_recv_state_end(e, t.one, MRD_SPACE_TOMB);
+    mrd_recv_state_end(e, t.two, MRD_SPACE_TOMB);
+    asks = mrd_peer_open(e, &t.one->addr); /* as a post does */
     mrd_send_state_open(e, asks);
     assert_int_equal(asks->tx->contact.inc, 0);
-    other = asks == one ? two : one;
+    other = asks == t.one ? t.two : t.one;
     here = elsewhere = asks->addr;
     elsewhere.ip[15] ^= 8;
-    name = asks == one ? NAME_2 : NAME_1;
-    ours = asks == one ? SECOND : FIRST;
+    name = asks == t.one ? NAME_2 : NAME_1;
+    ours = asks == t.one ? SECOND : FIRST;
     if (then == THE_ONE_BEFORE) {
         mrd_recv_state_end(e, asks, MRD_SPACE_NONE); /* it was over for longer */
     } else {
-        again = contact(p, name, 9, ours);
-        assert_true(executed(p, &again, ours));
+        again = taken(p, name, 9, ours);
         assert_int_equal(other->space.epoch, 9);
     }
     if (then == FROM_ELSEWHERE)
@@ -135,9 +156,8 @@ static void two_entries_for_one_name(enum then then)
     } else if (then == THE_ONE_BEFORE) {
         assert_non_null(asks->tx); /* it goes on, by that name */
         assert_int_equal(asks->tx->contact.inc, name);
-        assert_false(executed(p, name == NAME_1 ? &first : &second, ours));
-        again = contact(p, name, 9, ours);
-        assert_true(executed(p, &again, ours));
+        assert_false(executed(p, name == NAME_1 ? &t.first : &t.second, ours));
+        again = taken(p, name, 9, ours);
         assert_int_equal(asks->space.epoch, 9);
     } else if (then == FROM_HERE || then == FROM_ELSEWHERE) {
         assert_memory_equal(&other->addr, &here, sizeof(here));
@@ -182,17 +202,15 @@ TEST(namesakes__from_elsewhere)
  */
 TEST_F(wary_pair, namesakes__late_contact_of_the_life_before)
 {
-    struct mrd_wire_head first, second, third;
+    struct mrd_wire_head first;
     struct mrd_peer *peer;
     struct mrd_addr to;
     struct mrd_engine *e;
 
     e = self->end[AT].e;
     to = self->end[AT].addr;
-    first = contact(self, NAME_1, 5, FIRST);
-    assert_true(executed(self, &first, FIRST));
-    second = contact(self, NAME_2, 6, FIRST);
-    assert_true(executed(self, &second, FIRST));
+    first = taken(self, NAME_1, 5, FIRST);
+    taken(self, NAME_2, 6, FIRST);
     peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     assert_int_equal(peer->space.inc, NAME_2);
     to.ip[15] = SECOND;
@@ -201,22 +219,18 @@ TEST_F(wary_pair, namesakes__late_contact_of_the_life_before)
     assert_int_equal(peer->space.inc, NAME_2);
     e->answers.head = e->answers.tail; /* it was asked again */
     /* Somebody else who is there has a cookie of now. */
-    third = contact(self, NAME_1 + 1, 7, FIRST);
-    assert_true(executed(self, &third, FIRST));
+    taken(self, NAME_1 + 1, 7, FIRST);
     assert_int_equal(e->stats.peers, 2);
 }
 
 /* Two names take each other's place in turn: no cookie of a turn before holds again. */
 TEST_F(wary_pair, namesakes__in_turn)
 {
-    struct mrd_wire_head first, second, again;
+    struct mrd_wire_head second;
 
-    first = contact(self, NAME_1, 5, FIRST);
-    assert_true(executed(self, &first, FIRST));
-    second = contact(self, NAME_2, 6, FIRST);
-    assert_true(executed(self, &second, FIRST));
-    again = contact(self, NAME_1, 7, FIRST);
-    assert_true(executed(self, &again, FIRST));
+    taken(self, NAME_1, 5, FIRST);
+    second = taken(self, NAME_2, 6, FIRST);
+    taken(self, NAME_1, 7, FIRST);
     assert_false(executed(self, &second, FIRST)); /* a late copy */
 }
 
@@ -286,31 +300,36 @@ TEST_F(pair, namesakes__come_back)
     static const enum mrd_space_state over[] = {MRD_SPACE_TOMB, MRD_SPACE_NONE};
 
     for (unsigned i = 0; i < 2; i++) {
-        struct mrd_wire_head first, second;
-        struct mrd_peer *one, *two;
+        struct two t;
         struct mrd_addr here, elsewhere;
         struct mrd_engine *e;
 
         pair_begin_wary(self);
         e = self->end[AT].e;
-        first = contact(self, NAME_1, 5, FIRST);
-        assert_true(executed(self, &first, FIRST));
-        one = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
-        second = contact(self, NAME_2, 6, SECOND);
-        assert_true(executed(self, &second, SECOND));
-        two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
-        here = elsewhere = one->addr;
+        t = meet(self);
+        here = elsewhere = t.one->addr;
         elsewhere.ip[15] ^= 8;
-        mrd_peer_move(&e->peers, one, &elsewhere);
-        mrd_recv_state_end(e, two, over[i]);
-        mrd_send_state_open(e, two);
-        assert_true(two->tx->contact.hello);
+        mrd_peer_move(&e->peers, t.one, &elsewhere);
+        mrd_recv_state_end(e, t.two, over[i]);
+        mrd_send_state_open(e, t.two);
+        assert_true(t.two->tx->contact.hello);
         elapse(self, MRD_SEC);
-        move_to(self, one, &here);
-        assert_non_null(two->tx);
-        challenged(self, two, NAME_2, SECOND);
-        assert_int_equal(two->tx->contact.inc, NAME_2);
+        move_to(self, t.one, &here);
+        assert_non_null(t.two->tx);
+        challenged(self, t.two, NAME_2, SECOND);
+        assert_int_equal(t.two->tx->contact.inc, NAME_2);
     }
+}
+
+/* A handle that watches who is there. */
+static struct mrd_ah *watch(struct pair *p, const struct mrd_addr *there)
+{
+    struct pair_end *at = &p->end[AT];
+    int error;
+    struct mrd_ah *ah = mrd_engine_create_ah(at->e, at->pd, there, 0, &error);
+
+    assert_int_equal(mrd_engine_watch_peer(at->e, ah, true, p->now), 0);
+    return ah;
 }
 
 /*
@@ -321,21 +340,17 @@ TEST_F(pair, namesakes__are_watched)
 {
     for (unsigned answers = 0; answers < 2; answers++) {
         struct mrd_peer *peer, *asks;
-        struct mrd_wire_head first;
         struct mrd_addr there;
         struct mrd_engine *e;
         struct mrd_ah *ah;
-        int error;
 
         pair_begin_wary(self);
         e = self->end[AT].e;
-        first = contact(self, NAME_1, 5, FIRST);
-        assert_true(executed(self, &first, FIRST));
+        taken(self, NAME_1, 5, FIRST);
         peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         there = peer->addr;
         there.ip[15] ^= 8;
-        ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, true, self->now), 0);
+        ah = watch(self, &there);
         asks = mrd_peer_find(&e->peers, &there);
         assert_true(asks->watch.on);
         asks->watch.inc = answers ? NAME_2 : 0;
@@ -358,39 +373,34 @@ TEST_F(pair, namesakes__are_watched)
  */
 TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
 {
-    struct mrd_wire_head first, second, head;
-    struct mrd_peer *one, *two;
+    struct mrd_wire_head head;
+    struct two t;
     struct mrd_addr here, elsewhere;
     struct mrd_rx_packet packet;
     struct mrd_engine *e;
 
     e = self->end[AT].e;
-    first = contact(self, NAME_1, 5, FIRST);
-    assert_true(executed(self, &first, FIRST));
-    one = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
-    second = contact(self, NAME_2, 6, SECOND);
-    assert_true(executed(self, &second, SECOND));
-    two = mrd_peer_find_pair(&e->peers, &one->addr, one->pair.own_inc, NAME_2);
-    here = elsewhere = one->addr;
+    t = meet(self);
+    here = elsewhere = t.one->addr;
     elsewhere.ip[15] ^= 8;
-    mrd_recv_state_end(e, two, MRD_SPACE_TOMB);
-    mrd_send_state_open(e, two);
-    mrd_tx_ready(e, two);
+    mrd_recv_state_end(e, t.two, MRD_SPACE_TOMB);
+    mrd_send_state_open(e, t.two);
+    mrd_tx_ready(e, t.two);
     elapse(self, MRD_MSEC); /* the question leaves */
     head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
-    head.dst_inc = two->pair.own_inc;
+    head.dst_inc = t.two->pair.own_inc;
     head.src_inc = NAME_1;
-    head.epoch = two->tx->contact.epoch;
+    head.epoch = t.two->tx->contact.epoch;
     head.cookie = 1;
     head.echo_stamp = mrd_wire_stamp(self->now);
     packet = (struct mrd_rx_packet){.from = here, .to = self->end[AT].addr};
     packet.to.ip[15] = FIRST;
     elapse(self, 500 * MRD_MSEC);
-    move_to(self, one, &elsewhere);
+    move_to(self, t.one, &elsewhere);
     elapse(self, 500 * MRD_MSEC);
-    assert_non_null(two->tx);
+    assert_non_null(t.two->tx);
     mrd_contact_challenge(e, &head, &packet); /* it was a second on its way */
-    assert_memory_equal(&one->addr, &elsewhere, sizeof(elsewhere));
+    assert_memory_equal(&t.one->addr, &elsewhere, sizeof(elsewhere));
 }
 
 /*
@@ -401,22 +411,18 @@ TEST_F(pair, namesakes__watched_and_moved_on)
 {
     for (unsigned again = 0; again < 2; again++) {
         struct mrd_peer *peer, *asks;
-        struct mrd_wire_head first;
         struct mrd_addr there, further;
         struct mrd_engine *e;
         struct mrd_ah *ah;
-        int error;
 
         pair_begin_wary(self);
         e = self->end[AT].e;
-        first = contact(self, NAME_1, 5, FIRST);
-        assert_true(executed(self, &first, FIRST));
+        taken(self, NAME_1, 5, FIRST);
         peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         there = further = peer->addr;
         there.ip[15] ^= 8;
         further.ip[15] ^= 16;
-        ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, true, self->now), 0);
+        ah = watch(self, &there);
         asks = mrd_peer_find(&e->peers, &there);
         elapse(self, MRD_SEC);
         move_to(self, peer, &there);

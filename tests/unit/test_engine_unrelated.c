@@ -2,24 +2,11 @@
 /*
  * Ordered messages to a peer that is well, posted all the time, while other hosts fail now and then: they go.
  */
-#include "core/engine/peer_state.h"
-#include "tests/unit/engine_hand.h"
+#include "tests/unit/engine_waits.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77, DEPTH = 1024, MOVED_IP = 9 };
 
 static struct pair pair;
-
-static void answered(struct mrd_peer *peer, uint32_t inc)
-{
-    peer->tx->contact.hello = peer->tx->probes.silence_due = false;
-    peer->tx->contact.inc = inc;
-}
-
-static struct mrd_msg *last_of(const struct mrd_peer *peer)
-{
-    assert_false(mrd_list_empty(&peer->msgs));
-    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
-}
 
 static void post(struct pair *p, struct mrd_ah *ah)
 {
