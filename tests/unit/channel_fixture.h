@@ -19,8 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 #include "transport/channel.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -88,15 +87,6 @@ static inline void open_end(struct end *e, enum mrd_progress progress, unsigned 
         open_queue(e, i, flags);
 }
 
-static inline void meet(struct end *e, const struct end *other)
-{
-    char address[MRD_ADDRESS_MAX];
-
-    assert_int_equal(mrd_query_address(other->context, address, sizeof(address)), 0);
-    e->peer = mrd_create_ah(e->pd, address);
-    assert_non_null(e->peer);
-}
-
 static inline void close_end(struct end *e)
 {
     assert_int_equal(mrd_destroy_ah(e->peer), 0);
@@ -116,8 +106,8 @@ FIXTURE_SETUP(channels)
 {
     open_end(&self->a, MRD_PROGRESS_THREAD, self->flags);
     open_end(&self->b, self->progress, self->flags);
-    meet(&self->a, &self->b);
-    meet(&self->b, &self->a);
+    self->a.peer = ah_to(self->a.pd, self->b.context);
+    self->b.peer = ah_to(self->b.pd, self->a.context);
     alarm(PATIENCE_S);
 }
 

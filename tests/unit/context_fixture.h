@@ -3,7 +3,7 @@
  * A context on the loopback.
  *
  * TEST_F(local, name) finds one with a domain; open_local() opens others, with attributes or NULL;
- * context_info() tells what is in force.
+ * context_info() tells what is in force, ah_to() makes a handle to another one.
  */
 #ifndef MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
 #define MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
@@ -27,6 +27,18 @@ static inline struct mrd_context_info context_info(struct mrd_context *context)
 
     assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
     return info;
+}
+
+/* A handle in the domain for who is reached at the other context. */
+static inline struct mrd_ah *ah_to(struct mrd_pd *pd, struct mrd_context *other)
+{
+    char address[MRD_ADDRESS_MAX];
+    struct mrd_ah *ah;
+
+    assert_int_equal(mrd_query_address(other, address, sizeof(address)), 0);
+    ah = mrd_create_ah(pd, address);
+    assert_non_null(ah);
+    return ah;
 }
 
 FIXTURE(local)

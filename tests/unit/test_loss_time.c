@@ -10,12 +10,7 @@ TEST(mrd_loss_rtt__follows_rfc_6298)
 {
     static const struct {
         uint64_t rtt, srtt, rttvar;
-    } table[] = {
-        {8000, 8000, 4000},
-        {8000, 8000, 3000},
-        {16000, 9000, 4250},
-        {1000, 8000, 5187},
-    };
+    } table[] = {{8000, 8000, 4000}, {8000, 8000, 3000}, {16000, 9000, 4250}, {1000, 8000, 5187}};
     struct loss_fixture f;
 
     begin(&f);

@@ -8,8 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 #include "transport/memory.h"
 #include "transport/memory_probe.h"
 
@@ -47,15 +46,6 @@ static void open_side(struct side *s)
     assert_non_null(s->qp);
 }
 
-static void meet(struct side *s, const struct side *other)
-{
-    char address[MRD_ADDRESS_MAX];
-
-    assert_int_equal(mrd_query_address(other->context, address, sizeof(address)), 0);
-    s->peer = mrd_create_ah(s->pd, address);
-    assert_non_null(s->peer);
-}
-
 static void close_side(struct side *s)
 {
     assert_int_equal(mrd_destroy_ah(s->peer), 0);
@@ -69,8 +59,8 @@ FIXTURE_SETUP(two_sides)
 {
     open_side(&self->a);
     open_side(&self->b);
-    meet(&self->a, &self->b);
-    meet(&self->b, &self->a);
+    self->a.peer = ah_to(self->a.pd, self->b.context);
+    self->b.peer = ah_to(self->b.pd, self->a.context);
     self->page = (size_t)sysconf(_SC_PAGESIZE);
 
     int fd = mrd_memory_open();

@@ -62,11 +62,7 @@ TEST_F(path_fixture, mrd_path_pseq_acked__keeps_two_highest)
         uint32_t ack[4];
         uint32_t highest, second;
     } table[] = {
-        {{1, 2, 3, 4}, 4, 3},
-        {{4, 3, 2, 1}, 4, 3},
-        {{2, 2, 2, 1}, 2, 1},
-        {{5, 1, 7, 6}, 7, 6},
-    };
+        {{1, 2, 3, 4}, 4, 3}, {{4, 3, 2, 1}, 4, 3}, {{2, 2, 2, 1}, 2, 1}, {{5, 1, 7, 6}, 7, 6}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         begin(self, 1);

@@ -254,12 +254,7 @@ TEST(mrd_slot_came__uneven)
         uint32_t offset;
         uint16_t len;
         uint32_t psn;
-    } third[] = {
-        {8192, 4096, 103},
-        {8192, 2048, 102},
-        {6144, 4096, 101},
-        {8192, 8192, 102},
-    };
+    } third[] = {{8192, 4096, 103}, {8192, 2048, 102}, {6144, 4096, 101}, {8192, 8192, 102}};
 
     for (size_t i = 0; i < sizeof(third) / sizeof(third[0]); i++) {
         struct mrd_slot slot = long_slot;

@@ -4,8 +4,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 
 enum { BYTES = 100, RECEIVES = 4, TURNS = 100000 };
 
@@ -60,8 +59,6 @@ static struct mrd_qp *make_qp(struct end *end, struct mrd_srq *srq)
 
 FIXTURE_SETUP(world)
 {
-    char address[MRD_ADDRESS_MAX];
-
     open_end(&self->from);
     open_end(&self->to);
     self->srq = mrd_create_srq(self->to.pd, &(struct mrd_srq_init_attr){
@@ -71,9 +68,7 @@ FIXTURE_SETUP(world)
     self->sender = make_qp(&self->from, NULL);
     for (unsigned i = 0; i < 2; i++)
         self->qp[i] = make_qp(&self->to, self->srq);
-    assert_int_equal(mrd_query_address(self->to.context, address, sizeof(address)), 0);
-    self->ah = mrd_create_ah(self->from.pd, address);
-    assert_non_null(self->ah);
+    self->ah = ah_to(self->from.pd, self->to.context);
 }
 
 FIXTURE_TEARDOWN(world)

@@ -7,8 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 #include "transport/context.h"
 #include "transport/thread.h"
 
@@ -43,15 +42,11 @@ int kit_before_all(void)
 
 FIXTURE_SETUP(world)
 {
-    char address[MRD_ADDRESS_MAX];
-
     self->context = open_context();
     self->pd = mrd_alloc_pd(self->context);
     self->channel = mrd_create_comp_channel(self->context);
     assert_non_null(self->channel);
-    assert_int_equal(mrd_query_address(self->context, address, sizeof(address)), 0);
-    self->self = mrd_create_ah(self->pd, address);
-    assert_non_null(self->self);
+    self->self = ah_to(self->pd, self->context);
 }
 
 FIXTURE_TEARDOWN(world)

@@ -8,8 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 #include "transport/context.h"
 #include "transport/lock.h"
 
@@ -145,7 +144,6 @@ static void open_end(struct end *e, enum mrd_threading threading)
                                     .max_peers = 16,
                                     .progress = MRD_PROGRESS_MANUAL,
                                     .threading = threading};
-    char address[MRD_ADDRESS_MAX];
 
     if (threading == MRD_THREADING_SINGLE)
         attr.progress = MRD_PROGRESS_THREAD; /* is not there */
@@ -163,9 +161,7 @@ static void open_end(struct end *e, enum mrd_threading threading)
                                  .cap = {.max_send_wr = 4, .max_recv_wr = 4, .max_inline_data = 8},
                              });
     assert_non_null(e->qp);
-    assert_int_equal(mrd_query_address(e->context, address, sizeof(address)), 0);
-    e->self = mrd_create_ah(e->pd, address);
-    assert_non_null(e->self);
+    e->self = ah_to(e->pd, e->context);
 }
 
 static void close_end(struct end *e)

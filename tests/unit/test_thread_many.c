@@ -12,8 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 enum { POSTS = 500 };
@@ -73,7 +72,6 @@ static void begin(struct crowd *c, enum mrd_progress progress)
                                     .paths = 4,
                                     .max_peers = 16,
                                     .progress = progress};
-    char address[MRD_ADDRESS_MAX];
 
     memset(c, 0, sizeof(*c));
     c->context = mrd_open_device(NULL, &attr);
@@ -96,9 +94,7 @@ static void begin(struct crowd *c, enum mrd_progress progress)
         for (uint64_t place = 0; place < DEPTH; place++)
             post_receive(c, i * DEPTH + place);
     }
-    assert_int_equal(mrd_query_address(c->context, address, sizeof(address)), 0);
-    c->self = mrd_create_ah(c->pd, address);
-    assert_non_null(c->self);
+    c->self = ah_to(c->pd, c->context);
 }
 
 static void end(struct crowd *c)

@@ -11,8 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 #include "transport/context.h"
 
 #define MSEC_NS 1000000ull
@@ -85,15 +84,6 @@ static void side_open(struct side *s, uint64_t peer_timeout_ns)
     assert_non_null(s->mr);
 }
 
-static void side_meet(struct side *s, struct side *other)
-{
-    char address[MRD_ADDRESS_MAX];
-
-    assert_int_equal(mrd_query_address(other->context, address, sizeof(address)), 0);
-    s->peer = mrd_create_ah(s->pd, address);
-    assert_non_null(s->peer);
-}
-
 static void side_close(struct side *s)
 {
     assert_int_equal(mrd_destroy_ah(s->peer), 0);
@@ -109,8 +99,8 @@ FIXTURE_SETUP(sides)
 {
     side_open(&self->a, self->peer_timeout_ns);
     side_open(&self->b, self->peer_timeout_ns);
-    side_meet(&self->a, &self->b);
-    side_meet(&self->b, &self->a);
+    self->a.peer = ah_to(self->a.pd, self->b.context);
+    self->b.peer = ah_to(self->b.pd, self->a.context);
 }
 
 FIXTURE_TEARDOWN(sides)
@@ -513,8 +503,8 @@ TEST(mrd_close_device__while_the_thread_works)
 
         side_open(&f.a, 0);
         side_open(&f.b, 0);
-        side_meet(&f.a, &f.b);
-        side_meet(&f.b, &f.a);
+        f.a.peer = ah_to(f.a.pd, f.b.context);
+        f.b.peer = ah_to(f.b.pd, f.a.context);
         post_receive(&f.b, 0, 0, LONG_BYTES);
         assert_int_equal(try_send(&f.a, &f.b, 0, f.a.memory, LONG_BYTES, 0), 0);
         if (i % 2)

@@ -5,8 +5,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "mrd/mrd.h"
-#include "tests/kit/kit.h"
+#include "tests/unit/context_fixture.h"
 
 enum {
     MSGS = 20000,
@@ -107,7 +106,6 @@ static void *feed(void *arg)
 static void open_crowd(struct crowd *c)
 {
     struct mrd_context_attr attr = {.address = "127.0.0.1", .progress = MRD_PROGRESS_THREAD};
-    char address[MRD_ADDRESS_MAX];
 
     c->from = mrd_open_device(NULL, &attr);
     c->to = mrd_open_device(NULL, &attr);
@@ -130,9 +128,7 @@ static void open_crowd(struct crowd *c)
         c->qp[i] = mrd_create_qp(c->to_pd, &a);
         assert_true(c->sender[i] && c->qp[i]);
     }
-    assert_int_equal(mrd_query_address(c->to, address, sizeof(address)), 0);
-    c->ah = mrd_create_ah(c->from_pd, address);
-    assert_non_null(c->ah);
+    c->ah = ah_to(c->from_pd, c->to);
 }
 
 static void close_crowd(struct crowd *c)
