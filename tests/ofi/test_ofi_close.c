@@ -308,6 +308,29 @@ TEST(ofi_close__thousands_to_oneself)
     world_free(&w);
 }
 
+/* That something injected has failed, without an entry, is no entry of the queue's. */
+TEST_F(end, ofi_close__with_an_error_that_nobody_read)
+{
+    enum { ENTRIES = 1024 }; /* of the queue: the entry after the last was used before */
+    struct end_options o = {.depth = DEPTH, .counts = FI_SEND};
+    struct fi_cq_err_entry error = {0};
+    struct end gone;
+    fi_addr_t to;
+
+    end_open(self, &o, NULL);
+    end_open(&gone, &o, NULL);
+    to = end_meet(self, &gone);
+    end_close(&gone);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        POST(fi_send(self->ep, "x", 1, NULL, to, NULL));
+    POST(fi_inject(self->ep, "x", 1, to));
+    UNTIL(fi_cntr_readerr(end_cntr(self, FI_SEND)) == ENTRIES + 1);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        assert_int_equal(fi_cq_readerr(self->tx, &error, 0), 1);
+    assert_int_equal(fi_cq_readerr(self->tx, &error, 0), -FI_EAGAIN);
+    end_close(self);
+}
+
 /* At some moment of a long message that is read into a receive for many. */
 TEST(ofi_close__while_messages_are_read)
 {

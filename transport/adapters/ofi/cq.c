@@ -34,6 +34,12 @@ static struct mrd_ofi_comp *entry_at(const struct mrd_ofi_cq *cq, uint32_t index
     return &cq->ring[index & (cq->room - 1)];
 }
 
+/* The first one; NULL: there is none. */
+static const struct mrd_ofi_comp *first_entry(const struct mrd_ofi_cq *cq)
+{
+    return cq->head == cq->tail ? NULL : entry_at(cq, cq->head);
+}
+
 static int make_room(struct mrd_ofi_cq *cq)
 {
     uint32_t num = cq->tail - cq->head;
@@ -281,7 +287,7 @@ static ssize_t cq_readerr(struct fid_cq *fid, struct fi_cq_err_entry *buf, uint6
 
     (void)flags;
     mrd_ofi_lock(cq->domain);
-    comp = mrd_ofi_cq_empty(cq) ? NULL : entry_at(cq, cq->head);
+    comp = first_entry(cq);
     if (comp && comp->err) {
         buf->op_context = comp->context;
         buf->flags = comp->flags;
@@ -326,8 +332,8 @@ static int cq_control(struct fid *fid, int command, void *arg)
 
 static void free_cq(struct mrd_ofi_cq *cq)
 {
-    for (; !mrd_ofi_cq_empty(cq); cq->head++)
-        free(entry_at(cq, cq->head)->text);
+    for (; first_entry(cq); cq->head++)
+        free(first_entry(cq)->text);
     mrd_ofi_wait_fini(&cq->wait);
     free(cq->text);
     free(cq->ring);
