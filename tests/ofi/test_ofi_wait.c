@@ -86,6 +86,28 @@ TEST_F(pair, ofi_wait__sread_wakes_by_a_message)
     }
 }
 
+/* More is complete than is dealt with at a time, and the queue is not told of it: the message is last. */
+TEST_F(pair, ofi_wait__sread_behind_what_others_are_told)
+{
+    enum { NUM = 1500 };
+    struct end_options answering = {.progress = FI_PROGRESS_AUTO};
+    struct fi_cq_tagged_entry entry;
+    char in[8];
+
+    end_open(&self->a, &waiting, NULL);
+    end_open(&self->b, &answering, NULL);
+    self->a.to = end_meet(&self->a, &self->b);
+    self->b.to = end_meet(&self->b, &self->a);
+    POST(fi_recv(self->a.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
+    for (unsigned i = 0; i < NUM; i++)
+        POST(fi_inject(self->a.ep, "x", 1, self->a.to));
+    end_sleep_ms(LATE_MS);
+    POST(fi_inject(self->b.ep, "y", 1, self->b.to));
+    end_sleep_ms(LATE_MS);
+    assert_int_equal(fi_cq_sread(self->a.rx, &entry, 1, NULL, LONG_MS), 1);
+    assert_ptr_equal(entry.op_context, in);
+}
+
 TEST_F(end, ofi_wait__sread_for_a_time)
 {
     struct fi_cq_tagged_entry entry;

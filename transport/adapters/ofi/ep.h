@@ -81,6 +81,7 @@ struct mrd_ofi_turn {
     struct mrd_node
         ended;      /* operations that ended, or go on: the key that they waited for is known */
     uint32_t calls; /* of mrd_ofi_ep_progress() */
+    bool armed;     /* mrd_ofi_ep_arm() came after the last of them */
 };
 
 struct mrd_ofi_ep {

@@ -314,12 +314,23 @@ void mrd_ofi_progress_end_ops(struct mrd_ofi_ep *ep)
     }
 }
 
-void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
+/* Some of what is there; but all of it if the caller may sleep then: it raises no event any more. */
+static void take_turns(struct mrd_ofi_ep *ep)
 {
     int n = MRD_OFI_RX_POLL;
 
+    if (ep->turn.armed) {
+        ep->turn.armed = false;
+        take_what_came(ep);
+        return;
+    }
     for (unsigned turn = 0; turn < TURNS && n == MRD_OFI_RX_POLL; turn++)
         n = take_completions(ep);
+}
+
+void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
+{
+    take_turns(ep);
     mrd_ofi_progress_end_turn(ep);
     /* Events first: that nobody was there before does not apply to a peer that is heard of now. */
     if (!mrd_list_empty(&ep->peers.heard)) {
@@ -357,6 +368,7 @@ void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep)
     if (taken)
         mrd_ack_cq_events(ep->dev.cq, taken);
     (void)mrd_req_notify_cq(ep->dev.cq, 0);
+    ep->turn.armed = true;
     (void)mrd_ofi_take_events(ep);
     mrd_ofi_peers_watch(ep);
     mrd_ofi_progress_end_turn(ep);

@@ -15,9 +15,12 @@
 
 #include "transport/adapters/ofi/ep.h"
 
-/* Handles completions and events that are there. */
+/* Handles completions and events that are there: all completions, if it was armed just before. */
 void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep);
-/* Asks for an event at the next completion; events so far are forgotten. */
+/*
+ * Asks for an event at the next completion; events so far are forgotten. mrd_ofi_ep_progress() once
+ * more before sleeping: what is complete already raises none.
+ */
 void mrd_ofi_ep_arm(struct mrd_ofi_ep *ep);
 /*
  * Deals with events of mrd: what peers that are gone owe will not come. Messages that came before
