@@ -440,6 +440,46 @@ TEST_F(hub_fixture, stream_drain_check_deadline__broken)
     assert_int_equal(ended, 1);
 }
 
+static void fill(int fd)
+{
+    static const char bytes[4096];
+
+    while (write(fd, bytes, sizeof(bytes)) > 0)
+        ;
+}
+
+/*
+ * A half-closed socket that took no more bytes at a sweep, and took them later, is looked at again:
+ * nothing polls it when all is written, so that only the sweep notices that it died.
+ */
+TEST_F(hub_fixture, hub_on_sweep__written_after_half_close)
+{
+    struct stream *s = is_asked(1);
+    char scrap[4096];
+    int pair[2];
+
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    (void)hub_accept(s, pair[0], pair[0]);
+    assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+    stream_in_read(s);
+    assert_int_equal(sent(FRAME_FIN), 1);
+
+    fill(pair[0]);
+    assert_int_equal(event_add(s->out.writable, NULL), 0);         /* as after EAGAIN */
+    assert_int_equal(event_base_loop(self->base, EVLOOP_ONCE), 0); /* the sweep */
+    assert_int_equal(ended, 0);
+    while (read(pair[1], scrap, sizeof(scrap)) > 0)
+        ;
+    assert_int_equal(event_base_loop(self->base, EVLOOP_ONCE), 0); /* it is writable */
+    assert_true(stream_is_unpolled(s));
+
+    assert_int_equal(write(pair[0], "x", 1), 1); /* unread: close() is a reset */
+    close(pair[1]);
+    assert_int_equal(event_base_loop(self->base, EVLOOP_ONCE), 0); /* the next sweep */
+    assert_int_equal(ended, 1);
+    assert_int_equal(sent(FRAME_RESET), 1);
+}
+
 /* One that is not answered at all ends, too. */
 TEST_F(hub_fixture, stream_drain_check_deadline__never_answered)
 {

@@ -40,7 +40,7 @@ void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
             again = true;
             continue;
         }
-        again |= s->state == STREAM_OPENING || stream_is_unpolled(s);
+        again |= s->state == STREAM_OPENING || stream_input_is_unpolled(s);
         if (scarce)
             again |= stream_out_shrink(s, stream_window_first(&hub->streams));
     }

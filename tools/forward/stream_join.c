@@ -21,10 +21,14 @@ int stream_join(struct stream *s, int in, int out)
     return 0;
 }
 
+bool stream_input_is_unpolled(const struct stream *s)
+{
+    return s->out.fd >= 0 && s->in.readable && !event_pending(s->in.readable, EV_READ, NULL);
+}
+
 bool stream_is_unpolled(const struct stream *s)
 {
-    return s->out.fd >= 0 && s->in.readable && !event_pending(s->in.readable, EV_READ, NULL) &&
-           !event_pending(s->out.writable, EV_WRITE, NULL);
+    return stream_input_is_unpolled(s) && !event_pending(s->out.writable, EV_WRITE, NULL);
 }
 
 bool stream_socket_has_died(const struct stream *s)

@@ -12,6 +12,8 @@ int stream_join(struct stream *s, int in, int out);
  * not tell that the socket has died.
  */
 bool stream_is_unpolled(const struct stream *s);
+/* Of its input alone: it will be unpolled, by no event, when all that came is written. */
+bool stream_input_is_unpolled(const struct stream *s);
 bool stream_socket_has_died(const struct stream *s);
 
 #endif
