@@ -33,6 +33,9 @@ expect 2 '--window: expected a whole number from 65536' serve --allow '*:*' --wi
 expect 2 '--listen is of serve and pipe' connect -L 1:h:1 --listen 127.0.0.1 localhost
 expect 2 '--allow is of serve' connect -L 1:h:1 --allow a:1 localhost
 expect 2 'there is no option -z' serve --allow '*:*' -z
+for port in 0x12b9 1e3 80.0 0 65536 +80 ''; do
+    expect 2 'expected ADDR[:PORT]' serve --allow '*:*' --listen "127.0.0.1:$port"
+done
 expect 1 'no.such.host.invalid' pipe no.such.host.invalid h:1
 expect 1 'there is no user' serve --listen 127.0.0.1:5999 --allow '*:*' --user no-such-user
 expect 1 'it does not answer' pipe --peer-timeout 1 127.0.0.1:5998

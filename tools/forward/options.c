@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/common/options.h"
@@ -25,18 +26,26 @@ static enum options_result wrong(const char *format, const char *what)
 
 /* ------------------------------------------------------------------- arguments of our own forms */
 
+/* Decimal only, as the ports of addresses are. */
+static bool parse_port(const char *text, uint16_t *port)
+{
+    unsigned long value = strtoul(text, NULL, 10); /* ULONG_MAX if it is more than that */
+
+    if (text[strspn(text, "0123456789")] || value < 1 || value > UINT16_MAX)
+        return false;
+    *port = (uint16_t)value;
+    return true;
+}
+
 /* Takes ADDR, ADDR:PORT, :PORT, [ADDR]:PORT; "*" and "" are any. */
 static bool parse_local(struct options *o, const char *text)
 {
     const char *colon = strrchr(text, ':');
-    long double port = MRD_DEFAULT_PORT;
+    uint16_t port = MRD_DEFAULT_PORT;
     size_t len = strlen(text);
 
     if (colon && (strchr(text, ':') == colon || (text[0] == '[' && colon[-1] == ']'))) {
-        const char *digits = colon + 1;
-
-        if (!option_scan(&digits, &port) || *digits || port < 1 || port > UINT16_MAX ||
-            port != (uint16_t)port)
+        if (!parse_port(colon + 1, &port))
             return false;
         len = (size_t)(colon - text);
     }
@@ -48,7 +57,7 @@ static bool parse_local(struct options *o, const char *text)
         return false;
     memcpy(o->address, text, len);
     o->address[len] = '\0';
-    o->hub.link.port = (uint16_t)port;
+    o->hub.link.port = port;
     o->hub.link.address = len && strcmp(o->address, "*") != 0 ? o->address : NULL;
     return true;
 }
