@@ -124,6 +124,8 @@ TEST(option_parse__refused)
     bad("-x", "there is no option -x");
     bad("--bite 3", "there is no option --bite; is it --byte?");
     bad("--quite", "there is no option --quite");
+    bad("--b 3", "--b is short for several: --byte, --bytes");
+    bad("--te=3 --f --re=1 --byt=3", "--byt=3 is short for several: --byte, --bytes");
 }
 
 TEST(option_check_mode__given)

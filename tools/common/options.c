@@ -259,13 +259,33 @@ static bool is_slip(const char *a, size_t a_len, const char *b)
     return a_len <= 1 && b_len <= 1;
 }
 
+/* How many names begin so? Lists them: "--a, --b". */
+static int list_names_with(const struct option_row *row, const char *begin, size_t len, char *list)
+{
+    size_t used = 0;
+    int num = 0;
+
+    for (; row->name; row++) {
+        if (strncmp(row->name, begin, len) != 0)
+            continue;
+        if (used < LIST_BYTES)
+            used += (size_t)snprintf(list + used, LIST_BYTES - used, "%s--%s", num ? ", " : "",
+                                     row->name);
+        num++;
+    }
+    return num;
+}
+
 static int fail_unknown(const struct option_line *line, const char *word)
 {
     const struct option_row *row = line->table->rows;
+    char list[LIST_BYTES];
 
     word += strspn(word, "-");
     if (line->table->explain && line->table->explain(word, 0, line->error))
         return -EINVAL;
+    if (list_names_with(row, word, strcspn(word, "="), list) > 1)
+        return option_fail(line->error, "--%s is short for several: %s", word, list);
     while (row->name && !is_slip(word, strcspn(word, "="), row->name))
         row++;
     return option_fail(line->error, "there is no option --%s%s%s%s", word,
