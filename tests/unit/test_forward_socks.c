@@ -107,6 +107,8 @@ TEST(socks_request__refused)
         {{5, 1, 0, 3, 0, 0, 80}, 7, EINVAL},                 /* no name */
         {{5, 1, 0, 3, 3, '/', 'a', 'b', 0, 80}, 10, EINVAL}, /* no path */
         {{5, 1, 0, 3, 3, 'a', ' ', 'b', 0, 80}, 10, EINVAL},
+        {{5, 1, 0, 3, 3, 'a', '\t', 'b', 0, 80}, 10, EINVAL},
+        {{5, 1, 0, 3, 3, 'a', 27, 'c', 0, 80}, 10, EINVAL}, /* of a terminal */
         {{5, 1, 0, 3, 1, '*', 0, 80}, 8, EINVAL},
         {{5, 1, 0, 3, 3, 'a', 0, 'b', 0, 80}, 10, EINVAL}, /* no name ends before its end */
         {{4, 1, 0, 80, 192, 0, 2, 7}, 8, 0},

@@ -2,6 +2,7 @@
 #include "tools/forward/socks.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -40,8 +41,12 @@ static bool fill_name(struct address *target, const uint8_t *name, size_t len)
 {
     struct in6_addr number;
 
-    if (len == 0 || memchr(name, '\0', len))
+    if (len == 0)
         return false;
+    for (size_t i = 0; i < len; i++) { /* as address_parse(): it is printed, too */
+        if (isspace(name[i]) || iscntrl(name[i]))
+            return false;
+    }
     if (len > 2 && name[0] == '[' && name[len - 1] == ']') {
         name++;
         len -= 2;
@@ -52,7 +57,7 @@ static bool fill_name(struct address *target, const uint8_t *name, size_t len)
     memcpy(target->host, name, len);
     if (inet_pton(AF_INET6, target->host, &number) == 1)
         return inet_ntop(AF_INET6, &number, target->host, sizeof(target->host)) != NULL;
-    return !strpbrk(target->host, "/ []*:\r\n");
+    return !strpbrk(target->host, "/[]*:");
 }
 
 enum socks_result socks_request(const uint8_t *bytes, size_t len, size_t *used,
