@@ -187,6 +187,7 @@ static const struct hub_options options = {
 static struct hub hub;
 static int ended; /* streams */
 static struct stream *last_asked;
+static char last_target[FRAME_TEXT_MAX + 1];
 static const struct link_peer *last_silent;
 
 static void on_ended(struct stream *s, int error, const char *why)
@@ -206,9 +207,10 @@ static void on_opened(struct stream *s)
 
 static const struct stream_ops stream_ops = {on_opened, on_ended};
 
-static void on_asked(void *arg, struct stream *s)
+static void on_asked(void *arg, struct stream *s, const char *target)
 {
     (void)arg;
+    snprintf(last_target, sizeof(last_target), "%s", target);
     s->ops = &stream_ops;
     last_asked = s;
 }
@@ -650,6 +652,14 @@ TEST_F(hub_fixture, hub_lost__tells)
     assert_null(last_silent);
     the_link.ops->lost(the_link.arg, PEER, "peer", true);
     assert_ptr_equal(last_silent, server);
+}
+
+/* The target is what was asked for, byte by byte; in sentences it is printable. */
+TEST_F(hub_fixture, hub_came__target)
+{
+    comes(PEER, &(struct frame){.type = FRAME_OPEN, .seq = 1, .arg = 70}, "unix:/\xc3\xbc\33.sock");
+    assert_string_equal(last_target, "unix:/\xc3\xbc\33.sock");
+    assert_string_equal(last_asked->target, "unix:/???.sock");
 }
 
 /* A stream some of whose frames were lost ends, and its other end is told. */

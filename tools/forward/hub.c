@@ -122,7 +122,7 @@ static void make_printable(char *text)
 static void on_open(struct hub *hub, const struct mrd_wc *wc, const struct frame *frame,
                     const uint8_t *text, uint32_t len)
 {
-    char why[FRAME_TEXT_MAX];
+    char why[FRAME_TEXT_MAX], target[FRAME_TEXT_MAX + 1];
     struct link_peer *peer;
     struct stream *s;
 
@@ -154,12 +154,14 @@ static void on_open(struct hub *hub, const struct mrd_wc *wc, const struct frame
     s->remote = frame->arg;
     s->session = frame->seq;
     flow_tx_init(&s->in.flow, frame->credit);
-    s->target = strndup((const char *)text, len);
+    memcpy(target, text, len);
+    target[len] = '\0';
+    s->target = strdup(target);
     make_printable(s->target);
     if (!s->target)
         hub_refuse(s, ENOMEM, "no memory");
     else
-        hub->ops->asked(hub->arg, s);
+        hub->ops->asked(hub->arg, s, target);
 }
 
 static void tell_answered(struct hub *hub, const struct link_peer *peer)

@@ -20,10 +20,10 @@ struct hub_options {
 /* Each may be NULL. */
 struct hub_ops {
     /*
-     * The peer asks for a stream to `s->target`. Sets s->ops, and may set s->owner. NULL: all are
-     * refused.
+     * The peer asks for a stream to `target`, as it wrote it; s->target is the same for sentences.
+     * Sets s->ops, and may set s->owner. NULL: all are refused.
      */
-    void (*asked)(void *arg, struct stream *s);
+    void (*asked)(void *arg, struct stream *s, const char *target);
     /* The peer does not answer, or a request for a stream has not arrived after a second. */
     void (*silent)(void *arg, const struct link_peer *peer);
     /* The peer has opened a stream, or refused one. */

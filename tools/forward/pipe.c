@@ -77,12 +77,12 @@ static void on_ended(struct stream *s, int error, const char *why)
 
 static const struct stream_ops stream_ops = {on_opened, on_ended};
 
-static void on_asked(void *arg, struct stream *s)
+static void on_asked(void *arg, struct stream *s, const char *target)
 {
     struct pipe_end *p = arg;
     int in;
 
-    if (strcmp(s->target, PIPE_TARGET) != 0) {
+    if (strcmp(target, PIPE_TARGET) != 0) {
         hub_refuse(s, EACCES, "a pipe listens here, which has no targets");
         return;
     }

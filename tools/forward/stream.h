@@ -134,7 +134,7 @@ struct stream {
     uint32_t session; /* the peer's, likewise */
     enum stream_state state;
     struct link_peer *peer; /* used */
-    char *target;           /* owned; what the server connects the stream to */
+    char *target;           /* owned; what the server connects the stream to, printable there */
     struct stream_request request;
     struct stream_in in;
     struct stream_out out;

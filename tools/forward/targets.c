@@ -235,7 +235,7 @@ static void connect_to(struct call *c)
         c->lookup = lookup;
 }
 
-static void on_asked(void *arg, struct stream *s)
+static void on_asked(void *arg, struct stream *s, const char *target)
 {
     static const struct stream_ops ops = {.ended = on_ended};
     struct targets *targets = arg;
@@ -256,7 +256,7 @@ static void on_asked(void *arg, struct stream *s)
     c->timer = evtimer_new(targets->base, on_timeout, c);
     if (!c->timer || evtimer_add(c->timer, &timeout) != 0)
         call_refuse(c, ENOMEM, "no memory");
-    else if (!address_parse(&c->target, s->target, false))
+    else if (!address_parse(&c->target, target, false))
         call_refuse(c, EINVAL, "not a target: HOST:PORT or unix:/PATH");
     else if (!is_allowed(targets->options, &c->target))
         call_refuse(c, EACCES, "not among the targets that --allow names");
