@@ -31,6 +31,7 @@ expect 2 'is too much' connect -L 1:h:1 localhost more
 expect 2 '--memory: expected a whole number from 33554432' serve --allow '*:*' --memory 1K
 expect 2 '--window: expected a whole number from 65536' serve --allow '*:*' --window 64M
 expect 2 '--listen is of serve and pipe' connect -L 1:h:1 --listen 127.0.0.1 localhost
+expect 2 'leave out --bind' pipe --listen 127.0.0.1:4801 --bind 127.0.0.1
 expect 2 '--allow is of serve' connect -L 1:h:1 --allow a:1 localhost
 expect 2 'there is no option -z' serve --allow '*:*' -z
 for port in 0x12b9 1e3 80.0 0 65536 +80 ''; do

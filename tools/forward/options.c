@@ -263,6 +263,8 @@ enum options_result options_parse(struct options *o, int argc, char **argv)
         return wrong("'%s' is none of serve, connect, pipe", line.words[0]);
     if (option_check_mode(&line, o->mode))
         return wrong("%s", error);
+    if (o->listen && option_given(&line, "bind"))
+        return wrong("--listen says where it sends from, too: leave out --bind%s", "");
     o->hub.window = (uint32_t)(o->window_bytes / LINK_DATA_BYTES);
     o->hub.link.peer_timeout_ns = o->peer_timeout_s * UINT64_C(1000000000);
     if (o->mode == FORWARD_SERVE && !o->listen)
