@@ -124,6 +124,13 @@ static inline void expect_nothing(struct shared *s)
         assert_int_equal(mrd_engine_poll_cq(s->e, s->cq[i], 1, &wc), 0);
 }
 
+static inline void set_limit(struct shared *s, uint32_t limit)
+{
+    assert_int_equal(mrd_engine_modify_srq(s->e, s->srq, &(struct mrd_srq_attr){.srq_limit = limit},
+                                           MRD_SRQ_LIMIT),
+                     0);
+}
+
 static inline void settle(struct shared *s)
 {
     pair_settle(s->p, s->p->now + PATIENCE_NS);

@@ -114,51 +114,47 @@ static void begin_full(struct shared *s)
     assert_int_equal(num_posted(s), RECEIVES - ROOM);
 }
 
+FIXTURE_OF(full_queue, shared);
+FIXTURE_FROM(full_queue, begin_full, end);
+
 /*
  * A full completion queue keeps messages out, as if there were no receive, and nobody else's. They
  * are told when it is polled.
  */
-TEST(srq__waits_for_room_in_the_completion_queue)
+TEST_F(full_queue, srq__waits_for_room_in_the_completion_queue)
 {
-    struct shared s;
-
-    begin_full(&s);
-    send(&s, 1, SHORT);
-    settle(&s);
-    assert_int_equal(num_posted(&s), RECEIVES - ROOM - 1);
-    expect(&s, 1, ROOM, MRD_WC_SUCCESS);
+    send(self, 1, SHORT);
+    settle(self);
+    assert_int_equal(num_posted(self), RECEIVES - ROOM - 1);
+    expect(self, 1, ROOM, MRD_WC_SUCCESS);
     for (uint64_t id = 0; id < 2; id++) {
-        expect(&s, 0, id, MRD_WC_SUCCESS);
-        assert_true(mrd_engine_says_ready(s.e));
-        settle(&s);
-        assert_int_equal(num_posted(&s), RECEIVES - ROOM - 2 - id);
+        expect(self, 0, id, MRD_WC_SUCCESS);
+        assert_true(mrd_engine_says_ready(self->e));
+        settle(self);
+        assert_int_equal(num_posted(self), RECEIVES - ROOM - 2 - id);
     }
-    end(&s);
 }
 
 /* Room that a queue is given later is as good as that of a poll. */
-TEST(mrd_engine_resize_cq__room_is_told)
+TEST_F(full_queue, mrd_engine_resize_cq__room_is_told)
 {
     struct mrd_rnr_waiter *want;
-    struct shared s;
 
-    begin_full(&s);
-    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM), 0);
-    assert_false(mrd_engine_says_ready(s.e));
-    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM - 1), -EINVAL);
-    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], ROOM + 1), 0);
-    assert_true(mrd_engine_says_ready(s.e));
-    settle(&s);
-    assert_int_equal(num_posted(&s), RECEIVES - ROOM - 1);
-    assert_int_equal(mrd_engine_resize_cq(s.e, s.cq[0], 1 << 24), 0);
-    want = mrd_container_of(mrd_list_first(&mrd_cq_impl(s.cq[0])->rnr_waiters),
+    assert_int_equal(mrd_engine_resize_cq(self->e, self->cq[0], ROOM), 0);
+    assert_false(mrd_engine_says_ready(self->e));
+    assert_int_equal(mrd_engine_resize_cq(self->e, self->cq[0], ROOM - 1), -EINVAL);
+    assert_int_equal(mrd_engine_resize_cq(self->e, self->cq[0], ROOM + 1), 0);
+    assert_true(mrd_engine_says_ready(self->e));
+    settle(self);
+    assert_int_equal(num_posted(self), RECEIVES - ROOM - 1);
+    assert_int_equal(mrd_engine_resize_cq(self->e, self->cq[0], 1 << 24), 0);
+    want = mrd_container_of(mrd_list_first(&mrd_cq_impl(self->cq[0])->rnr_waiters),
                             struct mrd_rnr_waiter, queue_node);
     assert_int_equal(want->receives, 1); /* however much it grew */
-    settle(&s);
-    assert_int_equal(num_posted(&s), RECEIVES - ROOM - 2);
+    settle(self);
+    assert_int_equal(num_posted(self), RECEIVES - ROOM - 2);
     for (uint64_t id = 0; id < ROOM + 2; id++)
-        expect(&s, 0, id, MRD_WC_SUCCESS);
-    end(&s);
+        expect(self, 0, id, MRD_WC_SUCCESS);
 }
 
 /* Room comes back with an unsignaled send, too: the queue pair's sends complete in the same queue. */
@@ -203,76 +199,68 @@ static void begin_half(struct shared *s)
     assert_int_equal(num_posted(s), 0);
 }
 
+FIXTURE_OF(half_message, shared);
+FIXTURE_FROM(half_message, begin_half, end);
+
 /*
  * Half a message has its receive until its sender, which fell silent, is given up. Others find none
  * meanwhile.
  */
-TEST(srq__half_a_message_holds_its_receive)
+TEST_F(half_message, srq__half_a_message_holds_its_receive)
 {
     struct mrd_wc wc = {0};
-    struct shared s;
     uint64_t silent_ns;
 
-    begin_half(&s);
-    send(&s, 1, SHORT);
-    pair_turn(s.p, FROM);
-    pair_turn(s.p, TO);
-    assert_int_equal(s.e->stats.rx_refuse_rnr, 1);
-    silent_ns = s.p->now;
-    while (!mrd_engine_poll_cq(s.e, s.cq[0], 1, &wc)) {
-        assert_true(s.p->now - silent_ns < 2 * s.e->config.peer_timeout_ns);
-        assert_int_equal(num_posted(&s), 0);
-        s.p->now += 10 * MRD_MSEC;
-        pair_turn(s.p, TO);
-        s.p->end[FROM].num_inbox = 0;
+    send(self, 1, SHORT);
+    pair_turn(self->p, FROM);
+    pair_turn(self->p, TO);
+    assert_int_equal(self->e->stats.rx_refuse_rnr, 1);
+    silent_ns = self->p->now;
+    while (!mrd_engine_poll_cq(self->e, self->cq[0], 1, &wc)) {
+        assert_true(self->p->now - silent_ns < 2 * self->e->config.peer_timeout_ns);
+        assert_int_equal(num_posted(self), 0);
+        self->p->now += 10 * MRD_MSEC;
+        pair_turn(self->p, TO);
+        self->p->end[FROM].num_inbox = 0;
     }
-    assert_true(s.p->now - silent_ns >= s.e->config.peer_timeout_ns);
+    assert_true(self->p->now - silent_ns >= self->e->config.peer_timeout_ns);
     assert_int_equal(wc.wr_id, 2);
     assert_int_equal(wc.status, MRD_WC_REM_ABORT_ERR);
-    expect_nothing(&s);
-    end(&s);
+    expect_nothing(self);
 }
 
 /* A queue pair in error tells what became of the receives that it took; others stay shared. */
-TEST(srq__error_ends_what_was_taken)
+TEST_F(half_message, srq__error_ends_what_was_taken)
 {
-    struct shared s;
-
-    begin_half(&s);
-    post_recv(&s, 3);
-    assert_int_equal(mrd_engine_modify_qp(s.e, s.qp[0],
+    post_recv(self, 3);
+    assert_int_equal(mrd_engine_modify_qp(self->e, self->qp[0],
                                           &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
-                                          MRD_QP_STATE, s.p->now),
+                                          MRD_QP_STATE, self->p->now),
                      0);
-    expect(&s, 0, 2, MRD_WC_WR_FLUSH_ERR);
-    expect_nothing(&s);
-    assert_int_equal(num_posted(&s), 1);
-    settle(&s);
-    send(&s, 1, SHORT);
-    settle(&s);
-    expect(&s, 1, 3, MRD_WC_SUCCESS);
-    end(&s);
+    expect(self, 0, 2, MRD_WC_WR_FLUSH_ERR);
+    expect_nothing(self);
+    assert_int_equal(num_posted(self), 1);
+    settle(self);
+    send(self, 1, SHORT);
+    settle(self);
+    expect(self, 1, 3, MRD_WC_SUCCESS);
 }
 
 /* Nobody would hear of what a destroyed one took: it goes back, and who waits for it is told. */
-TEST(srq__destroyed_queue_pair_gives_back)
+TEST_F(half_message, srq__destroyed_queue_pair_gives_back)
 {
-    struct shared s;
-
-    begin_half(&s);
-    send(&s, 1, SHORT);
-    pair_turn(s.p, FROM);
-    pair_turn(s.p, TO); /* the rest of the first message is lost; the second finds no receive */
-    assert_int_equal(s.e->stats.rx_refuse_rnr, 1);
-    pair_turn(s.p, FROM); /* hears of that */
-    s.p->end[TO].num_inbox = 0;
-    assert_int_equal(mrd_engine_destroy_qp(s.e, s.qp[0], s.p->now), 0);
-    s.qp[0] = make_qp(&s, 0);
-    settle(&s);
-    assert_int_equal(num_posted(&s), 0);
-    expect(&s, 1, 2, MRD_WC_SUCCESS);
-    expect_nothing(&s);
-    end(&s);
+    send(self, 1, SHORT);
+    pair_turn(self->p, FROM);
+    pair_turn(self->p, TO); /* the rest of the first message is lost; the second finds no receive */
+    assert_int_equal(self->e->stats.rx_refuse_rnr, 1);
+    pair_turn(self->p, FROM); /* hears of that */
+    self->p->end[TO].num_inbox = 0;
+    assert_int_equal(mrd_engine_destroy_qp(self->e, self->qp[0], self->p->now), 0);
+    self->qp[0] = make_qp(self, 0);
+    settle(self);
+    assert_int_equal(num_posted(self), 0);
+    expect(self, 1, 2, MRD_WC_SUCCESS);
+    expect_nothing(self);
 }
 
 /* Who waited for a queue pair that is gone is forgotten, and nobody else. */
@@ -302,13 +290,6 @@ TEST_F(shared, srq__destroyed_queue_pair_is_waited_for_no_more)
 }
 
 /* --------------------------------------------------------------------------------------- events */
-
-static void set_limit(struct shared *s, uint32_t limit)
-{
-    assert_int_equal(mrd_engine_modify_srq(s->e, s->srq, &(struct mrd_srq_attr){.srq_limit = limit},
-                                           MRD_SRQ_LIMIT),
-                     0);
-}
 
 /* The event of the limit; while it is not given back, the queue stays. */
 static void expect_event(struct shared *s)

@@ -5,13 +5,6 @@
 #include "core/engine/query.h"
 #include "tests/unit/engine_srq.h"
 
-static void set_limit(struct shared *s, uint32_t limit)
-{
-    assert_int_equal(mrd_engine_modify_srq(s->e, s->srq, &(struct mrd_srq_attr){.srq_limit = limit},
-                                           MRD_SRQ_LIMIT),
-                     0);
-}
-
 /* Events of others, so that none finds room in the ring. */
 static void fill_events(struct shared *s)
 {
