@@ -326,4 +326,14 @@ static inline int pair_poll(struct pair *p, unsigned at, struct mrd_wc *wc)
     return mrd_engine_poll_cq(p->end[at].e, p->end[at].cq, 1, wc);
 }
 
+/* The end's next completion, which has that status. */
+static inline struct mrd_wc pair_expect(struct pair *p, unsigned at, enum mrd_wc_status status)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, at, &wc), 1);
+    assert_int_equal(wc.status, status);
+    return wc;
+}
+
 #endif

@@ -351,8 +351,7 @@ TEST_F(pair, mrd_address_came__work_goes_on)
         assert_true(mrd_list_empty(&asks->msgs) && mrd_list_empty(&asks->flows_tx));
         for (unsigned m = 0; m < MESSAGES; m++) {
             pair_settle(self, self->now + (goes_on ? 20 * MRD_MSEC : 0));
-            assert_int_equal(pair_poll(self, AT, &wc), 1);
-            assert_int_equal(wc.status, goes_on ? MRD_WC_SUCCESS : MRD_WC_RETRY_EXC_ERR);
+            wc = pair_expect(self, AT, goes_on ? MRD_WC_SUCCESS : MRD_WC_RETRY_EXC_ERR);
             assert_true(wc.wr_id == m || rows[i].order == MRD_ORDER_NONE);
         }
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);

@@ -59,8 +59,7 @@ static void expect(struct pair *p, unsigned solicited)
 {
     struct mrd_wc wc;
 
-    assert_int_equal(pair_poll(p, TO, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    wc = pair_expect(p, TO, MRD_WC_SUCCESS);
     assert_int_equal(wc.wc_flags & MRD_WC_SOLICITED, solicited);
 }
 

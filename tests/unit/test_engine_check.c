@@ -3,12 +3,6 @@
  * Payloads without a check: only between two ends that both want it so, and never before that is
  * known. Headers keep theirs.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "core/engine/peer_state.h"
 #include "tests/unit/engine_pair.h"
 
@@ -17,8 +11,6 @@ enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
 /* The ends want no check; one message went, so that each knows of the other. */
 static void begin(struct pair *p, bool sender, bool receiver)
 {
-    struct mrd_wc wc;
-
     pair_config(p);
     p->config.mover.quantum = SEGMENTS;
     pair_open(p);
@@ -31,8 +23,7 @@ static void begin(struct pair *p, bool sender, bool receiver)
         assert_int_not_equal(pair_head(&p->end[1].inbox[i]).payload_check, 0);
     }
     pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_expect(p, 0, MRD_WC_SUCCESS);
 }
 
 TEST_F(pair, mrd_tx_emit__no_check_if_both_want_none)
@@ -62,7 +53,6 @@ TEST_F(pair, mrd_engine_rx__changed_on_the_way)
     for (unsigned wants = 0; wants < 4; wants++) {
         struct pair_frame *f = &self->end[1].inbox[0];
         uint64_t dropped;
-        struct mrd_wc wc;
 
         begin(self, wants & 1, wants & 2);
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
@@ -73,8 +63,7 @@ TEST_F(pair, mrd_engine_rx__changed_on_the_way)
         pair_turn(self, 1);
         assert_int_equal(self->end[1].e->stats.rx_drop_checksum - dropped, wants == 3 ? 1 : 2);
         pair_settle(self, self->now + MRD_SEC);
-        assert_int_equal(pair_poll(self, 0, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        pair_expect(self, 0, MRD_WC_SUCCESS);
         assert_int_equal(memcmp(self->end[1].memory, self->end[0].memory, MESSAGE) != 0,
                          wants == 3);
     }

@@ -229,8 +229,7 @@ TEST_F(pair, mrd_contact_identify__other_epochs)
     head.flags = MRD_WIRE_FIRST_CONTACT;
     assert_ptr_equal(identify(self, &head), peer);
     assert_int_equal(peer->space.epoch, HAND_EPOCH + 1);
-    assert_int_equal(pair_poll(self, AT, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_REM_ABORT_ERR);
+    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
     expect_no_answer(self);
 }
 

@@ -49,10 +49,7 @@ static void challenge(struct pair *p, const struct mrd_wire_head *head)
 
 static void expect_failed(struct pair *p)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    pair_expect(p, AT, MRD_WC_RETRY_EXC_ERR);
 }
 
 static void expect_going_on(struct pair *p, const struct mrd_peer *peer)

@@ -79,7 +79,6 @@ TEST_F(pair, mrd_peer_open__a_peer_with_work_keeps_its_place)
 {
     struct mrd_addr address = {.port = 102};
     struct mrd_ah *known, *stranger;
-    struct mrd_wc wc;
     int error;
 
     pair_config(self);
@@ -93,8 +92,7 @@ TEST_F(pair, mrd_peer_open__a_peer_with_work_keeps_its_place)
     pair_turn(self, 0);
     assert_int_equal(try_post(self), -EAGAIN);
     pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_expect(self, 0, MRD_WC_SUCCESS);
     assert_int_equal(try_post(self), -EAGAIN);
     self->now += 2 * dead_ns(self);
     mrd_engine_drained(self->end[0].e, self->now);
@@ -130,8 +128,7 @@ TEST_F(pair, mrd_send_state_open__is_bound_to_no_tombstone)
                         : self->now;
         pair_turn(self, 0);
     }
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    wc = pair_expect(self, 0, MRD_WC_RETRY_EXC_ERR);
     /* The failed completion leads to who did not answer. */
     assert_int_equal(mrd_engine_peer_addr(self->end[0].e, wc.peer_id, &addr), 0);
     assert_memory_equal(&addr, &self->end[1].addr, sizeof(addr));
@@ -141,8 +138,7 @@ TEST_F(pair, mrd_send_state_open__is_bound_to_no_tombstone)
     pair_turn(self, 0);
     assert_int_equal(first_head(self, 1).dst_inc, 0);
     pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_expect(self, 0, MRD_WC_SUCCESS);
 }
 
 /* Copies of an old ack come again and again: the half is not used for that. */

@@ -46,8 +46,7 @@ static struct mrd_wc expect_end(struct pair *p, enum mrd_wc_status status)
 {
     struct mrd_wc wc;
 
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
-    assert_int_equal(wc.status, status);
+    wc = pair_expect(p, AT, status);
     return wc;
 }
 

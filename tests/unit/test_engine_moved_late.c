@@ -39,10 +39,7 @@ static void turns(struct pair *p, bool deaf, uint64_t until_ns)
 
 static void expect(struct pair *p, unsigned at, enum mrd_wc_status status)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, at, &wc), 1);
-    assert_int_equal(wc.status, status);
+    pair_expect(p, at, status);
 }
 
 /* The answers to its first packets from there were lost for longer than first contact lasts. */

@@ -9,8 +9,6 @@
 /* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */
 TEST_F_WITH(world, moved__rnr, self->order = MRD_ORDER_MSG)
 {
-    struct mrd_wc wc;
-
     mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
     post(self, self->p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
@@ -22,8 +20,7 @@ TEST_F_WITH(world, moved__rnr, self->order = MRD_ORDER_MSG)
     for (unsigned i = 0; i < 2; i++) {
         pair_post_recv(self->p, 0, 0, 256);
         pair_settle(self->p, self->p->now + 20 * MRD_SEC);
-        assert_int_equal(pair_poll(self->p, 0, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        pair_expect(self->p, 0, MRD_WC_SUCCESS);
     }
 }
 
@@ -120,7 +117,6 @@ TEST(took_place__of_a_tomb)
 {
     for (unsigned tomb = 0; tomb < 2; tomb++) {
         struct world w = begin_order(MRD_ORDER_NONE);
-        struct mrd_wc wc;
 
         post(&w, w.p->end[AT].ah, MRD_WR_SEND, 1); /* finds no receive */
         pair_settle(w.p, w.p->now + MRD_MSEC);
@@ -144,8 +140,7 @@ TEST(took_place__of_a_tomb)
         pair_post_recv(w.p, 0, 0, 256);
         pair_settle(w.p, w.p->now + MRD_SEC);
         for (unsigned i = 0; i < 2; i++) {
-            assert_int_equal(pair_poll(w.p, AT, &wc), 1);
-            assert_int_equal(wc.status, MRD_WC_SUCCESS);
+            pair_expect(w.p, AT, MRD_WC_SUCCESS);
         }
         finish(&w);
     }

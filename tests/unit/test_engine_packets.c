@@ -1,10 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include "tests/unit/engine_pair.h"
 
 static struct pair pair; /* large, and begun anew by each test */
@@ -20,11 +14,9 @@ TEST_F(pair, mrd_engine_rx__send_ends_in_one_completion_at_each_end)
         pair_post_recv(self, 1, 0, 6 * PAIR_PAYLOAD);
         pair_post(self, 0, MRD_WR_SEND, 0, lengths[i]);
         pair_settle(self, self->now + MRD_SEC);
-        assert_int_equal(pair_poll(self, 0, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        wc = pair_expect(self, 0, MRD_WC_SUCCESS);
         assert_int_equal(wc.wr_id, 500);
-        assert_int_equal(pair_poll(self, 1, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        wc = pair_expect(self, 1, MRD_WC_SUCCESS);
         assert_int_equal(wc.wr_id, 900);
         assert_int_equal(wc.byte_len, lengths[i]);
         assert_int_equal(pair_poll(self, 0, &wc) + pair_poll(self, 1, &wc), 0);
@@ -136,8 +128,7 @@ TEST_F(pair, mrd_engine_tx_done__completion_waits_for_the_mover)
     mrd_engine_tx_done(self->end[0].e, self->end[0].cookie, self->now);
     assert_int_equal(pair_poll(self, 0, &wc), 0);
     mrd_engine_tx_done(self->end[0].e, self->end[0].cookie, self->now);
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_expect(self, 0, MRD_WC_SUCCESS);
 }
 
 /* New packets shrink; what was cut before keeps its PSN and its size. */

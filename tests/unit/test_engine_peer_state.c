@@ -19,10 +19,7 @@ static void drained_at(struct pair *p, uint64_t now_ns)
 
 static void expect_end(struct pair *p, enum mrd_wc_status status)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
-    assert_int_equal(wc.status, status);
+    pair_expect(p, AT, status);
 }
 
 /* The first of two pieces of a message to this end. */

@@ -39,7 +39,6 @@ TEST_F(pair, mrd_engine_post_send__unsound)
 TEST_F(pair, mrd_engine_post_send__inline_needs_no_lkey)
 {
     struct hand_wr w;
-    struct mrd_wc wc;
     int error;
     struct mrd_qp *kept = self->end[0].qp;
 
@@ -56,8 +55,7 @@ TEST_F(pair, mrd_engine_post_send__inline_needs_no_lkey)
     w.sge.lkey ^= 1;
     assert_int_equal(hand_post(self, 0, &w.wr), 0);
     pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_SUCCESS);
+    pair_expect(self, 0, MRD_WC_SUCCESS);
     assert_memory_equal(self->end[1].memory, self->end[0].memory, BYTES);
     hand_restore_qp(self, 0, kept);
 }
@@ -213,8 +211,7 @@ TEST_F(pair, mrd_engine_post_send__in_error)
     w[1].wr.wr_id = 1;
     assert_int_equal(hand_post(self, 0, &w[0].wr), 0);
     for (unsigned i = 0; i < 2; i++) {
-        assert_int_equal(pair_poll(self, 0, &wc), 1);
-        assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
+        wc = pair_expect(self, 0, MRD_WC_WR_FLUSH_ERR);
         assert_int_equal(wc.wr_id, i);
         assert_int_equal(wc.opcode, i ? MRD_WC_SEND : MRD_WC_RDMA_WRITE);
         assert_int_equal(wc.qp_num, self->end[0].qp->qp_num);

@@ -58,11 +58,8 @@ static void read_only(struct pair *p, unsigned at)
 
 static void expect_refused(struct pair *p)
 {
-    struct mrd_wc wc;
-
     pair_settle(p, p->now + 100 * MRD_MSEC);
-    assert_int_equal(pair_poll(p, SENDER, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_REM_ACCESS_ERR);
+    pair_expect(p, SENDER, MRD_WC_REM_ACCESS_ERR);
     pair_end(p);
 }
 

@@ -29,8 +29,7 @@ TEST_F(pair, mrd_engine_tx_refused__goes_on)
     assert_false(refuse(self, MRD_MSEC));
     assert_int_equal(pair_poll(self, AT, &wc), 0);
     assert_true(refuse(self, MRD_REFUSED_NS - MRD_MSEC));
-    assert_int_equal(pair_poll(self, AT, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    pair_expect(self, AT, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
     assert_int_equal(event.type, MRD_EVENT_PEER_UNREACHABLE);
     assert_memory_equal(&event.addr, &self->end[1 - AT].addr, sizeof(event.addr));

@@ -225,13 +225,11 @@ TEST_F(pair, mrd_rx_place__codes_and_counters)
 TEST_F(pair, mrd_rx_place__longer_than_the_receive)
 {
     struct mrd_peer *peer = begin(self);
-    struct mrd_wc wc;
 
     pair_post_recv(self, AT, 0, BYTES - 1);
     assert_int_equal(place_one(self, peer, hand_send(self, AT, BYTES)).code, MRD_REFUSE_TOO_LONG);
     assert_int_equal(self->end[AT].e->stats.rx_refuse_too_long, 1);
-    assert_int_equal(pair_poll(self, AT, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_LOC_LEN_ERR);
+    pair_expect(self, AT, MRD_WC_LOC_LEN_ERR);
     assert_true(is_untouched(self));
 }
 

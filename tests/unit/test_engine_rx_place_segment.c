@@ -28,10 +28,7 @@ static struct hand_placed piece(struct pair *p, struct mrd_peer *peer, struct mr
 
 static void expect_end(struct pair *p, enum mrd_wc_status status)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, AT, &wc), 1);
-    assert_int_equal(wc.status, status);
+    pair_expect(p, AT, status);
 }
 
 static void expect_nothing(struct pair *p)
@@ -337,8 +334,7 @@ TEST_F(pair, mrd_rx_flush_qp__what_waits_for_its_turn)
     late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
     hand_place(self, AT, peer, 0, &late, 1);
     mrd_rx_flush_qp(self->end[AT].e, hand_qp(self, AT), MRD_WC_WR_FLUSH_ERR);
-    assert_int_equal(pair_poll(self, AT, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
+    wc = pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
     assert_int_equal(wc.wr_id, 900 + FAR);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
     assert_int_equal(peer->uses.reorder_entries + peer->uses.flows, 0);

@@ -157,10 +157,7 @@ static uint64_t probes(const struct pair *p)
 
 static void end_unreachable(struct pair *p)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
-    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
+    pair_expect(p, 0, MRD_WC_RETRY_EXC_ERR);
     pair_end(p);
 }
 
