@@ -4,7 +4,7 @@
  * were acked, and wait behind others.
  */
 #include "core/engine/peer_state.h"
-#include "tests/unit/engine_hand.h"
+#include "tests/unit/engine_reads.h"
 
 enum { FROM, TO, BYTES = 64, LONG = 5 * PAIR_PAYLOAD };
 
@@ -16,26 +16,17 @@ FIXTURE(ordered)
 
 static struct pair pair;
 
+/* The two know each other. */
 static void begin(struct ordered *o)
 {
-    const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |
-                       MRD_ACCESS_REMOTE_ATOMIC;
     struct pair *p = &pair;
-    int error;
 
-    pair_begin(p);
-    for (unsigned i = 0; i < 2; i++) {
-        struct pair_end *end = &p->end[i];
-
-        assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
-        end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory), access,
-                                    &(struct mrd_mover_mr){0}, &error);
-        assert_non_null(end->mr);
-    }
+    begin_in(p, MRD_ORDER_NONE);
     *o = (struct ordered){.p = p, .kept = hand_swap_qp(p, FROM, MRD_ORDER_MSG)};
     memset(p->end[TO].memory, 0, PAIR_MEMORY);
-    pair_post(p, FROM, MRD_WR_RDMA_WRITE, LONG, BYTES); /* the two know each other */
+    pair_post(p, FROM, MRD_WR_RDMA_WRITE, LONG, BYTES);
     pair_settle(p, p->now + 10 * MRD_MSEC);
+    pair_expect(p, FROM, MRD_WC_SUCCESS);
 }
 
 static void end(struct ordered *o)
@@ -80,13 +71,8 @@ static void lose_response(struct ordered *o)
 
 static void target_goes(struct ordered *o)
 {
-    struct pair_end *to = &o->p->end[TO];
-
-    mrd_engine_begin(to->e, o->p->now);
-    assert_int_equal(mrd_engine_modify_qp(to->e, to->qp,
-                                          &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
-                                          MRD_QP_STATE, o->p->now),
-                     0);
+    mrd_engine_begin(o->p->end[TO].e, o->p->now);
+    flush(o->p, TO);
 }
 
 static struct mrd_wc expect(struct ordered *o, unsigned at, uint64_t id, enum mrd_wc_status status)
@@ -99,11 +85,15 @@ static struct mrd_wc expect(struct ordered *o, unsigned at, uint64_t id, enum mr
     return wc;
 }
 
-static void take_first(struct ordered *o)
+/* The response to the read is lost, the one to the add is not. */
+static void read_then_add(struct ordered *o)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(o->p, FROM, &wc), 1); /* of begin() */
+    request(o, 1, MRD_WR_RDMA_READ);
+    deliver(o);
+    lose_response(o);
+    request(o, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
+    deliver(o);
+    pair_turn(o->p, FROM);
 }
 
 /*
@@ -112,13 +102,7 @@ static void take_first(struct ordered *o)
  */
 TEST_F(ordered, broken__answered_request_succeeds)
 {
-    take_first(self);
-    request(self, 1, MRD_WR_RDMA_READ);
-    deliver(self);
-    lose_response(self);
-    request(self, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
-    deliver(self);
-    pair_turn(self->p, FROM);
+    read_then_add(self);
     target_goes(self);
     pair_settle(self->p, self->p->now + MRD_SEC);
     expect(self, FROM, 1, MRD_WC_REM_OP_ERR);
@@ -129,13 +113,7 @@ TEST_F(ordered, broken__answered_request_succeeds)
 /* The same when the peer does not answer any more: of the read nothing is known, but of the add. */
 TEST_F(ordered, broken__answered_request_succeeds_without_peer)
 {
-    take_first(self);
-    request(self, 1, MRD_WR_RDMA_READ);
-    deliver(self);
-    lose_response(self);
-    request(self, 2, MRD_WR_ATOMIC_FETCH_AND_ADD);
-    deliver(self);
-    pair_turn(self->p, FROM);
+    read_then_add(self);
     mrd_send_state_end(self->p->end[FROM].e, pair_peer(self->p, FROM), MRD_WC_RETRY_EXC_ERR);
     expect(self, FROM, 1, MRD_WC_RETRY_EXC_ERR);
     expect(self, FROM, 2, MRD_WC_SUCCESS);
@@ -147,7 +125,6 @@ TEST_F(ordered, broken__acked_write_is_in_doubt)
     struct hand_wr w;
     struct mrd_wc wc;
 
-    take_first(self);
     request(self, 1, MRD_WR_RDMA_READ);
     deliver(self);
     lose_response(self);
@@ -179,7 +156,6 @@ static void whole_behind_half(bool sender_goes)
     struct mrd_wc wc;
 
     begin(&o);
-    take_first(&o);
     pair_post_recv(o.p, TO, 0, LONG);
     pair_post_recv(o.p, TO, LONG, BYTES);
     pair_post(o.p, FROM, MRD_WR_SEND, 0, LONG);
@@ -214,7 +190,6 @@ TEST(broken__half_a_message_and_its_sender_goes)
 /* The target's queue pair is gone, and then one of that number is there: what is posted from then on arrives. */
 TEST_F(ordered, broken__not_for_ever)
 {
-    take_first(self);
     target_goes(self);
     for (unsigned i = 0; i < 4; i++) {
         bool there = i & 1;

@@ -57,9 +57,8 @@ static void send(struct pair *p, uint32_t bytes, unsigned flags)
 /* The next completion, which is of a solicited send or not. */
 static void expect(struct pair *p, unsigned solicited)
 {
-    struct mrd_wc wc;
+    struct mrd_wc wc = pair_expect(p, TO, MRD_WC_SUCCESS);
 
-    wc = pair_expect(p, TO, MRD_WC_SUCCESS);
     assert_int_equal(wc.wc_flags & MRD_WC_SOLICITED, solicited);
 }
 

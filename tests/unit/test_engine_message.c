@@ -44,10 +44,7 @@ static void acked(struct pair *p, uint32_t psn)
 
 static struct mrd_wc expect_end(struct pair *p, enum mrd_wc_status status)
 {
-    struct mrd_wc wc;
-
-    wc = pair_expect(p, AT, status);
-    return wc;
+    return pair_expect(p, AT, status);
 }
 
 static void expect_nothing(struct pair *p)
@@ -57,29 +54,31 @@ static void expect_nothing(struct pair *p)
     assert_int_equal(pair_poll(p, AT, &wc), 0);
 }
 
-/* Three ordered writes, each in a packet of its own. */
-static struct mrd_qp *begin_ordered(struct pair *p)
-{
-    struct mrd_qp *kept;
+static struct mrd_qp *unordered; /* while an ordered one is in its place */
 
+/* Three ordered writes, each in a packet of its own. */
+static void begin_ordered(struct pair *p)
+{
     pair_begin(p);
-    kept = hand_swap_qp(p, AT, MRD_ORDER_MSG);
+    unordered = hand_swap_qp(p, AT, MRD_ORDER_MSG);
     for (unsigned i = 0; i < 3; i++) {
         pair_post(p, AT, MRD_WR_RDMA_WRITE, i, BYTES);
         mrd_engine_begin(p->end[AT].e, p->now); /* the next one is another post */
         pair_tx(p, AT);
     }
     assert_int_equal(peer_of(p)->tx->sent.next, 3);
-    return kept;
 }
 
-static void end_ordered(struct pair *p, struct mrd_qp *kept)
+static void end_ordered(struct pair *p)
 {
     expect_nothing(p);
-    hand_restore_qp(p, AT, kept);
+    hand_restore_qp(p, AT, unordered);
     pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
 }
+
+FIXTURE_OF(ordered, pair);
+FIXTURE_FROM(ordered, begin_ordered, end_ordered);
 
 /* A destroyed queue pair's memory goes with the last of its messages. */
 TEST_F(pair, mrd_msg_reap_qp__with_the_last_message)
@@ -102,9 +101,8 @@ TEST_F(pair, mrd_msg_reap_qp__with_the_last_message)
  * Abandoned with its space. In order, what was acked behind one that was not may never have been
  * delivered; a message that was cancelled keeps the status that it was cancelled with.
  */
-TEST_F(pair, mrd_msg_abandon__statuses)
+TEST_F(ordered, mrd_msg_abandon__statuses)
 {
-    struct mrd_qp *kept = begin_ordered(self);
     struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
 
     acked(self, 1);
@@ -114,13 +112,11 @@ TEST_F(pair, mrd_msg_abandon__statuses)
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
     assert_int_equal(expect_end(self, MRD_WC_WR_FLUSH_ERR).wr_id, 502);
     assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
-    end_ordered(self, kept);
 }
 
 /* The mover still reads an abandoned message: it completes after that, and those behind it, too. */
-TEST_F(pair, mrd_msg_end_read__after_the_end_of_its_flow)
+TEST_F(ordered, mrd_msg_end_read__after_the_end_of_its_flow)
 {
-    struct mrd_qp *kept = begin_ordered(self);
     struct mrd_msg *msg = &hand_qp(self, AT)->msgs[1];
 
     msg->reading = 2;
@@ -133,7 +129,6 @@ TEST_F(pair, mrd_msg_end_read__after_the_end_of_its_flow)
     expect_end(self, MRD_WC_RETRY_EXC_ERR);
     expect_end(self, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
-    end_ordered(self, kept);
 }
 
 /* That message, in whichever slot is free. */
@@ -151,9 +146,8 @@ static struct mrd_msg *post_write(struct pair *p, unsigned i)
  * Its space ended twice while the mover read: what is posted after that and is acked first completes
  * behind it all the same, in the order posted.
  */
-TEST_F(pair, mrd_msg_end_read__later_flows_wait)
+TEST_F(ordered, mrd_msg_end_read__later_flows_wait)
 {
-    struct mrd_qp *kept = begin_ordered(self);
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *second, *last;
 
@@ -174,16 +168,14 @@ TEST_F(pair, mrd_msg_end_read__later_flows_wait)
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 503);
     assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 504);
-    end_ordered(self, kept);
 }
 
 /*
  * Its space ended while the mover read, and the handle has another entry: the peer had moved, was given
  * up, and is back where the handle says.
  */
-TEST_F(pair, mrd_msg_end_read__another_entry)
+TEST_F(ordered, mrd_msg_end_read__another_entry)
 {
-    struct mrd_qp *kept = begin_ordered(self);
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *peer = peer_of(self);
     struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *last;
@@ -206,7 +198,6 @@ TEST_F(pair, mrd_msg_end_read__another_entry)
     assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
     assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 503);
     assert_int_equal(e->flows_tx.pool.used, 1);
-    end_ordered(self, kept);
 }
 
 /* What never left is over at once; what the target may half hold is over when it was told. */
@@ -281,17 +272,14 @@ TEST_F(pair, mrd_msg_record_acked__last_segment)
 }
 
 /* Ordered messages complete in the order in which they were posted. */
-TEST_F(pair, mrd_msg_record_acked__in_order)
+TEST_F(ordered, mrd_msg_record_acked__in_order)
 {
-    struct mrd_qp *kept = begin_ordered(self);
-
     acked(self, 2);
     acked(self, 1);
     expect_nothing(self);
     acked(self, 0);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 500 + i);
-    end_ordered(self, kept);
 }
 
 /* What the sender is told of each refusal that is for good. */
@@ -422,9 +410,8 @@ TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
 /*
  * Nothing behind an ordered message that found no queue pair was delivered, even if it was acked.
  */
-TEST_F(pair, mrd_msg_apply_refusal__breaks_the_flow)
+TEST_F(ordered, mrd_msg_apply_refusal__breaks_the_flow)
 {
-    struct mrd_qp *kept = begin_ordered(self);
     struct mrd_wc wc;
 
     acked(self, 2);
@@ -436,7 +423,6 @@ TEST_F(pair, mrd_msg_apply_refusal__breaks_the_flow)
         assert_int_equal(wc.wr_id, 500 + i);
         assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
     }
-    end_ordered(self, kept);
 }
 
 /* Of a message whose memory was deregistered no byte is touched: it is given up. */

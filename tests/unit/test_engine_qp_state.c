@@ -73,11 +73,7 @@ static int set_ready(struct test *t)
 
 static void expect(struct test *t, unsigned at, uint64_t wr_id, enum mrd_wc_status status)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(t->p, at, &wc), 1);
-    assert_int_equal(wc.wr_id, wr_id);
-    assert_int_equal(wc.status, status);
+    assert_int_equal(pair_expect(t->p, at, status).wr_id, wr_id);
 }
 
 static void expect_nothing(struct test *t, unsigned at)

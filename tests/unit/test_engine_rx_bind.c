@@ -59,9 +59,7 @@ static void expect_receives(struct pair *p, unsigned first, unsigned num)
     struct mrd_wc wc;
 
     for (unsigned i = first; i < first + num; i++) {
-        assert_int_equal(pair_poll(p, AT, &wc), 1);
-        assert_int_equal(wc.wr_id, 900 + i * BYTES);
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
+        assert_int_equal(pair_expect(p, AT, MRD_WC_SUCCESS).wr_id, 900 + i * BYTES);
     }
     assert_int_equal(pair_poll(p, AT, &wc), 0);
 }

@@ -56,11 +56,7 @@ static void end(struct flow_test *t, uint16_t msn)
 /* The next completion is of the receive with that number, with that status. */
 static void expect(const struct flow_test *t, uint32_t number, enum mrd_wc_status status)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(t->p, AT, &wc), 1);
-    assert_int_equal(wc.wr_id, 900 + number * BYTES);
-    assert_int_equal(wc.status, status);
+    assert_int_equal(pair_expect(t->p, AT, status).wr_id, 900 + number * BYTES);
 }
 
 static void expect_nothing(const struct flow_test *t)

@@ -326,7 +326,6 @@ TEST_F(pair, mrd_rx_flush_qp__what_waits_for_its_turn)
 {
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_part late = hand_send(self, AT, BYTES);
-    struct mrd_wc wc;
 
     pair_post_recv(self, AT, 0, BYTES);
     pair_post_recv(self, AT, FAR, BYTES);
@@ -334,8 +333,7 @@ TEST_F(pair, mrd_rx_flush_qp__what_waits_for_its_turn)
     late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
     hand_place(self, AT, peer, 0, &late, 1);
     mrd_rx_flush_qp(self->end[AT].e, hand_qp(self, AT), MRD_WC_WR_FLUSH_ERR);
-    wc = pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
-    assert_int_equal(wc.wr_id, 900 + FAR);
+    assert_int_equal(pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR).wr_id, 900 + FAR);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
     assert_int_equal(peer->uses.reorder_entries + peer->uses.flows, 0);
 }

@@ -128,9 +128,8 @@ TEST_F(path_fixture, mrd_path_lost__unusual)
 TEST_F(path_fixture, mrd_path_lost__dies_among_lossy)
 {
     uint64_t now_ns = SEC_NS;
-    unsigned lost;
+    unsigned lost = fail_until_dead(self, 5, &now_ns);
 
-    lost = fail_until_dead(self, 5, &now_ns);
     begin_lossy(self, PATHS, 0.01f);
     now_ns = SEC_NS;
     assert_in_range(fail_until_dead(self, 5, &now_ns), lost, lost + 1);
