@@ -12,7 +12,7 @@
 
 enum { HOST_BYTES = 256 }; /* a DNS name is shorter */
 
-/* "host" or "host:port". 0, or -EINVAL with mrd_error_set(). */
+/* "host" or "host:port". 0, or -EINVAL with mrd_error_set(). To glibc "*" is loopback: no host. */
 static int split(const char *name, char *host, char *port)
 {
     const char *colon = strchr(name, ':');
@@ -20,7 +20,7 @@ static int split(const char *name, char *host, char *port)
     unsigned value = MRD_DEFAULT_PORT;
     char end;
 
-    if (!len || len >= HOST_BYTES ||
+    if (!len || len >= HOST_BYTES || (len == 1 && name[0] == '*') ||
         (colon && (sscanf(colon + 1, "%5u%c", &value, &end) != 1 || !value || value > UINT16_MAX ||
                    strspn(colon + 1, "0123456789") != strlen(colon + 1)))) {
         mrd_error_set("\"%s\" is neither an address nor HOST:PORT", name);

@@ -22,8 +22,9 @@ static void resolves(struct mrd_context *context, const char *name, const char *
 TEST_F(local, mrd_resolve__names)
 {
     static const char *const malformed[] = {
-        "",       ":7",           "localhost:",      "localhost:0", "a:b:c",
-        "host:x", "localhost:7x", "localhost:65536", "localhost:+7"};
+        "",       ":7",           "localhost:",      "localhost:0",  "a:b:c",
+        "host:x", "localhost:7x", "localhost:65536", "localhost:+7", "*",
+        "*:5"};
     char address[MRD_ADDRESS_MAX];
     int error;
 
