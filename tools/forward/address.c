@@ -66,6 +66,12 @@ static bool set_bracketed_host(struct address *a, const char *text, size_t len)
     return !memchr(text, '[', len) && !memchr(text, '/', len) && set_host(a, text, len);
 }
 
+/* Patterns and listeners have it in place of a host, no target does. */
+static bool is_any_host(const struct address *a)
+{
+    return !a->is_unix && strcmp(a->host, "*") == 0;
+}
+
 bool address_parse(struct address *a, const char *text, bool any)
 {
     const char *path = strncmp(text, "unix:", 5) == 0 ? text + 5 : text;
@@ -75,7 +81,7 @@ bool address_parse(struct address *a, const char *text, bool any)
     if (*path == '/')
         return set_path(a, path, strlen(path));
     return text[len] == ':' && len > 0 && set_bracketed_host(a, text, len) &&
-           set_port(a, text + len + 1, strlen(text + len + 1), any);
+           set_port(a, text + len + 1, strlen(text + len + 1), any) && (any || !is_any_host(a));
 }
 
 void address_print(const struct address *a, char text[ADDRESS_TEXT_BYTES])
@@ -129,7 +135,8 @@ bool forward_parse(struct forward *f, const char *text)
     if (num < 2)
         return false;
     to = *part[num - 1].text == '/' ? num - 1 : num - 2;
-    return to > 0 && from_parts(&f->from, part, to) && from_parts(&f->to, part + to, num - to);
+    return to > 0 && from_parts(&f->from, part, to) && from_parts(&f->to, part + to, num - to) &&
+           !is_any_host(&f->to);
 }
 
 bool forward_parse_socks(struct forward *f, const char *text)

@@ -14,7 +14,7 @@ enum { ADDRESS_HOST_BYTES = 256, ADDRESS_TEXT_BYTES = 272 };
 
 struct address {
     bool is_unix;
-    char host[ADDRESS_HOST_BYTES]; /* or the path; "" and "*": any */
+    char host[ADDRESS_HOST_BYTES]; /* or the path; "" and "*": any, which no target has */
     char port[6];                  /* decimal, 1 to 65535; "*" if that was allowed */
 };
 
@@ -24,7 +24,7 @@ struct forward {
     bool is_socks; /* `to` is what each client asks for */
 };
 
-/* False: it is none. With `any`, the port may be "*". */
+/* False: it is none. With `any`, the host and the port may be "*". */
 bool address_parse(struct address *a, const char *text, bool any);
 void address_print(const struct address *a, char text[ADDRESS_TEXT_BYTES]);
 /* "[BIND:]PORT:HOST:PORT", with a path in place of either side, as ssh -L. */
