@@ -27,6 +27,7 @@ expect 2 'which server?' connect -L 1:h:1
 expect 2 'expected [BIND:]PORT:HOST:PORT' connect -L 1:2 localhost
 expect 2 'UDP is not forwarded' connect -L 53:dns:53/udp localhost
 expect 2 'without authentication' connect -D 0.0.0.0:1080 localhost
+expect 2 'without authentication' connect -D 127.0.0.1.example:1080 localhost
 expect 2 'is too much' connect -L 1:h:1 localhost more
 expect 2 '--memory: expected a whole number from 33554432' serve --allow '*:*' --memory 1K
 expect 2 '--window: expected a whole number from 65536' serve --allow '*:*' --window 64M

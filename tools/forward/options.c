@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/forward/options.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -194,8 +195,11 @@ void options_help(void)
 
 static bool is_loopback(const struct address *a)
 {
+    struct in_addr number; /* a name may begin with 127, too */
+
     return a->is_unix || !a->host[0] || strcmp(a->host, "localhost") == 0 ||
-           strncmp(a->host, "127.", 4) == 0 || strcmp(a->host, "::1") == 0;
+           (strncmp(a->host, "127.", 4) == 0 && inet_aton(a->host, &number)) ||
+           strcmp(a->host, "::1") == 0;
 }
 
 static enum options_result check(const struct options *o)
