@@ -9,7 +9,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 
-#include "tests/support/fake_ibv.h"
+#include "tests/support/fake_ibv_impl.h"
 
 enum { KEY = 7, TAG = 3, LONG = 1 << 20, WORDS = 200 };
 
@@ -164,6 +164,35 @@ TEST(ofi_device__no_memory_for_two_receives)
     }
     device->memlock_bytes = 0;
     pair_close(&p);
+    free(in);
+    free(out);
+}
+
+/*
+ * The memory of a message that was read is free for the one that comes with the news: a is told of
+ * both at once.
+ */
+TEST_F(pair, ofi_device__memory_of_what_just_ended)
+{
+    uint8_t *out = filled(LONG, 1), *in = blank(LONG);
+    uint64_t since_ns = end_now_ns();
+    struct entry entry;
+
+    pair_open(self, &(struct end_options){0});
+    POST(fi_tsend(self->a.ep, out, LONG, NULL, self->a.to, TAG, out));
+    POST(fi_trecv(self->a.ep, in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
+    POST(fi_trecv(self->b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
+    while (!end_take(self->b.rx, &entry)) /* nobody drives a */
+        end_patience(since_ns);
+    assert_int_equal(entry.err, 0);
+    assert_int_equal(fi_tsend(self->b.ep, out, LONG, NULL, self->b.to, TAG, out), 0);
+    end_sleep_ms(SILENCE_MS);
+    device->memlock_bytes = device->state->mr_bytes;
+    end_ok(self->a.rx, in);
+    device->memlock_bytes = 0;
+    end_ok(self->a.tx, out);
+    end_ok(self->b.tx, out);
+    assert_filled(in, LONG, 1);
     free(in);
     free(out);
 }

@@ -152,6 +152,7 @@ void mrd_ofi_op_settle(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
         return;
     mrd_list_remove(&op->node); /* the rest of one that failed is not posted any more */
     mrd_list_append(&ep->turn.ended, &op->node);
+    mrd_ofi_op_unregister(ep, op, 0); /* now: what comes in the same turn may need the memory */
 }
 
 void mrd_ofi_op_on_done(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,

@@ -149,7 +149,7 @@ int mrd_ofi_op_key(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op, const struct io
                    int access, uint32_t *lkey);
 /*
  * Something of it is complete, or failed: puts it on mrd_ofi_turn.ended if nothing more is to come
- * of it. mrd_ofi_op.done is called at the end of the turn.
+ * of it, and ends its registrations. mrd_ofi_op.done is called at the end of the turn.
  */
 void mrd_ofi_op_settle(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op);
 /* Posts what waits for room. */

@@ -159,7 +159,6 @@ static bool tries_again(struct mrd_ofi_ep *ep, struct mrd_ofi_op *op)
     if (op->status != MRD_WC_REM_ACCESS_ERR || !forget_keys(op))
         return false;
     op->error = op->status = 0;
-    mrd_ofi_op_unregister(ep, op, 0);
     mrd_ofi_remote_start(ep, op);
     return true;
 }
