@@ -203,3 +203,37 @@ TEST(ofi_mr__longer_region_under_a_known_key)
     free(second);
     free(first);
 }
+
+/* More keys than are remembered are asked for at once, and each operation needs two of them. */
+TEST_F(pair, ofi_mr__two_of_a_thousand_keys_each)
+{
+    enum { NUM = 500, FIRST = 10 };
+    static uint64_t memory[2 * NUM], out[2 * NUM];
+    struct fid_mr *mr[2 * NUM];
+
+    pair_open(self, &(struct end_options){0});
+    for (unsigned i = 0; i < 2 * NUM; i++) {
+        mr[i] = region_add(&self->b, &memory[i], sizeof(memory[i]), REGION_ACCESS, FIRST + i);
+        out[i] = i + 1;
+    }
+    for (unsigned i = 0; i < NUM; i++) {
+        struct iovec iov = {&out[2 * i], 2 * sizeof(out[0])};
+        struct fi_rma_iov rma[2] = {{0, sizeof(out[0]), FIRST + i},
+                                    {0, sizeof(out[0]), FIRST + NUM + i}};
+        struct fi_msg_rma msg = {.msg_iov = &iov,
+                                 .iov_count = 1,
+                                 .addr = self->a.to,
+                                 .rma_iov = rma,
+                                 .rma_iov_count = 2};
+
+        POST(fi_writemsg(self->a.ep, &msg, 0));
+    }
+    for (unsigned i = 0; i < NUM; i++)
+        end_ok(self->a.tx, NULL);
+    for (unsigned i = 0; i < NUM; i++) {
+        assert_int_equal(memory[i], out[2 * i]);
+        assert_int_equal(memory[NUM + i], out[2 * i + 1]);
+    }
+    for (unsigned i = 0; i < 2 * NUM; i++)
+        assert_int_equal(fi_close(&mr[i]->fid), 0);
+}

@@ -131,7 +131,7 @@ void mrd_ofi_key_on_tell(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
         fail_waiting(ep, peer, k, error, 0);
         return;
     }
-    k->known = true;
+    mrd_ofi_keys_know(&peer->keys, k);
     k->flags = head->flags;
     k->num = head->num;
     memcpy(k->range, ranges, bytes);

@@ -3,12 +3,14 @@
 
 #include <stdlib.h>
 
-enum { KEYS_MAX = 256 }; /* of a peer that are remembered */
+#include "transport/adapters/ofi/ofi.h"
+
+enum { KEYS_MAX = 256 }; /* of a peer that are remembered, beside those that operations wait with */
 
 void mrd_ofi_keys_init(struct mrd_ofi_keys *keys)
 {
     mrd_list_init(&keys->list);
-    keys->num = 0;
+    keys->num = keys->num_asked = 0;
 }
 
 struct mrd_ofi_key *mrd_ofi_keys_find(struct mrd_ofi_keys *keys, uint64_t key)
@@ -25,17 +27,30 @@ struct mrd_ofi_key *mrd_ofi_keys_find(struct mrd_ofi_keys *keys, uint64_t key)
     return NULL;
 }
 
+void mrd_ofi_keys_know(struct mrd_ofi_keys *keys, struct mrd_ofi_key *k)
+{
+    keys->num_asked -= !k->known;
+    k->known = true;
+}
+
 void mrd_ofi_keys_drop(struct mrd_ofi_keys *keys, struct mrd_ofi_key *k)
 {
     mrd_list_remove(&k->node);
     keys->num--;
+    keys->num_asked -= !k->known;
     free(k);
 }
 
-/* An application may have a key for each transfer: the ones not used for longest are forgotten. */
+/*
+ * An application may have a key for each transfer: the ones not used for longest are forgotten. Who
+ * waits for a key needs others with it: were these forgotten meanwhile, many operations would ask
+ * for each other's keys for ever.
+ */
 static void make_room(struct mrd_ofi_keys *keys)
 {
-    for (struct mrd_node *n = keys->list.prev, *prev; n != &keys->list && keys->num >= KEYS_MAX;
+    uint32_t most = KEYS_MAX + keys->num_asked * MRD_OFI_RMA_IOV_MAX;
+
+    for (struct mrd_node *n = keys->list.prev, *prev; n != &keys->list && keys->num >= most;
          n = prev) {
         struct mrd_ofi_key *k = mrd_container_of(n, struct mrd_ofi_key, node);
 
@@ -56,6 +71,7 @@ struct mrd_ofi_key *mrd_ofi_keys_add(struct mrd_ofi_keys *keys, uint64_t key)
     mrd_list_init(&k->waiting);
     mrd_list_prepend(&keys->list, &k->node);
     keys->num++;
+    keys->num_asked++;
     return k;
 }
 

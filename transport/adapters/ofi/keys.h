@@ -24,8 +24,8 @@ struct mrd_ofi_key {
 };
 
 struct mrd_ofi_keys {
-    struct mrd_node list; /* mrd_ofi_key.node: the one used last comes first */
-    uint32_t num;
+    struct mrd_node list;    /* mrd_ofi_key.node: the one used last comes first */
+    uint32_t num, num_asked; /* all of them; those that are not known yet */
 };
 
 void mrd_ofi_keys_init(struct mrd_ofi_keys *keys);
@@ -35,6 +35,8 @@ void mrd_ofi_keys_fini(struct mrd_ofi_keys *keys);
 struct mrd_ofi_key *mrd_ofi_keys_find(struct mrd_ofi_keys *keys, uint64_t key);
 /* One that is not known yet; others may be forgotten for it. NULL: no memory. */
 struct mrd_ofi_key *mrd_ofi_keys_add(struct mrd_ofi_keys *keys, uint64_t key);
+/* From now on it is known. */
+void mrd_ofi_keys_know(struct mrd_ofi_keys *keys, struct mrd_ofi_key *k);
 /* Nothing waits for it. */
 void mrd_ofi_keys_drop(struct mrd_ofi_keys *keys, struct mrd_ofi_key *k);
 /* Drops the key, if it is known. */
