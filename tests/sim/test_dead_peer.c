@@ -79,8 +79,7 @@ static void dead_ordered(uint32_t peers)
     sim_run(w, 10 * MSEC_NS);
     assert_true(w->messages[w->num_messages - 1].received);
     assert_int_equal(receives_done(w, HOST_0), 8 * peers + 1);
-    wiretap_close(tap);
-    sim_world_destroy(w);
+    wiretap_end(tap);
 }
 
 TEST(sim_dead_peer__gives_back_what_it_reserved)

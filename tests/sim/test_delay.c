@@ -93,8 +93,7 @@ static double check_scene(const char *name, const struct scene *scene, uint64_t 
     test_check(seed,
                (double)spurious < scene->spurious * (double)sim_counter(w, HOST_0, "tx_packets"),
                "%s: %llu spurious retransmissions", name, (unsigned long long)spurious);
-    pump_stop(&pump);
-    sim_world_destroy(w);
+    pump_end(&pump);
     return after / before;
 }
 
@@ -195,8 +194,7 @@ static void slower(uint64_t seed, bool later, bool marks)
     test_check(seed, after >= 0.9 * full,
                "one of %d links at a tenth of its rate %s, marks %d: %.1f of %.1f Gb/s", MANY,
                later ? "later" : "from the start", marks, after, full);
-    pump_stop(&pump);
-    sim_world_destroy(w);
+    pump_end(&pump);
 }
 
 TEST(sim_delay__one_of_many_slower)
@@ -304,8 +302,7 @@ TEST(sim_no_marks__narrow_link)
         test_check(test_seed(), drops <= table[i].drops && goodput >= table[i].goodput,
                    "queue of %llu bytes: dropped %.4f, goodput %.3f",
                    (unsigned long long)table[i].queue_bytes, drops, goodput);
-        pump_stop(&pump);
-        sim_world_destroy(w);
+        pump_end(&pump);
     }
 }
 

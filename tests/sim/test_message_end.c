@@ -83,14 +83,6 @@ static struct wiretap *write_tapped(const struct sim_options *options, uint32_t 
     return tap;
 }
 
-static void tapped_end(struct wiretap *tap)
-{
-    struct sim_world *w = tap->w;
-
-    wiretap_close(tap);
-    sim_world_destroy(w);
-}
-
 /* In both kinds of movers: those that take many packets at a time and those that take one. */
 static const struct mrd_sim_topology leaf = {
     .hosts = 4,
@@ -116,7 +108,7 @@ TEST(sim_message_end__acked_twice_if_very_long)
             test_check(options.seed, acks.path[0] != acks.path[1], "both on path %u", acks.path[0]);
             test_check(options.seed, acks.last_ns - acks.first_ns < USEC_NS, "the second is late");
         }
-        tapped_end(tap);
+        wiretap_end(tap);
     }
 }
 
@@ -131,7 +123,7 @@ TEST(sim_message_end__losing_the_first_ack_costs_nothing)
         const struct sim_message *m = &tap->w->messages[4];
         uint64_t clean_ns = m->sent_ns - tap->packets[0].at_ns, lossy_ns;
 
-        tapped_end(tap);
+        wiretap_end(tap);
         tap = write_tapped(&options, 1 << 20, loses_first_end_ack, &first);
         m = &tap->w->messages[4];
         lossy_ns = m->sent_ns - tap->packets[0].at_ns;
@@ -139,7 +131,7 @@ TEST(sim_message_end__losing_the_first_ack_costs_nothing)
         test_check(options.seed, sim_counter(tap->w, HOST_0, "retx_packets") == 0, "sent again");
         test_check(options.seed, lossy_ns <= clean_ns + USEC_NS, "%llu ns later",
                    (unsigned long long)(lossy_ns - clean_ns));
-        tapped_end(tap);
+        wiretap_end(tap);
     }
 }
 
@@ -158,5 +150,5 @@ TEST(sim_message_end__acked_without_delay)
     /* 5 us, and a packet's time at 100 Gb/s for each of the two if they share a link. */
     test_check(options.seed, acks.first_ns <= last->at_ns + 5800, "acked %llu ns after it left",
                (unsigned long long)(acks.first_ns - last->at_ns));
-    tapped_end(tap);
+    wiretap_end(tap);
 }

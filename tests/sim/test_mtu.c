@@ -82,12 +82,6 @@ static struct narrow *begin(struct narrow *n, uint32_t most, bool sure)
     return begin_hosts(n, 2, most, sure);
 }
 
-static void end(struct narrow *n)
-{
-    wiretap_close(n->tap);
-    sim_world_destroy(n->w);
-}
-
 FIXTURE_SETUP(narrow)
 {
     begin(self, self->most, self->sure);
@@ -131,7 +125,7 @@ TEST(sim_mtu__is_found)
                          0);
         assert_true(sim_counter(w, HOST_0, "retx_packets") <=
                     sim_counter(w, HOST_0, "probes_mtu") + 2);
-        end(&n);
+        wiretap_end(n.tap);
     }
 }
 
@@ -194,7 +188,7 @@ TEST(sim_mtu__shrinks)
         sim_run(w, 61 * SEC_NS);
         sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 40 * MSEC_NS);
         assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
-        end(&n);
+        wiretap_end(n.tap);
     }
 }
 
@@ -237,7 +231,7 @@ static void shrinks_below_one_message(uint32_t others)
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
     assert_true(sim_counter(w, HOST_0, "retx_packets") < 200);
-    end(&n);
+    wiretap_end(n.tap);
 }
 
 TEST(sim_mtu__shrinks_below_one_message)
@@ -326,7 +320,7 @@ TEST(sim_mtu__shrinks_for_many_senders)
         sim_write(w, host, HOST_0, 100000);
     sim_run_until_complete(w, 300 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_0));
-    end(&n);
+    wiretap_end(n.tap);
 }
 
 /*
@@ -398,7 +392,7 @@ TEST(sim_mtu__of_responses)
     assert_int_equal(sim_counter(w, HOST_1, "mtu_falls"), 1);
     mrd_dereg_mr(here);
     mrd_dereg_mr(there);
-    end(&n);
+    wiretap_end(n.tap);
     free(from);
     free(to);
 }

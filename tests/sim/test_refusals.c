@@ -76,8 +76,7 @@ TEST(sim_refusal__two_that_were_lost)
                        host);
             assert_int_equal(w->messages[bad[host]].status, MRD_WC_REM_INV_REQ_ERR);
         }
-        wiretap_close(tap);
-        sim_world_destroy(w);
+        wiretap_end(tap);
     }
 }
 

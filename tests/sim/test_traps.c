@@ -121,8 +121,7 @@ static void late_duplicate_write(uint32_t len, bool straight)
     assert_true(payload_is_blank(at, len, 0x77));
     assert_true(copies >= (len + 4095) / 4096);
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), copies);
-    wiretap_close(tap);
-    sim_world_destroy(w);
+    wiretap_end(tap);
 }
 
 TEST(sim_write__late_duplicates_change_nothing)
@@ -174,8 +173,7 @@ static struct outcome transfer_at(uint64_t offset_ns)
     o.ce = sim_counter(w, HOST_1, "rx_ce");
     o.packets = sim_counter(w, HOST_0, "tx_packets");
     assert_true(sim_payload_equal(w, HOST_1));
-    wiretap_close(tap);
-    sim_world_destroy(w);
+    wiretap_end(tap);
     return o;
 }
 
@@ -304,8 +302,7 @@ static void old_packets(uint32_t restarted, uint64_t challenge_ns)
         assert_int_equal(w->node[HOST_0].restarted + w->node[HOST_0].unreachable, 0);
         sim_write_complete(w, HOST_0, HOST_1, len, 5 * MSEC_NS);
     }
-    wiretap_close(tap);
-    sim_world_destroy(w);
+    wiretap_end(tap);
 }
 
 TEST(sim_restart__packets_of_the_senders_former_life)

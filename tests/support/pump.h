@@ -29,5 +29,7 @@ void pump_run(struct pump *pumps, uint32_t num, uint64_t ns, double *gbps);
 double pump_run_one(struct pump *pump, uint64_t ns);
 /* What is in flight ends. */
 void pump_stop(struct pump *p);
+/* Likewise, and then its world is destroyed. */
+void pump_end(struct pump *p);
 
 #endif
