@@ -162,8 +162,7 @@ TEST(bad_packet__fuzz_forged)
         sim_run_until_complete(w, 100 * MSEC_NS);
         sim_run(w, 1 * MSEC_NS);
         uint32_t num = f.tape.num;
-        forge_exchange(w, HOST_0, HOST_1);
-        forge_exchange(w, HOST_1, HOST_0);
+        forge_exchange_both(w, HOST_0, HOST_1);
         traffic(w, HOST_0, HOST_1);
         for (uint32_t i = 0; i < 4000; i++) {
             const struct forge_packet *packet = &f.tape.packets[mrd_rng_below(&f.rng, num)];

@@ -170,8 +170,7 @@ TEST_F(forge_tape, bad_packet__replayed)
         assert_int_equal(now.events, before[host].events);
         assert_int_equal(sim_counter(w, host, "rx_duplicates"), data[host]);
     }
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
 }
 
 /* Our own first contact comes back to us: it was not sent to ourselves, so it is not executed. */

@@ -56,8 +56,7 @@ TEST(sim_close__half_messages_end)
     assert_false(w->receives[2].done);
     sim_close(w, HOST_0);
     sim_run(w, 100 * USEC_NS);
-    assert_true(w->receives[2].done);
-    assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
+    sim_expect_received(w, 2, MRD_WC_REM_ABORT_ERR);
     sim_open(w, HOST_0);
 }
 

@@ -105,14 +105,12 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
         cut_both(w, HOST_0, HOST_1, 1);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     sim_run(w, 3 * TIMEOUT_MS * MSEC_NS);
-    assert_true(w->messages[message].sent);
-    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
+    sim_expect_sent(w, message, MRD_WC_RETRY_EXC_ERR);
     assert_false(w->receives[0].done);
     cut_both(w, HOST_0, HOST_1, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
     sim_run(w, 100 * MSEC_NS);
-    assert_true(w->receives[0].done);
-    assert_int_equal(w->receives[0].status, MRD_WC_REM_ABORT_ERR);
+    sim_expect_received(w, 0, MRD_WC_REM_ABORT_ERR);
     message = sim_send(w, HOST_0, HOST_1, BIG); /* and they get on with each other again */
     sim_send_complete(w, HOST_1, HOST_0, BIG, 100 * MSEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
@@ -210,8 +208,7 @@ TEST(sim_restart__news_of_it_fails_what_was_sent)
     uint32_t received = sim_send(w, HOST_1, HOST_0, 100);
     sim_run(w, 5 * MSEC_NS);
     assert_true(w->messages[received].received);
-    assert_true(w->messages[sent].sent);
-    assert_int_equal(w->messages[sent].status, MRD_WC_RETRY_EXC_ERR);
+    sim_expect_sent(w, sent, MRD_WC_RETRY_EXC_ERR);
     tap->drop[HOST_0][WIRE_MESSAGE] = 0;
 }
 

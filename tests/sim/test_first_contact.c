@@ -123,8 +123,7 @@ TEST_F(forge_tape, sim_flag__goes_after_its_life)
 
     /* The target keeps the space for as long as its sender said that it would wait. */
     assert_false(w->receives[untouched].done);
-    assert_true(w->messages[message].sent);
-    assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
+    sim_expect_sent(w, message, MRD_WC_SUCCESS);
     assert_int_equal(w->node[HOST_0].restarted, 0);
 }
 
@@ -258,8 +257,7 @@ TEST_F(forge_tape, sim_first_contact__posted_before_the_peer_opened)
     forge_bait(w, HOST_1);
     self->cut[HOST_0][HOST_1] = false;
     sim_run(w, 2 * SEC_NS);
-    assert_int_equal(w->messages[early].status, MRD_WC_SUCCESS);
-    assert_true(w->messages[early].sent);
+    sim_expect_sent(w, early, MRD_WC_SUCCESS);
     assert_int_equal(w->node[HOST_0].restarted, 0);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(w->messages[w->num_messages - 1].received);

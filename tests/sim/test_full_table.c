@@ -91,8 +91,7 @@ TEST_F(forge_tape, sim_identity__restart_after_a_busy_is_told)
     sim_restart(w, HOST_0);
     self->cut[HOST_0][HOST_3] = false;
     sim_run(w, 3 * SEC_NS);
-    assert_true(w->messages[late].sent);
-    assert_int_equal(w->messages[late].status, MRD_WC_RETRY_EXC_ERR);
+    sim_expect_sent(w, late, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(w->node[HOST_3].restarted, 1);
 }
 

@@ -59,8 +59,7 @@ TEST_F(forge_tape, sim_epoch__counter_comes_round)
 
     e->lives.epoch_next = first - mrd_answer_pair(e, &to).epoch_base;
     for (unsigned i = 0; i < 6; i++) {
-        forge_exchange(w, HOST_0, HOST_1);
-        forge_exchange(w, HOST_1, HOST_0);
+        forge_exchange_both(w, HOST_0, HOST_1);
         sim_run(w, 9 * SEC_NS);
     }
     assert_int_equal(forge_head(forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0)).epoch, first);
@@ -136,8 +135,7 @@ TEST_F(forge_tape, sim_epoch__higher_ends_the_half_received)
 {
     struct sim_world *w = create(self, 0);
 
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     uint32_t half = sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     forge_cut(self, HOST_0, HOST_1, true);
@@ -150,11 +148,9 @@ TEST_F(forge_tape, sim_epoch__higher_ends_the_half_received)
     uint32_t next = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
 
-    assert_true(w->receives[2].done);
-    assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
+    sim_expect_received(w, 2, MRD_WC_REM_ABORT_ERR);
     assert_true(w->messages[next].received);
-    assert_true(w->messages[own].sent);
-    assert_int_equal(w->messages[own].status, MRD_WC_SUCCESS);
+    sim_expect_sent(w, own, MRD_WC_SUCCESS);
 }
 
 /* --------------------------------------------------------------------------------------- spaces */
@@ -280,8 +276,7 @@ static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
 {
     struct sim_world *w = tape->w;
 
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     *half = sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);
     forge_cut(tape, HOST_0, HOST_1, true);
@@ -325,8 +320,7 @@ TEST_F(forge_tape, sim_reset__ends_the_peers_older_spaces)
     inject_reset(self, HOST_1, HOST_0, 0, forge_as(self, HOST_1, HOST_0).epoch + 1);
 
     forge_expect_failed(w, work);
-    assert_true(w->receives[2].done);
-    assert_int_equal(w->receives[2].status, MRD_WC_REM_ABORT_ERR);
+    sim_expect_received(w, 2, MRD_WC_REM_ABORT_ERR);
     forge_cut(self, HOST_0, HOST_1, false);
     sim_run(w, 100 * MSEC_NS);
     forge_expect_failed(w, half);
@@ -338,8 +332,7 @@ TEST_F(forge_tape, sim_reset__nothing_but_data_causes_one)
     struct sim_world *w = create(self, 0);
     uint8_t buf[FORGE_BYTES_MAX];
 
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     uint32_t sent = self->num;
     for (uint32_t i = 0; i < 16; i++) {
@@ -424,16 +417,14 @@ TEST_F(forge_tape, sim_restart__packets_of_the_old_life)
     struct forge_state before[2];
 
     forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     old[0] = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0); /* with the flag */
     old[1] = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 1); /* without */
     old[2] = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_ACK, 0);
     old[3] = *forge_find(self, HOST_1, HOST_0, MRD_WIRE_DATA, 0);
     sim_restart(w, HOST_0);
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_0);
     forge_bait(w, HOST_1);
@@ -455,8 +446,7 @@ TEST_F(forge_tape, sim_restart__packets_of_the_old_life)
     forge_expect(w, HOST_0, &before[0],
                  (struct forge_rise[]){
                      {"rx_drop_space", 1}, {"tx_resets", 1}, {"rx_drop_reset", 2}, {NULL, 0}});
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));
 }
@@ -473,8 +463,7 @@ TEST_F(forge_tape, sim_epoch__what_was_given_up_ends_first)
     sim_restart(w, HOST_0);
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_1);
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     forge_cut(self, HOST_0, HOST_1, true);
     uint32_t lost = sim_send(w, HOST_0, HOST_1, BYTES);
     uint32_t old = sim_send(w, HOST_1, HOST_0, BYTES);
@@ -490,7 +479,6 @@ TEST_F(forge_tape, sim_epoch__what_was_given_up_ends_first)
     forge_expect_failed(w, old);
     uint32_t answer = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 100 * MSEC_NS);
-    assert_true(w->messages[answer].sent);
-    assert_int_equal(w->messages[answer].status, MRD_WC_SUCCESS);
+    sim_expect_sent(w, answer, MRD_WC_SUCCESS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_resets"), 0);
 }

@@ -169,8 +169,7 @@ TEST_F(forge_tape, sim_silence__a_dead_sender_is_detected)
     assert_true(sim_counter(w, HOST_0, "probes") > 0);
     sim_run(w, 600 * MSEC_NS);
 
-    assert_true(w->receives[0].done);
-    assert_int_equal(w->receives[0].status, MRD_WC_REM_ABORT_ERR);
+    sim_expect_received(w, 0, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(w->node[HOST_0].unreachable, 1);
 }
 
@@ -223,9 +222,8 @@ TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
     sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, 30 * SEC_NS); /* longer than its receive state of the other would live */
-    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_stop_for(w, HOST_0,
+                 30 * SEC_NS); /* longer than its receive state of the other would live */
     sim_run(w, 2 * SEC_NS);
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
@@ -272,9 +270,7 @@ TEST_F(forge_tape, sim_stop__does_not_slow_what_follows)
     sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, 30 * SEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_stop_for(w, HOST_0, 30 * SEC_NS);
     sim_run_until_complete(w, 10 * SEC_NS); /* and one RTO at its longest */
 
     assert_true(sim_payload_equal(w, HOST_0));
@@ -294,9 +290,7 @@ TEST_F(forge_tape, sim_stop__time_away_is_not_the_peers_silence)
     forge_cut(self, HOST_0, HOST_1, true);
     uint32_t message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 100 * MSEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, 5 * SEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_stop_for(w, HOST_0, 5 * SEC_NS);
     sim_run(w, 300 * MSEC_NS);
     assert_false(w->messages[message].sent);
     forge_cut(self, HOST_0, HOST_1, false);
@@ -322,9 +316,7 @@ TEST_F(forge_tape, sim_stop__posting_before_reading_condemns_nobody)
     forge_cut(self, HOST_0, HOST_2, true);
     sim_send(w, HOST_0, HOST_2, BYTES); /* something is due: there is a stall to be seen */
     sim_run(w, 1 * MSEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, 200 * MSEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_stop_for(w, HOST_0, 200 * MSEC_NS);
     sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 300 * MSEC_NS);
     assert_int_equal(w->node[HOST_0].unreachable, 0);

@@ -92,8 +92,7 @@ TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
     sim_run(w, 10 * MSEC_NS);
     sim_post_recvs(w, HOST_0, 0, 1, 100);
     sim_run(w, 10 * MSEC_NS);
-    assert_true(w->messages[1].sent);
-    assert_int_equal(w->messages[1].status, MRD_WC_SUCCESS);
+    sim_expect_sent(w, 1, MRD_WC_SUCCESS);
 }
 
 /*

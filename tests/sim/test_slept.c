@@ -18,9 +18,7 @@ enum { BYTES = 100 };
 /* The caller does something else for some round trips, between its post and its next poll. */
 static void look_away(struct sim_world *w, uint32_t host)
 {
-    mrd_sim_stop_host(w->sim, host, 1);
-    sim_run(w, 100 * USEC_NS);
-    mrd_sim_stop_host(w->sim, host, 0);
+    sim_stop_for(w, host, 100 * USEC_NS);
 }
 
 static void settle(struct sim_world *w, uint32_t index)
@@ -106,9 +104,7 @@ TEST(sim_slept__another_is_not_there)
 
     mrd_sim_stop_host(w->sim, HOST_2, 1);
     sim_send(w, HOST_0, HOST_1, BYTES);
-    mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, SLEEP_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_stop_for(w, HOST_0, SLEEP_NS);
     uint64_t woke_ns = mrd_sim_now(w->sim);
     uint32_t m = sim_send(w, HOST_0, HOST_2, BYTES);
     settle(w, m);
@@ -137,9 +133,7 @@ TEST(sim_slept__the_last_error_stays)
     const struct mrd_backend_ops *usual = c->ops;
 
     sim_send_complete(w, HOST_1, HOST_0, BYTES, SEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_1, 1);
-    sim_run(w, SEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_1, 0);
+    sim_stop_for(w, HOST_1, SEC_NS);
     ops = *c->ops;
     ops.new_path = no_path;
     c->ops = &ops;

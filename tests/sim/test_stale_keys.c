@@ -37,8 +37,7 @@ TEST(sim_stale_keys__hold_up_nobody)
     uint32_t good = sim_send(w, HOST_0, HOST_1, BYTES);
     for (uint32_t i = 0; i < 100 && !w->messages[good].sent; i++)
         sim_run(w, MSEC_NS);
-    assert_true(w->messages[good].sent);
-    assert_int_equal(w->messages[good].status, MRD_WC_SUCCESS);
+    sim_expect_sent(w, good, MRD_WC_SUCCESS);
     sim_run_until_complete(w, SEC_NS);
     uint32_t bad = 0;
     for (uint32_t i = 0; i < w->num_messages; i++)

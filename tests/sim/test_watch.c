@@ -245,9 +245,7 @@ TEST(watch__table_of_peers)
             &id),
         -EAGAIN);
     /* After a stop both seem to be idle for long. */
-    mrd_sim_stop_host(w->sim, HOST_0, 1);
-    sim_run(w, 60 * SEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_0, 0);
+    sim_stop_for(w, HOST_0, 60 * SEC_NS);
     assert_int_equal(
         sim_try_post(
             w,

@@ -79,6 +79,12 @@ void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to)
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
 }
 
+void forge_exchange_both(struct sim_world *w, uint32_t a, uint32_t b)
+{
+    forge_exchange(w, a, b);
+    forge_exchange(w, b, a);
+}
+
 uint32_t forge_bait(struct sim_world *w, uint32_t host)
 {
     sim_post_recvs(w, host, 0, 1, BAIT_BYTES);
@@ -90,8 +96,7 @@ struct sim_world *forge_acquainted(struct forge_tape *tape)
     struct sim_world *w = forge_begin(
         tape, &(struct sim_options){.hosts = 3, .recv_bytes = BAIT_BYTES, .no_challenge = true});
 
-    forge_exchange(w, HOST_0, HOST_1);
-    forge_exchange(w, HOST_1, HOST_0);
+    forge_exchange_both(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
     return w;
@@ -99,8 +104,7 @@ struct sim_world *forge_acquainted(struct forge_tape *tape)
 
 void forge_expect_failed(const struct sim_world *w, uint32_t message)
 {
-    assert_true(w->messages[message].sent);
-    assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
+    sim_expect_sent(w, message, MRD_WC_RETRY_EXC_ERR);
 }
 
 void forge_cut(struct forge_tape *tape, uint32_t a, uint32_t b, bool cut)

@@ -40,6 +40,8 @@ struct sim_world *forge_begin(struct forge_tape *tape, const struct sim_options 
 void forge_end(struct forge_tape *tape);
 /* Sends one small message, which must succeed. */
 void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to);
+/* One from a to b, and then one back. */
+void forge_exchange_both(struct sim_world *w, uint32_t a, uint32_t b);
 /*
  * Makes a world of three hosts: 0 and 1 have exchanged messages, 2 has not. Host 1 has a receive
  * that no message may take.

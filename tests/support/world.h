@@ -143,6 +143,8 @@ void sim_post_recvs(struct sim_world *w, uint32_t host, uint32_t qp, uint32_t co
 void sim_poll(struct sim_world *w);
 /* Lets `ns` of virtual time pass, with all contexts polling. */
 void sim_run(struct sim_world *w, uint64_t ns);
+/* The same, and the host is stopped meanwhile. */
+void sim_stop_for(struct sim_world *w, uint32_t host, uint64_t ns);
 /*
  * Runs until every message is complete, and fails the test if that takes longer than budget_ns.
  * Returns the time taken in ns.
@@ -157,6 +159,9 @@ void sim_write_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_
 bool sim_is_complete(struct sim_world *w);
 /* Did every message to the host arrive, with all bytes right? */
 bool sim_payload_equal(struct sim_world *w, uint32_t host);
+/* The message's send, or the receive, has completed with this status. */
+void sim_expect_sent(const struct sim_world *w, uint32_t message, enum mrd_wc_status status);
+void sim_expect_received(const struct sim_world *w, uint32_t receive, enum mrd_wc_status status);
 /* Were the messages from -> to on that QP received in the order posted? */
 bool sim_in_order(const struct sim_world *w, uint32_t from, uint32_t to, uint32_t qp);
 /* A counter of mrd_query_counters(); fails the test if there is none of that name. */

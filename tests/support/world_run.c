@@ -352,6 +352,13 @@ void sim_run(struct sim_world *w, uint64_t ns)
         step(w, end_ns);
 }
 
+void sim_stop_for(struct sim_world *w, uint32_t host, uint64_t ns)
+{
+    mrd_sim_stop_host(w->sim, host, 1);
+    sim_run(w, ns);
+    mrd_sim_stop_host(w->sim, host, 0);
+}
+
 static bool message_is_complete(const struct sim_world *w, struct sim_message *m)
 {
     if (m->sent && m->status != MRD_WC_SUCCESS)
@@ -420,6 +427,18 @@ bool sim_payload_equal(struct sim_world *w, uint32_t host)
         }
     }
     return true;
+}
+
+void sim_expect_sent(const struct sim_world *w, uint32_t message, enum mrd_wc_status status)
+{
+    assert_true(w->messages[message].sent);
+    assert_int_equal(w->messages[message].status, status);
+}
+
+void sim_expect_received(const struct sim_world *w, uint32_t receive, enum mrd_wc_status status)
+{
+    assert_true(w->receives[receive].done);
+    assert_int_equal(w->receives[receive].status, status);
 }
 
 bool sim_in_order(const struct sim_world *w, uint32_t from, uint32_t to, uint32_t qp)
