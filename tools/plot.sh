@@ -15,7 +15,8 @@ plot_need()
     [[ -r $1 ]] || { echo "${0##*/}: there is no $1, as $2 leaves it" >&2; exit 1; }
 }
 
-# Draws the commands on standard input into a file, in the look of all pictures.
+# Draws the commands on standard input into a file, in the look of all pictures. gnuplot names curves without a title by
+# the files that they are of: the directory of these is of one run only.
 # plot_draw OUT.svg WIDTH HEIGHT
 plot_draw()
 {
@@ -25,5 +26,5 @@ plot_draw()
         echo "set output '$1'"
         cat
     } | gnuplot -d -
-    sed -i '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' "$1"
+    sed -i -e '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' -e 's,<title>"[^"]*/,<title>",' "$1"
 }
