@@ -18,7 +18,7 @@ static void calibrate(struct mrd_cc *cc, enum mrd_cc_request request, double fal
 {
     double base_ns = (double)mrd_cc_base_rtt_ns(cc, rtt_min_ns);
 
-    cc->request = request;
+    cc->request = (uint8_t)request;
     cc->calibration.fall_ns = fall_ns;
     cc->calibration.least_ns = constants(cc)->calibrate_share * base_ns;
     enter_state(cc, WATCH_DOUBT);
