@@ -262,9 +262,13 @@ struct client *client_open(struct hub *hub, const struct options *o, const struc
 
 void client_close(struct client *client)
 {
+    struct mrd_node *next;
+
     for (uint32_t i = 0; i < client->num; i++)
         listen_close(client->listeners[i].listener);
-    for (struct mrd_node *n; (n = mrd_list_first(&client->negotiating));)
+    for (struct mrd_node *n = client->negotiating.next; n != &client->negotiating; n = next) {
+        next = n->next;
         conn_free(mrd_container_of(n, struct conn, node));
+    }
     free(client);
 }
