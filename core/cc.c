@@ -381,3 +381,19 @@ void mrd_cc_halve(struct mrd_cc *cc)
     if (cc->cwnd_bytes < least)
         cc->cwnd_bytes = least;
 }
+
+void mrd_cc_ignore_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
+                        uint64_t rtt_min_ns)
+{
+    (void)cc;
+    (void)packets;
+    (void)now_ns;
+    (void)srtt_ns;
+    (void)rtt_min_ns;
+}
+
+void mrd_cc_ignore_timeout(struct mrd_cc *cc, uint64_t now_ns)
+{
+    (void)cc;
+    (void)now_ns;
+}

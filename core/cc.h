@@ -273,6 +273,10 @@ double mrd_cc_least_ns(const struct mrd_cc_least *least);
 void mrd_cc_set_least_delay(struct mrd_cc *cc, double sample_ns, double samples);
 /* Returns the queue delay in the ack's RTT sample, which must exist, and updates length_ns. */
 double mrd_cc_measure_queue_ns(struct mrd_cc *cc, const struct mrd_cc_ack *ack);
+/* lost() and timeout() of a policy whose window does not depend on them. */
+void mrd_cc_ignore_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
+                        uint64_t rtt_min_ns);
+void mrd_cc_ignore_timeout(struct mrd_cc *cc, uint64_t now_ns);
 /* Cuts the window to `cwnd_bytes` for losses; mrd_cc_found() restores it if all were spurious. */
 void mrd_cc_cut_lost(struct mrd_cc *cc, double cwnd_bytes, uint32_t packets);
 /* Cuts by timeout_factor, as at an RTO, but not from one packet or more to less than one. */

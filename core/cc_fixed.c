@@ -17,26 +17,10 @@ static void fixed_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     mrd_cc_count(cc, ack);
 }
 
-static void fixed_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
-                       uint64_t rtt_min_ns)
-{
-    (void)cc;
-    (void)packets;
-    (void)now_ns;
-    (void)srtt_ns;
-    (void)rtt_min_ns;
-}
-
-static void fixed_timeout(struct mrd_cc *cc, uint64_t now_ns)
-{
-    (void)cc;
-    (void)now_ns;
-}
-
 const struct mrd_cc_ops mrd_cc_fixed = {
     .name = "fixed",
     .init = fixed_init,
     .ack = fixed_ack,
-    .lost = fixed_lost,
-    .timeout = fixed_timeout,
+    .lost = mrd_cc_ignore_lost,
+    .timeout = mrd_cc_ignore_timeout,
 };

@@ -25,26 +25,10 @@ static void none_ack(struct mrd_cc *cc, const struct mrd_cc_ack *ack)
     cc->cwnd_bytes = bytes > cc->start_bytes ? bytes : cc->start_bytes;
 }
 
-static void none_lost(struct mrd_cc *cc, uint32_t packets, uint64_t now_ns, uint64_t srtt_ns,
-                      uint64_t rtt_min_ns)
-{
-    (void)cc;
-    (void)packets;
-    (void)now_ns;
-    (void)srtt_ns;
-    (void)rtt_min_ns;
-}
-
-static void none_timeout(struct mrd_cc *cc, uint64_t now_ns)
-{
-    (void)cc;
-    (void)now_ns;
-}
-
 const struct mrd_cc_ops mrd_cc_none = {
     .name = "none",
     .init = none_init,
     .ack = none_ack,
-    .lost = none_lost,
-    .timeout = none_timeout,
+    .lost = mrd_cc_ignore_lost,
+    .timeout = mrd_cc_ignore_timeout,
 };
