@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/spray.h"
+#include "mrd/mrd.h"
 #include "tests/kit/kit.h"
 
 enum { PATHS = 64, BASE_NS = 10000 };
@@ -75,6 +76,18 @@ TEST_F(spray_fixture, mrd_spray_find__by_name)
     assert_ptr_equal(mrd_spray_find(NULL), &mrd_spray_adaptive);
     assert_null(mrd_spray_find("ecmp"));
     assert_null(mrd_spray_find(""));
+}
+
+/* The library names all policies, the default first; and all are in the tests of this file. */
+TEST(mrd_spray_names__each_is_found)
+{
+    const char *const *known = mrd_spray_names();
+    unsigned num = 0;
+
+    assert_string_equal(known[0], mrd_spray_find(NULL)->name);
+    for (; known[num]; num++)
+        assert_string_equal(mrd_spray_find(known[num])->name, known[num]);
+    assert_int_equal(num, NAMES);
 }
 
 /* All but the baseline take only what is GOOD. */
