@@ -17,7 +17,7 @@ struct base {
     uint8_t psn[4]; /* ACK: cumulative PSN; RESET: live epoch; CHALLENGE: time since open */
     uint8_t stamp[4];
     uint8_t path_id[2];
-    /* FIRST_CONTACT: patience; CHALLENGE: stamp, path_id and pseq hold the cookie. */
+    /* FIRST_CONTACT: the timeout of peers; CHALLENGE: stamp, path_id and pseq hold the cookie. */
     uint8_t pseq[2];
     uint8_t key_reply[4];
     uint8_t head_check[4], payload_check[4]; /* CHALLENGE: payload_check holds the echoed stamp */
