@@ -180,14 +180,13 @@ static void ack(struct taker *t, uint8_t flags, uint32_t echoed, uint16_t id, ui
                              .echo_rx_stamp = now - RTT_STAMPS + echoed,
                              .num_paths = 2};
     struct pair_frame f;
-    uint8_t *end;
 
     a.path[0] =
         (struct mrd_wire_path){.id = ECHO_PATH, .delay = (uint16_t)(echoed + !(uint16_t)echoed)};
     a.path[1] = (struct mrd_wire_path){.id = id, .delay = told};
     for (unsigned i = 0; i < 2; i++)
         a.path[i].received = t->tx->paths.path[a.path[i].id % t->tx->paths.num].rx_count;
-    end = mrd_wire_put_ack(mrd_wire_put_head(f.data, &head), &a);
+    uint8_t *end = mrd_wire_put_ack(mrd_wire_put_head(f.data, &head), &a);
     mrd_wire_seal(f.data, end);
     f.len = (uint32_t)(end - f.data);
     mrd_engine_begin(p->end[0].e, p->now);
@@ -258,10 +257,9 @@ TEST(mrd_engine_rx__no_delay_of_another_path)
 TEST(mrd_engine_rx__delay_of_the_echoed_path_counts_once)
 {
     struct taker *t = taker_begin();
-    float avg_ns;
 
     ack(t, MRD_ACK_ECHO, 125, OTHER_PATH, 0);
-    avg_ns = t->tx->paths.q_avg_ns;
+    float avg_ns = t->tx->paths.q_avg_ns;
     ack(t, MRD_ACK_ECHO, 225, OTHER_PATH, 0);
     assert_int_equal(t->tx->paths.load[ECHO_PATH].q_ns, 100 * MRD_WIRE_STAMP_NS);
     assert_true(t->tx->paths.q_avg_ns ==
@@ -288,12 +286,11 @@ TEST(mrd_engine_rx__no_delay_of_another_path_on_long_ways)
 TEST(mrd_engine_rx__all_paths_of_a_message_have_a_delay)
 {
     struct pair *p = &taker.pair;
-    struct mrd_send_state *tx;
 
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 8 * PAIR_PAYLOAD);
     pair_settle(p, p->now + MRD_SEC);
-    tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
+    struct mrd_send_state *tx = mrd_peer_find(&p->end[0].e->peers, &p->end[1].addr)->tx;
     for (unsigned i = 0; i < tx->paths.num; i++)
         assert_true(has_delay(tx, i) == (tx->paths.path[i].packets > 0));
     assert_true(tx->paths.num == 8 && tx->paths.path[0].packets == 1);

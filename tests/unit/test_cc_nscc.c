@@ -169,14 +169,12 @@ TEST_F(cc_fixture, nscc_ack__cuts_for_marks)
 /* Few marks in an RTT: what the mean still holds of earlier ones had its cuts. */
 TEST_F(cc_fixture, nscc_ack__old_marks_do_not_cut)
 {
-    double before;
-
     leave_slow_start(self, 40);
     self->ack.ce_packets = 4;
     acks(self, 100, 10);
     self->ack.ce_packets = 0;
     acks(self, 10, 1); /* the last marks are of this round */
-    before = packets(self);
+    double before = packets(self);
     assert_true(self->cc.ce_ewma > 0.6);
     acks(self, 10, 1);
     assert_true(packets(self) >= before);

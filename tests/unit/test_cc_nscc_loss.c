@@ -436,8 +436,6 @@ TEST_F(cc_fixture, nscc_ack__late_hosts_by_half_the_jump)
  */
 TEST_F(cc_fixture, nscc_ack__a_mark_ends_the_test_of_losses)
 {
-    double held;
-
     begin(self, "nscc", &sockets);
     self->ack.srtt_ns = self->ack.rtt_ns = self->ack.rtt_min_ns = 50000;
     leave_slow_start(self, 40);
@@ -446,7 +444,7 @@ TEST_F(cc_fixture, nscc_ack__a_mark_ends_the_test_of_losses)
         lose(self, 3);
     }
     assert_true(mrd_cc_tests_losses(&self->cc));
-    held = packets(self);
+    double held = packets(self);
     self->ack.ce_packets = 1;
     acks(self, 1, 0.1);
     self->ack.ce_packets = 0;
@@ -461,10 +459,8 @@ TEST_F(cc_fixture, nscc_ack__a_mark_ends_the_test_of_losses)
  */
 TEST_F(cc_fixture, nscc_lost__little_was_sent_before)
 {
-    double start_bytes;
-
     begin(self, "nscc", &sockets);
-    start_bytes = self->cc.cwnd_bytes;
+    double start_bytes = self->cc.cwnd_bytes;
     self->ack.rtt_ns = self->ack.srtt_ns = self->ack.rtt_min_ns = 80 * MSEC_NS;
     self->ack.queue_valid = true;
     self->ack.acked_packets = self->ack.counted_packets = 1;

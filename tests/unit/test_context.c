@@ -142,14 +142,13 @@ TEST(mrd_open_device__environment_where_attr_is_default)
 /* Where the program leaves it open, the environment says where the context is. */
 TEST(mrd_open_device__place_by_environment)
 {
-    struct mrd_context *context;
     char address[MRD_ADDRESS_MAX];
     uint16_t port = test_port_apart();
 
     setenv("MRD_ADDRESS", "127.0.0.3", 1);
     setenv("MRD_MTU", "1024", 1);
     setenv("MRD_DEVICE", "udp", 1);
-    context = mrd_open_device(NULL, NULL);
+    struct mrd_context *context = mrd_open_device(NULL, NULL);
     assert_non_null(context);
     assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
     assert_int_equal(strncmp(address, "127.0.0.3:", 10), 0);
@@ -241,11 +240,10 @@ static void count_message(void *arg, enum mrd_log_level level, const char *messa
 TEST(mrd_set_log__levels)
 {
     int count[4] = {0};
-    struct mrd_context *context;
 
     setenv("MRD_LOG", "debug", 1);
     mrd_set_log(count_message, count, MRD_LOG_ERROR);
-    context = open_local(NULL);
+    struct mrd_context *context = open_local(NULL);
     assert_non_null(context);
     assert_int_equal(mrd_close_device(context), 0);
     assert_null(open_local(&(struct mrd_context_attr){.paths = 257}));

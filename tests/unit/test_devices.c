@@ -24,11 +24,10 @@ static const struct mrd_device *find(struct mrd_device **list, const char *name)
 TEST(mrd_get_device_list__interfaces)
 {
     struct mrd_device **list = mrd_get_device_list(NULL);
-    const struct mrd_device *lo;
 
     assert_non_null(list);
     assert_string_equal(list[0]->name, "udp");
-    lo = find(list, "lo");
+    const struct mrd_device *lo = find(list, "lo");
     assert_non_null(lo);
     assert_string_equal(lo->transport, "udp");
     for (unsigned i = 0; list[i]; i++)
@@ -46,13 +45,12 @@ static struct mrd_context_info info_of(struct mrd_context *context)
 
 static void expect_loopback(struct mrd_context *context)
 {
-    struct mrd_context_info info;
     char address[MRD_ADDRESS_MAX];
 
     assert_non_null(context);
     assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
     assert_int_equal(strncmp(address, "127.0.0.1:", 10), 0);
-    info = info_of(context);
+    struct mrd_context_info info = info_of(context);
     assert_string_equal(info.interface, "lo");
     assert_int_equal(info.port_state, MRD_PORT_ACTIVE);
     assert_true(info.port_mtu >= 1280);

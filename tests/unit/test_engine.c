@@ -95,9 +95,8 @@ TEST_F(pair, mrd_engine_create__gives_back_what_it_got)
 /* Packets were read, and more may wait: nobody is judged before the queue was seen empty. */
 TEST_F(pair, mrd_engine_drained__judges_nobody_before_all_is_read)
 {
-    struct mrd_engine *e;
+    struct mrd_engine *e = self->end[0].e;
 
-    e = self->end[0].e;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
     assert_int_equal(pair_tx(self, 0), 1);
     self->now += 100 * MRD_MSEC;
@@ -119,12 +118,10 @@ TEST_F(pair, mrd_engine_drained__judges_nobody_before_all_is_read)
 /* Acks that prove a loss, with the packet's own ack perhaps behind them in the queue. */
 TEST_F(pair, mrd_engine_drained__losses_after_the_last_ack)
 {
-    struct mrd_engine *e;
-
     pair_config(self);
     self->config.spray = "single";
     pair_open(self);
-    e = self->end[0].e;
+    struct mrd_engine *e = self->end[0].e;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 6 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(self, 0), 6);
     self->now += PAIR_HOP_NS;
@@ -145,8 +142,6 @@ TEST_F(pair, mrd_engine_drained__losses_after_the_last_ack)
 TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
 {
     for (uint64_t sleep_ns = 0; sleep_ns <= 50 * MRD_MSEC; sleep_ns += 50 * MRD_MSEC) {
-        struct mrd_send_state *tx;
-
         pair_begin(self);
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 3 * PAIR_PAYLOAD);
         pair_tx(self, 0);
@@ -156,7 +151,7 @@ TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
         pair_turn(self, 1);
         self->now += sleep_ns;
         pair_turn(self, 0);
-        tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
+        struct mrd_send_state *tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
         assert_int_equal(self->end[0].e->stats.stalls, sleep_ns ? 1 : 0);
         assert_int_equal(tx->sent.una, 3);
         assert_int_equal(tx->loss.srtt_ns != 0, sleep_ns == 0);
@@ -168,11 +163,8 @@ TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
 /* A timer that was armed for nothing fires, finds nothing due, and is not set again. */
 TEST_F(pair, mrd_engine_expire__a_timer_that_fires_early)
 {
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-
-    e = self->end[0].e;
-    peer = mrd_peer_open(e, &self->end[1].addr);
+    struct mrd_engine *e = self->end[0].e;
+    struct mrd_peer *peer = mrd_peer_open(e, &self->end[1].addr);
     mrd_heap_arm(&e->timers.heap, &peer->timer, self->now + 50);
     assert_true(mrd_engine_deadline(e) == self->now + 50);
     mrd_engine_expire(e, self->now + 50);
@@ -188,10 +180,8 @@ TEST_F(pair, mrd_timer_touch__a_stall_begins_at_the_deadline)
     uint64_t absent_ns[2];
 
     for (unsigned posts = 1; posts <= 2; posts++) {
-        struct mrd_engine *e;
-
         pair_begin(self);
-        e = self->end[0].e;
+        struct mrd_engine *e = self->end[0].e;
         for (unsigned i = 0; i < posts; i++) {
             pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD); /* does not wait for company */
             assert_int_equal(pair_tx(self, 0), 1);
@@ -210,12 +200,10 @@ TEST_F(pair, mrd_timer_touch__a_stall_begins_at_the_deadline)
 /* Without a turn in between, the caller is told when the first timer is due. */
 TEST_F(pair, mrd_timer_touch__deadline_after_a_post)
 {
-    uint64_t deadline_ns;
-
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
     while (pair_tx(self, 0))
         ;
-    deadline_ns = mrd_engine_deadline(self->end[0].e);
+    uint64_t deadline_ns = mrd_engine_deadline(self->end[0].e);
     assert_in_range(deadline_ns, self->now + 1, self->now + MRD_SEC);
     pair_settle(self, self->now + MRD_SEC);
 }
@@ -271,9 +259,6 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
  */
 TEST_F(pair, mrd_engine_expire__silence_repeats_the_ack)
 {
-    const struct mrd_send_state *tx;
-    uint64_t ack_sent_ns;
-
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(self, 0), 2);
     self->now += PAIR_HOP_NS;
@@ -283,12 +268,12 @@ TEST_F(pair, mrd_engine_expire__silence_repeats_the_ack)
     pair_turn(self, 1);
     assert_true(self->end[1].e->stats.tx_acks > 0);
     self->end[0].num_inbox = 0;
-    ack_sent_ns = self->now;
+    uint64_t ack_sent_ns = self->now;
     while (!self->end[0].num_inbox && self->now < ack_sent_ns + 10 * MRD_SILENCE_MIN_NS) {
         self->now += MRD_MSEC;
         pair_turn(self, 1);
     }
-    tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
+    const struct mrd_send_state *tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
     assert_int_equal(tx->sent.una, 0);
     mrd_engine_begin(self->end[0].e, self->now);
     for (unsigned i = 0; i < self->end[0].num_inbox; i++)
@@ -316,12 +301,10 @@ TEST_F(pair, mrd_engine_deadline__never_when_idle)
 TEST_F(pair, mrd_engine_get_event__more_than_fit_are_counted)
 {
     struct mrd_engine_event event;
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
     int taken = 0;
 
-    e = self->end[0].e;
-    peer = mrd_peer_open(e, &self->end[1].addr);
+    struct mrd_engine *e = self->end[0].e;
+    struct mrd_peer *peer = mrd_peer_open(e, &self->end[1].addr);
     assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
     for (int i = 0; i < MRD_EVENTS_MAX + 3; i++)
         mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);

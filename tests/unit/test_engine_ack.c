@@ -90,11 +90,10 @@ TEST_F(pair, mrd_engine_rx__end_of_a_short_message_waits_for_the_call)
 static uint16_t lose_one_of_four(struct pair *p)
 {
     struct pair_frame *f = p->end[1].inbox;
-    uint16_t lost_on;
 
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 4 * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 4);
-    lost_on = f[2].path;
+    uint16_t lost_on = f[2].path;
     f[2] = f[3];
     p->end[1].num_inbox = 3;
     return lost_on;
@@ -122,11 +121,10 @@ TEST_F(pair, mrd_engine_tx__tail_is_repeated_on_two_paths)
 
     for (size_t i = 0; i < sizeof(bursts) / sizeof(bursts[0]); i++) {
         const struct pair_frame *f = self->end[1].inbox;
-        uint16_t lost_on;
 
         pair_begin(self);
         self->burst = bursts[i];
-        lost_on = lose_one_of_four(self);
+        uint16_t lost_on = lose_one_of_four(self);
         run_until_repeated(self);
         assert_int_equal(self->end[1].num_inbox, 2);
         assert_int_equal(pair_head(&f[0]).psn, 2);
@@ -272,10 +270,9 @@ TEST_F(pair, mrd_engine_tx__last_packet_asks_for_an_ack)
  */
 TEST_F(pair, mrd_engine_tx__last_packet_asks_before_a_used_up_ready)
 {
-    struct mrd_engine *e;
     unsigned refusals = 0;
 
-    e = self->end[0].e;
+    struct mrd_engine *e = self->end[0].e;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     pair_settle(self, self->now + MRD_SEC);
     pair_post(self, 1, MRD_WR_SEND, 0, PAIR_PAYLOAD);

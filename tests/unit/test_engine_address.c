@@ -46,13 +46,10 @@ static struct mrd_wire_head proof(struct pair *p, struct mrd_peer *peer, uint32_
 
 static struct mrd_peer *begin(struct pair *p)
 {
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-
     pair_begin(p);
     pass(p, MRD_SEC);
-    peer = hand_rx_peer(p, AT);
-    head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_peer *peer = hand_rx_peer(p, AT);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
     head.stamp = STAMP;
     came(p, peer, &head, 0);
     return peer;
@@ -131,11 +128,9 @@ TEST_F(pair, mrd_address_came__after_a_long_silence)
 /* A peer that has not answered for long: another source is tried. */
 static struct mrd_peer *begin_doubt(struct pair *p)
 {
-    struct mrd_peer *peer;
-
     pair_begin(p);
     pass(p, MRD_SEC);
-    peer = hand_tx_peer(p, AT);
+    struct mrd_peer *peer = hand_tx_peer(p, AT);
     peer->local.ip[15] = 1;
     peer->tx->probes.unanswered = MRD_SOURCE_PROBES;
     peer->tx->probes.silent_since_ns = mrd_clock_present_ns(&p->end[AT].e->clock);
@@ -147,10 +142,9 @@ static bool doubted(struct pair *p, struct mrd_peer *peer)
 {
     struct mrd_turns *turns = &p->end[AT].e->turns;
     uint32_t before = turns->wants_source;
-    bool asked;
 
     mrd_address_doubt(p->end[AT].e, peer);
-    asked = turns->wants_source > before;
+    bool asked = turns->wants_source > before;
     if (asked) {
         assert_int_equal(turns->sourceless[before], peer->id);
         assert_int_equal(peer->local.ip[15], 0); /* the mover chooses */
@@ -244,7 +238,6 @@ TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
         struct mrd_peer *peer = begin(self), *asks;
         struct mrd_engine *e = self->end[AT].e;
         struct mrd_addr there = peer->addr;
-        struct mrd_wire_head head;
 
         there.ip[15] = ELSEWHERE;
         asks = mrd_peer_open(e, &there);
@@ -256,7 +249,7 @@ TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
             asks->space.inc = asks->tx->contact.inc;
         }
         asks->watch.on = true;
-        head = proof(self, peer, STAMP + 1);
+        struct mrd_wire_head head = proof(self, peer, STAMP + 1);
         came(self, peer, &head, ELSEWHERE);
         assert_memory_equal(&peer->addr, &there, sizeof(there));
         assert_int_equal(asks->tx != NULL, rows[i].goes_on);
@@ -324,21 +317,19 @@ TEST_F(pair, mrd_address_came__work_goes_on)
         struct mrd_engine *e = self->end[AT].e;
         struct mrd_addr there = peer->addr;
         struct mrd_qp *kept = hand_swap_qp(self, AT, rows[i].order);
-        struct mrd_wire_head head;
         void *taken[32];
-        struct mrd_ah *ah;
         struct mrd_wc wc;
         int error;
 
         there.ip[15] = ELSEWHERE;
         asks = mrd_peer_open(e, &there);
         mrd_send_state_open(e, asks)->contact.hello = true;
-        ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
+        struct mrd_ah *ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
         let_read(self, peer);
         post_to(self, ah, rows[i].len);
         assert_int_equal(asks->uses.held, 1);
         asks->tx->contact.hello = !rows[i].sent;
-        head = proof(self, peer, STAMP + 1);
+        struct mrd_wire_head head = proof(self, peer, STAMP + 1);
         if (rows[i].full)
             hand_exhaust(&e->flows_tx.pool, taken);
         came(self, peer, &head, ELSEWHERE);

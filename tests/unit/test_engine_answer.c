@@ -38,9 +38,8 @@ static struct mrd_answer challenge(struct pair *p, const struct mrd_wire_head *h
 /* It is for one address of the asker's, one of ours, one name, and the name that it replaces. */
 TEST_F(pair, mrd_answer_is_proven__as_challenged)
 {
-    struct mrd_engine *e;
+    struct mrd_engine *e = self->end[AT].e;
 
-    e = self->end[AT].e;
     for (unsigned flaw = 0; flaw < 7; flaw++) {
         struct mrd_wire_head head = first_contact(self, INC, 0);
         struct mrd_rx_packet packet = packet_to(self, OURS);
@@ -66,12 +65,11 @@ TEST_F(pair, mrd_answer_is_proven__as_challenged)
 /* From the address that was hit, to where the asker receives. */
 TEST_F(pair, mrd_answer_challenge__from_the_address_that_was_hit)
 {
-    struct mrd_answer answer;
     struct mrd_wire_head head = first_contact(self, INC, 0);
     struct mrd_rx_packet packet = packet_to(self, OURS);
 
     packet.from.port = 7777;
-    answer = challenge(self, &head, &packet);
+    struct mrd_answer answer = challenge(self, &head, &packet);
     assert_int_equal(answer.head.type, MRD_WIRE_CHALLENGE);
     assert_int_equal(answer.from.ip[15], OURS);
     assert_int_equal(answer.to.port, head.reply);
@@ -81,13 +79,10 @@ TEST_F(pair, mrd_answer_challenge__from_the_address_that_was_hit)
 TEST_F(pair, mrd_answer_challenge__names_are_counted_apart)
 {
     for (unsigned named = 0; named < 2; named++) {
-        struct mrd_wire_head many, one;
-        struct mrd_rx_packet packet;
-
         pair_begin(self);
-        packet = packet_to(self, OURS);
-        many = first_contact(self, INC, named ? pair_inc(self, AT) : 0);
-        one = first_contact(self, INC, named ? 0 : pair_inc(self, AT));
+        struct mrd_rx_packet packet = packet_to(self, OURS);
+        struct mrd_wire_head many = first_contact(self, INC, named ? pair_inc(self, AT) : 0);
+        struct mrd_wire_head one = first_contact(self, INC, named ? 0 : pair_inc(self, AT));
         while (challenge(self, &many, &packet).head.type)
             ;
         assert_int_equal(challenge(self, &one, &packet).head.type, MRD_WIRE_CHALLENGE);
@@ -100,11 +95,10 @@ static uint32_t leave(struct pair *p)
 {
     static uint8_t head[MRD_STATELESS_MAX][MRD_TX_HEAD_BYTES];
     struct mrd_tx_packet packets[MRD_STATELESS_MAX];
-    uint32_t n;
 
     for (unsigned i = 0; i < MRD_STATELESS_MAX; i++)
         packets[i] = (struct mrd_tx_packet){.head = head[i], .head_cap = MRD_TX_HEAD_BYTES};
-    n = mrd_engine_tx(p->end[AT].e, packets, MRD_STATELESS_MAX, p->now);
+    uint32_t n = mrd_engine_tx(p->end[AT].e, packets, MRD_STATELESS_MAX, p->now);
     for (uint32_t i = 1; i < n; i++)
         assert_int_equal(packets[i].path, packets[0].path);
     return n;
@@ -123,10 +117,7 @@ static void ask(struct pair *p)
 /* Where many ask, answers wait for others, but not for long: then they leave by one path. */
 TEST_F(pair, mrd_answer_due_ns__some_together)
 {
-    struct mrd_engine *e;
-    uint64_t since_ns;
-
-    e = self->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     assert_int_equal(mrd_answer_due_ns(e), MRD_NEVER);
     for (unsigned i = 1; i < MRD_ANSWERS_BATCH; i++) { /* few ask: at once */
         ask(self);
@@ -136,7 +127,7 @@ TEST_F(pair, mrd_answer_due_ns__some_together)
         self->now += MRD_ANSWERS_NS / 32;
     }
     ask(self); /* one more within the time */
-    since_ns = self->now;
+    uint64_t since_ns = self->now;
     assert_int_equal(mrd_answer_due_ns(e), since_ns + MRD_ANSWERS_WAIT_NS);
     assert_int_equal(leave(self), 0);
     assert_true(mrd_engine_deadline(e) <= since_ns + MRD_ANSWERS_WAIT_NS);

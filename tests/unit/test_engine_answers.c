@@ -37,12 +37,11 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
  */
 TEST_F(pair, mrd_rx_ack__of_duplicates_is_an_answer)
 {
-    uint32_t rkey;
     uint64_t end_ns;
     struct mrd_wc wc;
 
     begin(self);
-    rkey = self->end[1].mr->rkey;
+    uint32_t rkey = self->end[1].mr->rkey;
     self->end[1].mr->rkey ^= 1;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     self->end[1].mr->rkey = rkey;
@@ -84,12 +83,11 @@ static struct pair_frame empty_ack(const struct pair *p, const struct mrd_send_s
  */
 TEST_F(pair, mrd_rx_ack__that_tells_nothing_is_no_answer)
 {
-    struct mrd_peer *peer;
     uint32_t serial = 1000;
     uint64_t end_ns;
 
     begin(self);
-    peer = pair_peer(self, 0);
+    struct mrd_peer *peer = pair_peer(self, 0);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     for (end_ns = self->now + 3 * TIMEOUT_NS; self->now < end_ns && peer->tx;
          self->now += STEP_NS) {

@@ -53,12 +53,9 @@ static struct mrd_wire_head answer(const struct pair *p, const struct mrd_peer *
  */
 static struct mrd_peer *begin_with_tombstone(struct pair *p)
 {
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-
     pair_begin_wary(p);
-    e = p->end[AT].e;
-    peer = hand_rx_peer(p, AT);
+    struct mrd_engine *e = p->end[AT].e;
+    struct mrd_peer *peer = hand_rx_peer(p, AT);
     mrd_peer_name(&e->peers, peer, (struct mrd_pair){.own_inc = 77, .epoch_base = 7});
     peer->place.own_ip[15] = FIRST;
     peer->heard_ns = p->now - MRD_SEC;
@@ -135,13 +132,10 @@ TEST_F(pair, mrd_contact_challenge__no_entry_for_a_tombstone)
 TEST_F(pair, mrd_contact_identify__address_of_ours_unknown)
 {
     for (unsigned before = 0; before < 2; before++) {
-        struct mrd_wire_head head;
-        struct mrd_peer *peer;
-
         pair_begin(self);
-        peer = hand_rx_peer(self, AT);
+        struct mrd_peer *peer = hand_rx_peer(self, AT);
         peer->place.own_ip[15] = before ? FIRST : 0;
-        head = first_contact(self, ANOTHER_INC);
+        struct mrd_wire_head head = first_contact(self, ANOTHER_INC);
         assert_null(identify(self, &head, before ? 0 : FIRST));
         assert_int_equal(self->end[AT].e->stats.rx_drop_challenged, 1);
         assert_int_equal(self->end[AT].e->peers.entries.used, 1);
@@ -151,11 +145,10 @@ TEST_F(pair, mrd_contact_identify__address_of_ours_unknown)
 /* Another life than the one that answered us may be an earlier one, also where all are trusted. */
 TEST_F(pair, mrd_contact_identify__another_than_answered)
 {
-    struct mrd_wire_head head;
     struct mrd_peer *peer = hand_tx_peer(self, AT);
 
     peer->tx->contact.inc = pair_inc(self, 1 - AT);
-    head = first_contact(self, ANOTHER_INC);
+    struct mrd_wire_head head = first_contact(self, ANOTHER_INC);
     assert_null(identify(self, &head, 0));
     assert_int_equal(self->end[AT].e->stats.rx_drop_challenged, 1);
     assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));

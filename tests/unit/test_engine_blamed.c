@@ -19,12 +19,11 @@ static struct mrd_peer *begin(struct pair *p)
 static void be_late(struct pair *p, struct mrd_send_state *tx)
 {
     uint64_t tail = p->end[0].e->stats.retx_tail;
-    struct pair_frame late;
     struct mrd_wc wc;
 
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
     assert_int_equal(pair_tx(p, 0), 1);
-    late = p->end[1].inbox[0];
+    struct pair_frame late = p->end[1].inbox[0];
     p->end[1].num_inbox = 0;
     mrd_path_suspect(&tx->paths, late.path);
     tx->paths.acks++; /* other paths work */

@@ -123,7 +123,6 @@ TEST_F(ordered, broken__answered_request_succeeds_without_peer)
 TEST_F(ordered, broken__acked_write_is_in_doubt)
 {
     struct hand_wr w;
-    struct mrd_wc wc;
 
     request(self, 1, MRD_WR_RDMA_READ);
     deliver(self);
@@ -139,7 +138,7 @@ TEST_F(ordered, broken__acked_write_is_in_doubt)
     assert_int_equal(hand_post(self->p, FROM, &w.wr), 0);
     pair_settle(self->p, self->p->now + MRD_SEC);
     expect(self, FROM, 1, MRD_WC_REM_OP_ERR);
-    wc = expect(self, FROM, 2, MRD_WC_REM_OP_ERR);
+    struct mrd_wc wc = expect(self, FROM, 2, MRD_WC_REM_OP_ERR);
     assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
     wc = expect(self, FROM, 3, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);

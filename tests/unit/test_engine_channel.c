@@ -99,11 +99,10 @@ TEST_F(with_channel, mrd_engine_destroy_cq__with_an_event_out)
     struct mrd_engine *e = self->end[TO].e;
     int error;
     struct mrd_cq *cq = mrd_engine_create_cq(e, NULL, 4, NULL, &error);
-    struct mrd_qp *qp;
     struct mrd_recv_wr wr = {0}, *bad;
 
     mrd_engine_set_channel(cq, &channel);
-    qp = mrd_engine_create_qp(
+    struct mrd_qp *qp = mrd_engine_create_qp(
         e, self->end[TO].pd,
         &(struct mrd_qp_init_attr){
             .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1}},

@@ -29,11 +29,9 @@ static void begin(struct pair *p, bool sender, bool receiver)
 TEST_F(pair, mrd_tx_emit__no_check_if_both_want_none)
 {
     for (unsigned wants = 0; wants < 4; wants++) {
-        unsigned n;
-
         begin(self, wants & 1, wants & 2);
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        n = pair_tx(self, 0);
+        unsigned n = pair_tx(self, 0);
         assert_int_equal(n, SEGMENTS);
         for (unsigned i = 0; i < n; i++) {
             struct mrd_wire_head head = pair_head(&self->end[1].inbox[i]);
@@ -52,14 +50,13 @@ TEST_F(pair, mrd_engine_rx__changed_on_the_way)
 {
     for (unsigned wants = 0; wants < 4; wants++) {
         struct pair_frame *f = &self->end[1].inbox[0];
-        uint64_t dropped;
 
         begin(self, wants & 1, wants & 2);
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
         assert_int_equal(pair_tx(self, 0), SEGMENTS);
         f[0].data[f[0].len - 1] ^= 1;
         f[1].data[16] ^= 1;
-        dropped = self->end[1].e->stats.rx_drop_checksum;
+        uint64_t dropped = self->end[1].e->stats.rx_drop_checksum;
         pair_turn(self, 1);
         assert_int_equal(self->end[1].e->stats.rx_drop_checksum - dropped, wants == 3 ? 1 : 2);
         pair_settle(self, self->now + MRD_SEC);
@@ -92,10 +89,8 @@ TEST_F(pair, mrd_engine_rx__unchecked_uncalled_for)
 /* What was asked for holds for one epoch: who answers in the next one may be another. */
 TEST_F(pair, mrd_send_state_begin_epoch__checks_again)
 {
-    struct mrd_send_state *tx;
-
     begin(self, true, true);
-    tx = pair_peer(self, 0)->tx;
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     assert_true(tx->told.unchecked);
     mrd_send_state_begin_epoch(self->end[0].e, pair_peer(self, 0), tx->contact.inc);
     assert_false(tx->told.unchecked);

@@ -80,11 +80,10 @@ static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wi
 /* A first contact makes the entry, under the address that the header names. */
 TEST_F(pair, mrd_contact_identify__first_contact)
 {
-    struct mrd_peer *peer;
     struct mrd_wire_head head = first_contact(self);
 
     head.peer_timeout_ns = 12 * MRD_SEC;
-    peer = identify(self, &head);
+    struct mrd_peer *peer = identify(self, &head);
     assert_ptr_equal(peer, mrd_peer_find(&self->end[AT].e->peers, &self->end[0].addr));
     assert_non_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_KNOWN);
@@ -104,12 +103,11 @@ TEST_F(pair, mrd_contact_identify__first_contact)
 /* Answers leave from the address that was hit, from whatever port; an unknown one tells nothing. */
 TEST_F(pair, mrd_contact_identify__address_that_was_hit)
 {
-    struct mrd_peer *peer;
     struct mrd_wire_head head = first_contact(self);
     struct mrd_rx_packet packet = packet_from(self, 5000);
 
     packet.to.ip[15] = 3;
-    peer = mrd_contact_identify(self->end[AT].e, &head, &packet);
+    struct mrd_peer *peer = mrd_contact_identify(self->end[AT].e, &head, &packet);
     assert_int_equal(peer->local.ip[15], 3);
     assert_int_equal(peer->local.port, 0);
     packet.to.ip[15] = 0;
@@ -120,11 +118,10 @@ TEST_F(pair, mrd_contact_identify__address_that_was_hit)
 /* A send state that spoke to whoever answers first now knows to whom. */
 TEST_F(pair, mrd_contact_identify__binds_the_send_half)
 {
-    struct mrd_wire_head head;
     struct mrd_peer *peer = hand_tx_peer(self, AT);
 
     assert_int_equal(peer->tx->contact.inc, 0);
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     assert_ptr_equal(identify(self, &head), peer);
     assert_int_equal(peer->tx->contact.inc, pair_inc(self, 0));
     assert_false(peer->tx->contact.knew_inc);
@@ -148,20 +145,15 @@ TEST_F(pair, mrd_contact_identify__own_packets_from_elsewhere)
  */
 TEST_F(wary_pair, mrd_contact_identify__to_oneself)
 {
-    struct mrd_engine *e;
-    struct mrd_rx_packet packet;
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-
-    e = self->end[AT].e;
-    peer = mrd_peer_open(e, &self->end[AT].addr);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = mrd_peer_open(e, &self->end[AT].addr);
     mrd_send_state_open(e, peer);
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     head.src_inc = peer->pair.own_inc;
     head.reply = self->end[AT].addr.port;
     assert_null(identify(self, &head));
     head.epoch = peer->tx->contact.epoch;
-    packet = packet_from(self, self->end[AT].addr.port);
+    struct mrd_rx_packet packet = packet_from(self, self->end[AT].addr.port);
     packet.to.ip[0] = 1;
     assert_null(mrd_contact_identify(e, &head, &packet));
     assert_int_equal(e->stats.rx_drop_incarnation, 2);
@@ -171,12 +163,11 @@ TEST_F(wary_pair, mrd_contact_identify__to_oneself)
 /* To an earlier life of ours: the reset speaks for it, and says that all its spaces are over. */
 TEST_F(pair, mrd_contact_identify__for_an_earlier_life)
 {
-    struct mrd_wire_head answer;
     struct mrd_wire_head head = first_contact(self);
 
     head.dst_inc = 5;
     assert_null(identify(self, &head));
-    answer = expect_reset(self, &head);
+    struct mrd_wire_head answer = expect_reset(self, &head);
     assert_int_equal(answer.src_inc, 5);
     assert_true(answer.live_epoch == UINT32_MAX);
     assert_int_equal(self->end[AT].e->stats.rx_drop_space, 1);
@@ -185,16 +176,12 @@ TEST_F(pair, mrd_contact_identify__for_an_earlier_life)
 /* Of a space that is not held: the reset tells which of our spaces to the asker is the oldest. */
 TEST_F(pair, mrd_contact_identify__space_not_held)
 {
-    struct mrd_wire_head head, answer;
-    struct mrd_engine *e;
-    uint32_t base;
-
-    e = self->end[AT].e;
-    head = hand_head(self, AT, MRD_WIRE_DATA);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
     assert_null(identify(self, &head));
-    answer = expect_reset(self, &head);
+    struct mrd_wire_head answer = expect_reset(self, &head);
     assert_int_equal(answer.src_inc, pair_inc(self, AT));
-    base = mrd_answer_pair(e, &self->end[0].addr).epoch_base;
+    uint32_t base = mrd_answer_pair(e, &self->end[0].addr).epoch_base;
     assert_int_equal(answer.live_epoch, base + e->lives.epoch_next);
     assert_int_equal(e->peers.entries.used, 0);
     hand_tx_peer(self, AT);
@@ -206,15 +193,13 @@ TEST_F(pair, mrd_contact_identify__space_not_held)
 /* Epochs only grow. An older one is a late copy; a newer one ends the space, if it is begun. */
 TEST_F(pair, mrd_contact_identify__other_epochs)
 {
-    struct mrd_wire_part piece;
-    struct mrd_wire_head head;
     struct mrd_wc wc;
     struct mrd_peer *peer = hand_rx_peer(self, AT);
 
     pair_post_recv(self, AT, 0, 2 * BYTES);
-    piece = hand_piece(hand_send(self, AT, 0), 1, 0, BYTES, 2 * BYTES);
+    struct mrd_wire_part piece = hand_piece(hand_send(self, AT, 0), 1, 0, BYTES, 2 * BYTES);
     hand_place(self, AT, peer, 0, &piece, 1);
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     head.epoch = HAND_EPOCH - 1;
     assert_null(identify(self, &head));
     assert_int_equal(self->end[AT].e->stats.rx_drop_epoch, 1);
@@ -236,11 +221,10 @@ TEST_F(pair, mrd_contact_identify__other_epochs)
 /* Of a space that was dropped, whose packets may still come: each is answered by a reset. */
 TEST_F(pair, mrd_contact_identify__tombstone)
 {
-    struct mrd_wire_head head;
     struct mrd_peer *peer = hand_rx_peer(self, AT);
 
     mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_TOMB);
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     assert_null(identify(self, &head));
     expect_reset(self, &head);
     assert_null(peer->rx);
@@ -254,16 +238,13 @@ TEST_F(pair, mrd_contact_identify__tombstone)
 /* Whoever is not known is to show that it receives at its address. */
 TEST_F(wary_pair, mrd_contact_identify__unknown)
 {
-    struct mrd_wire_head head, again;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    head = first_contact(self);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_wire_head head = first_contact(self);
     head.stamp = 1234;
     assert_null(identify(self, &head));
     assert_int_equal(e->stats.rx_drop_challenged, 1);
     assert_int_equal(e->peers.entries.used, 0); /* whoever asks costs no memory */
-    again = expect_challenge(self, &head);
+    struct mrd_wire_head again = expect_challenge(self, &head);
     again.cookie++;
     assert_null(identify(self, &again));
     again = expect_challenge(self, &head);
@@ -277,13 +258,11 @@ TEST_F(wary_pair, mrd_contact_identify__unknown)
 /* What was sent long ago shows nothing: a cookie holds for two intervals at most, and for one at least. */
 TEST_F(wary_pair, mrd_contact_identify__the_cookie_runs_out)
 {
-    struct mrd_wire_head head, again;
-
     self->now = self->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
     mrd_engine_begin(self->end[AT].e, self->now);
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     assert_null(identify(self, &head));
-    again = expect_challenge(self, &head);
+    struct mrd_wire_head again = expect_challenge(self, &head);
     self->now += 2 * MRD_COOKIE_NS;
     mrd_engine_begin(self->end[AT].e, self->now);
     assert_null(identify(self, &again));
@@ -296,18 +275,16 @@ TEST_F(wary_pair, mrd_contact_identify__the_cookie_runs_out)
 /* Another life where one is known: it must prove that it is there now, for just that change. */
 TEST_F(pair, mrd_contact_identify__another_life)
 {
-    struct mrd_wire_head head, again;
     struct mrd_engine_event event;
-    struct mrd_peer *peer;
     struct mrd_wc wc;
 
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_rx_peer(self, AT);
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
     peer->tx->contact.inc = pair_inc(self, 0);
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     head.src_inc = 77;
     assert_null(identify(self, &head));
-    again = expect_challenge(self, &head);
+    struct mrd_wire_head again = expect_challenge(self, &head);
     assert_int_equal(peer->space.inc, pair_inc(self, 0));
     assert_ptr_equal(identify(self, &again), peer);
     assert_int_equal(peer->space.inc, 77);
@@ -330,14 +307,13 @@ static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *
 {
     struct mrd_answers *a = &e->answers;
     struct mrd_wire_head again = *head;
-    struct mrd_peer *peer;
 
     assert_null(mrd_contact_identify(e, head, packet));
     assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].head.type, MRD_WIRE_CHALLENGE);
     again.flags |= MRD_WIRE_COOKIE;
     again.cookie = a->ring[a->head % MRD_STATELESS_MAX].head.cookie;
     again.dst_inc = a->ring[a->head++ % MRD_STATELESS_MAX].head.src_inc;
-    peer = mrd_contact_identify(e, &again, packet);
+    struct mrd_peer *peer = mrd_contact_identify(e, &again, packet);
     a->head = a->tail;
     return peer;
 }
@@ -346,14 +322,11 @@ static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *
 TEST_F(pair, mrd_contact_identify__few_entries_left)
 {
     struct mrd_rx_packet packet, first;
-    uint32_t last;
-    struct mrd_wire_head head;
-    struct mrd_engine *e;
+    struct mrd_engine *e = self->end[AT].e;
 
-    e = self->end[AT].e;
     first = packet_from(self, 5000);
-    last = self->config.max_peers / 8;
-    head = first_contact(self);
+    uint32_t last = self->config.max_peers / 8;
+    struct mrd_wire_head head = first_contact(self);
     for (; mrd_peers_room(&e->peers) > last; head.reply++)
         assert_non_null(identify(self, &head));
     assert_int_equal(e->peers.entries.used, self->config.max_peers - last);
@@ -369,24 +342,20 @@ TEST_F(pair, mrd_contact_identify__few_entries_left)
 /* A full table of peers that are all wanted: the first contact is turned away, and both are told. */
 TEST_F(pair, mrd_contact_identify__table_full)
 {
-    struct mrd_wire_head head, again;
     struct mrd_engine_event event;
-    struct mrd_engine *e;
 
     pair_config(self);
     self->config.max_peers = 1;
     self->config.trusting = false;
     pair_open(self);
-    e = self->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     mrd_send_state_open(e, mrd_peer_open(e, &(struct mrd_addr){.port = 9}));
-    head = first_contact(self);
+    struct mrd_wire_head head = first_contact(self);
     assert_null(identify(self, &head));
-    again = expect_challenge(self, &head);
+    struct mrd_wire_head again = expect_challenge(self, &head);
     for (unsigned i = 0; i < 3; i++) {
-        struct mrd_wire_head answer;
-
         assert_null(identify(self, &again));
-        answer = only_answer(self, &again);
+        struct mrd_wire_head answer = only_answer(self, &again);
         assert_int_equal(answer.type, MRD_WIRE_BUSY);
         assert_int_equal(answer.src_inc, pair_inc(self, AT));
         assert_int_equal(answer.dst_inc, again.src_inc);
@@ -405,11 +374,8 @@ TEST_F(pair, mrd_contact_identify__table_full)
 /* Strangers share a ring of answers: more are counted as dropped packets, but not answered. */
 TEST_F(pair, mrd_contact_identify__more_strangers_than_answers)
 {
-    struct mrd_wire_head head;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    head = hand_head(self, AT, MRD_WIRE_DATA);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
     for (unsigned i = 0; i < MRD_STATELESS_MAX + 2; i++)
         assert_null(identify(self, &head));
     assert_int_equal(e->answers.tail - e->answers.head, MRD_STATELESS_MAX);
@@ -424,12 +390,10 @@ TEST_F(pair, mrd_contact_identify__more_strangers_than_answers)
  */
 TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
 {
-    struct mrd_wire_head head;
-    struct mrd_engine *e;
     uint32_t answered = 0;
 
-    e = self->end[AT].e;
-    head = first_contact(self);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_wire_head head = first_contact(self);
     for (uint32_t i = 0; i < 3 * MRD_ANSWERS_LEAST; i++, head.reply++) {
         assert_null(identify(self, &head));
         answered += e->answers.tail - e->answers.head;
@@ -451,14 +415,10 @@ TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
 TEST_F(pair, mrd_rx_check_source__follows_who_moved)
 {
     struct mrd_addr elsewhere = pair_addr_of(3);
-    struct mrd_qp_impl *qp;
-    struct mrd_peer *peer, *other;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    qp = hand_qp(self, AT);
-    peer = hand_rx_peer(self, AT);
-    other = mrd_peer_open(e, &(struct mrd_addr){.port = 77});
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_qp_impl *qp = hand_qp(self, AT);
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_peer *other = mrd_peer_open(e, &(struct mrd_addr){.port = 77});
     qp->dest = (struct mrd_qp_dest){
         .only = true, .addr = peer->addr, .own_inc = peer->pair.own_inc, .qpn = 5};
     assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);
@@ -474,17 +434,12 @@ TEST_F(pair, mrd_rx_check_source__follows_who_moved)
  */
 TEST_F(pair, mrd_address_came__moves_with_a_proof)
 {
-    struct mrd_rx_packet packet;
-    struct mrd_wire_head head, again;
-    struct mrd_answers *answers;
-    struct mrd_peer *peer;
-
-    answers = &self->end[AT].e->answers;
-    head = first_contact(self);
-    peer = identify(self, &head);
+    struct mrd_answers *answers = &self->end[AT].e->answers;
+    struct mrd_wire_head head = first_contact(self);
+    struct mrd_peer *peer = identify(self, &head);
     assert_non_null(peer);
     head = hand_head(self, AT, MRD_WIRE_DATA);
-    packet = packet_from(self, 5000);
+    struct mrd_rx_packet packet = packet_from(self, 5000);
     packet.from.ip[15] = 9;
     for (unsigned i = 0; i < 2; i++) {
         self->now += MRD_MOVED_NS - 1;
@@ -501,7 +456,7 @@ TEST_F(pair, mrd_address_came__moves_with_a_proof)
         assert_int_equal(peer->addr.ip[15], 0);
     }
     assert_int_equal(answers->ring[answers->head % MRD_STATELESS_MAX].to.ip[15], 9);
-    again = expect_challenge(self, &head);
+    struct mrd_wire_head again = expect_challenge(self, &head);
     again.cookie ^= 1;
     assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
     assert_int_equal(peer->addr.ip[15], 0);

@@ -125,14 +125,11 @@ TEST_F(pair, mrd_contact_reset__ends_older_spaces_of_the_peer)
     } rows[] = {{HAND_EPOCH, 0, false}, {HAND_EPOCH + 1, 0, true}, {HAND_EPOCH + 1, 1, false}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_wire_head head;
-        struct mrd_peer *peer;
-
         pair_begin(self);
-        peer = hand_tx_peer(self, AT);
+        struct mrd_peer *peer = hand_tx_peer(self, AT);
         hand_rx_peer(self, AT);
         peer->space.inc += rows[i].inc; /* of another life: nothing is said about that */
-        head = about(self, peer, MRD_WIRE_RESET);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
         head.live_epoch = rows[i].live_epoch;
         reset(self, &head);
         assert_int_equal(peer->space.state, rows[i].dropped ? MRD_SPACE_TOMB : MRD_SPACE_KNOWN);
@@ -259,11 +256,10 @@ TEST_F(pair, mrd_contact_challenge__age_of_the_epoch)
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer = begin(self);
-        struct mrd_wire_head head;
 
         self->now += rows[i].age_ns;
         mrd_engine_begin(self->end[AT].e, self->now);
-        head = about(self, peer, MRD_WIRE_CHALLENGE);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.echo_stamp = mrd_wire_stamp(self->now - rows[i].flight_ns);
         head.up_usec = rows[i].up_usec;
         challenge(self, &head);
@@ -279,12 +275,11 @@ TEST_F(pair, mrd_contact_challenge__age_of_the_epoch)
 TEST_F(pair, mrd_contact_challenge__by_a_life_that_was_known)
 {
     struct mrd_peer *peer = begin(self);
-    struct mrd_wire_head head;
 
     peer->tx->contact.knew_inc = true;
     self->now += MRD_MSEC;
     mrd_engine_begin(self->end[AT].e, self->now);
-    head = about(self, peer, MRD_WIRE_CHALLENGE);
+    struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
     challenge(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
 }
@@ -294,11 +289,10 @@ TEST_F(pair, mrd_contact_challenge__before_the_first_contact)
 {
     for (unsigned doubt = 0; doubt < 2; doubt++) {
         struct mrd_peer *peer = begin_young(self);
-        struct mrd_wire_head head;
 
         self->now += MRD_MSEC;
         mrd_engine_begin(self->end[AT].e, self->now);
-        head = about(self, peer, MRD_WIRE_CHALLENGE);
+        struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.up_usec = 500;
         head.echo_stamp = mrd_wire_stamp(self->now - doubt * MRD_MSEC);
         challenge(self, &head);

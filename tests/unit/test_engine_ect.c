@@ -32,13 +32,11 @@ static uint8_t ack_at_last(struct pair *p)
 /* One packet there, with these flags in place of its own; the flags of the ack that comes back. */
 static uint8_t flags_of_ack(struct pair *p, uint8_t flags)
 {
-    uint8_t ack;
-
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), 1);
     p->end[1].inbox[0].flags = flags;
     p->now += PAIR_HOP_NS;
-    ack = ack_at_last(p);
+    uint8_t ack = ack_at_last(p);
     pair_settle(p, p->now + MRD_SEC);
     return ack;
 }
@@ -56,13 +54,11 @@ TEST_F(pair, mrd_tx_put_ack__as_the_peer)
 /* The packet came, but its ack did not: its copy, without ECT, is a duplicate. */
 TEST_F(pair, mrd_tx_put_ack__of_a_duplicate)
 {
-    struct pair_frame copy;
-
     begin(self, false);
     write_one(self);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_int_equal(pair_tx(self, 0), 1);
-    copy = self->end[1].inbox[0];
+    struct pair_frame copy = self->end[1].inbox[0];
     copy.flags = MRD_TX_NOT_ECT;
     self->now += PAIR_HOP_NS;
     assert_int_equal(ack_at_last(self), 0);
@@ -107,10 +103,9 @@ TEST_F(pair, mrd_tx_emit__no_ect)
 {
     begin(self, true);
     for (unsigned round = 0; round < 2; round++) { /* first contact, and later */
-        unsigned n;
 
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        n = pair_tx(self, 0);
+        unsigned n = pair_tx(self, 0);
         for (unsigned i = 0; i < n; i++)
             assert_int_equal(self->end[1].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
         self->now += PAIR_HOP_NS;

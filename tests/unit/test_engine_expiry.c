@@ -10,7 +10,6 @@ enum { BYTES = 64 };
 /* A first contact is executed; the frame, of which a copy may come late. */
 static struct pair_frame first_contact(struct pair *p)
 {
-    struct pair_frame first;
     struct mrd_wc wc;
 
     pair_begin(p);
@@ -18,7 +17,7 @@ static struct pair_frame first_contact(struct pair *p)
     pair_post_recv(p, 1, BYTES, BYTES);
     pair_post(p, 0, MRD_WR_SEND, 0, BYTES);
     pair_turn(p, 0);
-    first = p->end[1].inbox[0];
+    struct pair_frame first = p->end[1].inbox[0];
     pair_settle(p, p->now + MRD_SEC);
     assert_int_equal(pair_poll(p, 1, &wc), 1);
     assert_int_equal(pair_poll(p, 0, &wc), 1);
@@ -144,9 +143,7 @@ TEST_F(pair, mrd_send_state_open__is_bound_to_no_tombstone)
 /* Copies of an old ack come again and again: the half is not used for that. */
 TEST_F(pair, mrd_send_state_open__after_old_acks)
 {
-    struct pair_frame ack;
     struct mrd_wc wc;
-    uint32_t epoch;
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_turn(self, 0);
@@ -154,11 +151,11 @@ TEST_F(pair, mrd_send_state_open__after_old_acks)
     self->now += MRD_MSEC;
     pair_turn(self, 1);
     assert_true(self->end[0].num_inbox > 0);
-    ack = self->end[0].inbox[0];
+    struct pair_frame ack = self->end[0].inbox[0];
     assert_int_equal(pair_head(&ack).type, MRD_WIRE_ACK);
     pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(pair_poll(self, 0, &wc), 1);
-    epoch = pair_peer(self, 0)->tx->contact.epoch;
+    uint32_t epoch = pair_peer(self, 0)->tx->contact.epoch;
     for (uint64_t end_ns = self->now + MRD_SEND_IDLE_LIFE_NS; self->now < end_ns;
          self->now += MRD_SEC)
         pair_rx_one(self, 0, &ack);

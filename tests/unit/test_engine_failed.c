@@ -23,10 +23,8 @@ static void end(struct pair *p, struct mrd_qp *kept)
 /* Posts a message, which is of that entry, and returns it; if it may go, it was sent. */
 static struct mrd_msg *post(struct pair *p, const struct mrd_peer *peer)
 {
-    struct mrd_msg *msg;
-
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    msg = last_of(peer);
+    struct mrd_msg *msg = last_of(peer);
     (void)pair_tx(p, AT);
     p->end[1 - AT].num_inbox = 0;
     return msg;
@@ -92,11 +90,10 @@ TEST_F(pair, failed__by_another_entry)
         struct mrd_qp *kept = begin(self, rows[i].order);
         struct mrd_peer *peer = hand_tx_peer(self, AT), *other;
         uint64_t failed_ns = self->now + MRD_MSEC;
-        struct mrd_msg *msg;
 
         answered(peer, NAME);
         peer->tx->contact.hello = !rows[i].sent;
-        msg = post(self, peer);
+        struct mrd_msg *msg = post(self, peer);
         assert_int_equal(msg->started, rows[i].sent);
         other = add_beside(self, peer);
         mrd_engine_begin(self->end[AT].e, self->now = failed_ns);
@@ -117,14 +114,13 @@ TEST_F(pair, failed__by_the_same_entry)
         struct mrd_qp *kept = begin(self, MRD_ORDER_MSG);
         struct mrd_peer *peer = hand_tx_peer(self, AT);
         uint64_t failed_ns = self->now;
-        struct mrd_msg *msg;
 
         answered(peer, NAME);
         post(self, peer);
         mrd_peer_unreachable(self->end[AT].e, peer);
         mrd_send_state_open(self->end[AT].e, peer);
         answered(peer, inc);
-        msg = post(self, peer);
+        struct mrd_msg *msg = post(self, peer);
         assert_int_equal(msg->started, inc == NAME);
         if (inc != NAME) {
             outlives(self, AT, msg, failed_ns);
@@ -137,22 +133,18 @@ TEST_F(pair, failed__by_the_same_entry)
 TEST_F(pair, failed__who_is_awaited_is_asked)
 {
     enum { TIMEOUT_MS = 400 };
-    struct mrd_peer *first, *second;
-    struct mrd_qp *kept;
-    struct mrd_engine *e;
-    uint64_t failed_ns;
 
     pair_config(self);
     self->config.peer_timeout_ns = TIMEOUT_MS * MRD_MSEC;
     pair_open(self);
-    kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
-    e = self->end[AT].e;
-    first = hand_tx_peer(self, AT);
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *first = hand_tx_peer(self, AT);
     answered(first, NAME);
     post(self, first);
-    second = add_beside(self, first);
+    struct mrd_peer *second = add_beside(self, first);
     mrd_peer_unreachable(e, first);
-    failed_ns = self->now;
+    uint64_t failed_ns = self->now;
     assert_false(post(self, second)->started);
     while (!second->given_up && self->now < failed_ns + MRD_PACKET_LIFE_NS) {
         self->now += MRD_MSEC;
@@ -191,7 +183,6 @@ TEST_F(pair, failed__while_it_waits)
         struct mrd_addr elsewhere = first->addr;
         struct mrd_engine *e = self->end[AT].e;
         uint64_t failed_ns = self->now;
-        struct mrd_msg *msg;
 
         answered(first, NAME);
         post(self, first);
@@ -209,7 +200,7 @@ TEST_F(pair, failed__while_it_waits)
         }
         if (i & 2)
             renew_handle(self);
-        msg = post(self, third);
+        struct mrd_msg *msg = post(self, third);
         assert_false(msg->started);
         outlives(self, AT, msg, failed_ns);
         end(self, kept);
@@ -228,10 +219,9 @@ TEST_F(pair, failed__by_an_heir)
         struct mrd_addr elsewhere = peer->addr;
         struct mrd_engine *e = self->end[AT].e;
         uint64_t failed_ns = self->now + MRD_SEC;
-        struct mrd_msg *msg;
 
         peer->tx->contact.hello = true;
-        msg = post(self, peer);
+        struct mrd_msg *msg = post(self, peer);
         elsewhere.ip[15] ^= 8;
         for (unsigned h = 0; h < 2; h++) {
             heir[h] = add_asking(e, &elsewhere);
@@ -261,10 +251,9 @@ TEST_F(pair, failed__heir_is_remembered)
     struct mrd_addr elsewhere = peer->addr;
     struct mrd_engine *e = self->end[AT].e;
     uint32_t id = peer->id;
-    struct mrd_msg *msg;
 
     peer->tx->contact.hello = true;
-    msg = post(self, peer);
+    struct mrd_msg *msg = post(self, peer);
     elsewhere.ip[15] ^= 8;
     heir = add_asking(e, &elsewhere);
     mrd_peer_give_way(e, peer, heir);
@@ -290,7 +279,6 @@ TEST_F(pair, failed__elsewhere)
         struct mrd_addr elsewhere = peer->addr;
         uint64_t failed_ns = self->now;
         struct mrd_engine *e = self->end[AT].e;
-        struct mrd_msg *msg;
 
         answered(peer, NAME);
         post(self, peer);
@@ -303,7 +291,7 @@ TEST_F(pair, failed__elsewhere)
         back = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         assert_ptr_not_equal(back, peer);
         answered(back, NAME);
-        msg = last_of(back);
+        struct mrd_msg *msg = last_of(back);
         outlives(self, AT, msg, failed_ns);
         end(self, kept);
     }
@@ -317,7 +305,6 @@ TEST_F(pair, failed__evicted)
     struct mrd_engine *e = self->end[AT].e;
     uint32_t id = peer->id;
     uint64_t failed_ns = self->now;
-    struct mrd_msg *msg;
 
     answered(peer, NAME);
     post(self, peer);
@@ -333,7 +320,7 @@ TEST_F(pair, failed__evicted)
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     answered(peer, NAME);
-    msg = last_of(peer);
+    struct mrd_msg *msg = last_of(peer);
     outlives(self, AT, msg, failed_ns);
     end(self, kept);
 }

@@ -12,12 +12,8 @@ static struct pair pair; /* large, and begun anew by each test */
 static bool ends_after(uint64_t outage_ns)
 {
     struct pair *p = &pair;
-    struct mrd_wire_head head;
     struct mrd_rx_packet packet;
-    struct mrd_peer *peer;
     struct mrd_wc wc;
-    uint32_t epoch;
-    bool ended;
 
     pair_config(p);
     p->config.peer_timeout_ns = 200 * MRD_SEC;
@@ -27,20 +23,20 @@ static bool ends_after(uint64_t outage_ns)
         pair_settle(p, p->now + MRD_MSEC);
         assert_int_equal(pair_poll(p, i, &wc), 1);
     }
-    peer = pair_peer(p, AT);
+    struct mrd_peer *peer = pair_peer(p, AT);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* nobody answers it */
     pair_turn(p, AT);
     p->end[1 - AT].num_inbox = 0;
-    epoch = peer->tx->contact.epoch;
+    uint32_t epoch = peer->tx->contact.epoch;
     p->now += outage_ns;
     mrd_engine_begin(p->end[AT].e, p->now);
-    head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
     head.epoch = peer->space.epoch + 1;
     head.stamp = mrd_wire_stamp(p->now);
     packet = (struct mrd_rx_packet){.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
     assert_non_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
-    ended = !peer->tx || peer->tx->contact.epoch != epoch;
+    bool ended = !peer->tx || peer->tx->contact.epoch != epoch;
     if (!ended)
         mrd_peer_restarted(p->end[AT].e, peer, false);
     assert_int_equal(pair_poll(p, AT, &wc), 1);
@@ -61,7 +57,6 @@ static void piece_arrives(struct pair *p, struct mrd_wire_head head, const uint8
                           uint32_t whole_len, uint32_t offset, uint32_t len, uint32_t stamp)
 {
     struct pair_frame f = {.len = MRD_WIRE_FRAGMENT_BYTES + len};
-    uint8_t *at;
 
     head.type = MRD_WIRE_FRAGMENT;
     head.flags = 0;
@@ -69,7 +64,7 @@ static void piece_arrives(struct pair *p, struct mrd_wire_head head, const uint8
     head.whole_len = whole_len;
     head.whole_offset = offset;
     head.payload_check = mrd_wire_payload_check(whole + offset, len);
-    at = mrd_wire_put_head(f.data, &head);
+    uint8_t *at = mrd_wire_put_head(f.data, &head);
     mrd_wire_seal(f.data, at);
     memcpy(at, whole + offset, len);
     pair_rx_one(p, AT, &f);
@@ -82,19 +77,16 @@ static void piece_arrives(struct pair *p, struct mrd_wire_head head, const uint8
 TEST_F(pair, forgotten__in_a_piece_of_an_earlier_transmission)
 {
     uint8_t whole[MRD_TX_HEAD_BYTES];
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-    uint32_t epoch, stamp, len;
 
     for (unsigned i = 0; i < 2; i++) {
         pair_post(self, i, MRD_WR_RDMA_WRITE, 0, BYTES);
         pair_settle(self, self->now + MRD_MSEC);
     }
-    peer = pair_peer(self, AT);
-    epoch = peer->tx->contact.epoch;
-    stamp = peer->tx->told.stamp;
+    struct mrd_peer *peer = pair_peer(self, AT);
+    uint32_t epoch = peer->tx->contact.epoch;
+    uint32_t stamp = peer->tx->told.stamp;
     mrd_engine_begin(self->end[AT].e, self->now);
-    head = hand_head(self, AT, MRD_WIRE_DATA);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
     head.epoch = peer->space.epoch + 1;
     head.stamp = stamp - 10;
@@ -103,7 +95,7 @@ TEST_F(pair, forgotten__in_a_piece_of_an_earlier_transmission)
     for (unsigned i = 0; i < 4; i++) /* longer than a piece */
         end = mrd_wire_put_part(end, &(struct mrd_wire_part){.op = MRD_OP_VOID});
     mrd_wire_seal(whole, end);
-    len = (uint32_t)(end - whole);
+    uint32_t len = (uint32_t)(end - whole);
     assert_true(len > MRD_FRAG_UNIT);
     piece_arrives(self, head, whole, len, 0, MRD_FRAG_UNIT, stamp - 10);
     piece_arrives(self, head, whole, len, MRD_FRAG_UNIT, len - MRD_FRAG_UNIT, stamp + 10);

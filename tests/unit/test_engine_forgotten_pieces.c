@@ -15,12 +15,9 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
 {
     struct pair *p = &pair;
     struct mrd_wc wc;
-    struct mrd_engine *far;
-    struct mrd_peer *peer;
-    uint64_t until;
 
     pair_begin_wary(p);
-    far = p->end[FAR].e;
+    struct mrd_engine *far = p->end[FAR].e;
     for (unsigned i = 0; i < 2; i++) {
         pair_post(p, i, MRD_WR_RDMA_WRITE, 0, 64);
         pair_settle(p, p->now + MRD_MSEC);
@@ -29,7 +26,7 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     pair_settle(p, p->now + 100 * MRD_MSEC);
     p->now += 500 * MRD_MSEC;
     mrd_engine_begin(far, p->now);
-    peer = mrd_peer_find(&far->peers, &p->end[AT].addr);
+    struct mrd_peer *peer = mrd_peer_find(&far->peers, &p->end[AT].addr);
     mrd_peer_unreachable(far, peer);
     pair_post(p, FAR, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     pair_turn(p, FAR); /* hello */
@@ -41,7 +38,7 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
         p->end[AT].num_inbox = 0;
         mrd_send_state_too_big(far, peer, PAIR_PAYLOAD / 2);
     }
-    until = p->now + 500 * MRD_MSEC;
+    uint64_t until = p->now + 500 * MRD_MSEC;
     for (int got = 0; !got && p->now < until; got = pair_poll(p, FAR, &wc))
         pair_settle(p, p->now + 100 * MRD_USEC);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);

@@ -18,11 +18,10 @@ static bool half_of(struct pair *p, const struct mrd_addr *from, uint32_t psn, u
                                  .whole_len = WHOLE,
                                  .whole_offset = offset};
     struct mrd_rx_packet packet = {.from = *from, .to = p->end[AT].addr};
-    uint8_t *end;
     unsigned before = 0, after = 0;
 
     head.payload_check = mrd_wire_payload_check(p->end[AT].memory, PIECE);
-    end = mrd_wire_put_head(data, &head);
+    uint8_t *end = mrd_wire_put_head(data, &head);
     mrd_wire_seal(data, end);
     memcpy(end, p->end[AT].memory, PIECE);
     packet.data = data;

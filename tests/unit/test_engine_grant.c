@@ -8,10 +8,8 @@ enum { AT = 0, ROOM = 64 };
 /* A peer that sends to us, whose share is 2 * ROOM PSNs. */
 static struct mrd_peer *begin(struct pair *p)
 {
-    struct mrd_peer *peer;
-
     pair_begin(p);
-    peer = hand_tx_peer(p, AT);
+    struct mrd_peer *peer = hand_tx_peer(p, AT);
     mrd_peer_rx_begin(&p->end[AT].e->peers, peer, p->config.mover.tracker);
     p->end[AT].e->share.room = ROOM;
     return peer;
@@ -93,10 +91,9 @@ TEST_F(pair, mrd_grant_limit__no_memory)
 {
     struct mrd_peer *peer = begin(self);
     struct mrd_engine *e = self->end[AT].e;
-    uint32_t before;
 
     e->share.room = 0;
-    before = granted(self, peer);
+    uint32_t before = granted(self, peer);
     e->peers.maps.wide_bytes = MRD_WIDE_BYTES;
     for (uint32_t i = 0; i < 3; i++) {
         mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);

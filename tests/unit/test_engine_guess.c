@@ -105,24 +105,20 @@ TEST_F(pair, guess__without_our_name)
 
 TEST_F(pair, guess__of_a_new_peer)
 {
-    struct mrd_rx_packet packet;
-    struct mrd_wire_head head;
-    uint64_t cookie;
-
     acquainted(self);
-    head = hand_head(self, AT, MRD_WIRE_DATA);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.src_inc = 4711;
     head.reply = 9;
-    packet = from_peer(self);
+    struct mrd_rx_packet packet = from_peer(self);
     head.dst_inc = 0;
     assert_null(mrd_contact_identify(self->end[AT].e, &head, &packet));
     head.dst_inc = self->end[AT]
                        .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
                        .head.src_inc;
-    cookie = self->end[AT]
-                 .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
-                 .head.cookie;
+    uint64_t cookie = self->end[AT]
+                          .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
+                          .head.cookie;
     self->end[AT].e->answers.head = self->end[AT].e->answers.tail;
     head.flags |= MRD_WIRE_COOKIE;
     for (unsigned bit = 0; bit < 64; bit++) {
@@ -194,11 +190,9 @@ static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
 /* Before anybody answered the challenger's name is not known yet. */
 TEST_F(wary_pair, guess__of_the_first_answer)
 {
-    struct mrd_wire_head head;
-
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(self, AT);
-    head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
     head.epoch = pair_peer(self, AT)->tx->contact.epoch;
     head.up_usec = UINT32_MAX;
     assert_int_equal(
@@ -235,14 +229,13 @@ TEST_F(pair, guess__names_of_who_moved)
     struct mrd_addr there = pair_addr_of(77);
     struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
     struct mrd_rx_packet packet = {.from = self->end[1 - AT].addr, .to = self->end[AT].addr};
-    const struct mrd_answer *answer;
 
     mrd_peer_move(&e->peers, peer, &there);
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.src_inc = 4711;
     head.dst_inc = 0;
     assert_null(mrd_contact_identify(e, &head, &packet));
-    answer = &e->answers.ring[e->answers.head % MRD_STATELESS_MAX];
+    const struct mrd_answer *answer = &e->answers.ring[e->answers.head % MRD_STATELESS_MAX];
     assert_int_equal(answer->head.type, MRD_WIRE_CHALLENGE);
     assert_int_not_equal(answer->head.src_inc, peer->pair.own_inc);
 }
@@ -257,13 +250,9 @@ TEST_F(pair, guess__of_memory_keys)
 {
     enum { AT_ONCE = (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
     struct mrd_engine_event event;
-    struct mrd_wire_part part;
-    struct mrd_peer *peer;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    peer = hand_rx_peer(self, AT);
-    part = hand_write(self, AT, BYTES);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     for (uint32_t i = 0; i < AT_ONCE; i++)
         assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
@@ -311,21 +300,17 @@ TEST_F(pair, guess__rate_holds_for_right_keys)
 TEST_F(pair, guess__not_of_keys_that_were_told)
 {
     enum { MANY = 4 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    struct mrd_wire_part part;
-    struct mrd_peer *peer;
-    struct mrd_mr *mr;
-    struct mrd_engine *e;
     int error;
 
-    e = self->end[AT].e;
-    peer = hand_rx_peer(self, AT);
-    part = hand_write(self, AT, BYTES);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
     part.addr--; /* out of its range */
     for (uint32_t i = 0; i < MANY; i++)
         assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
-    mr = mrd_engine_reg_mr(e, self->end[AT].pd, self->end[AT].memory, BYTES,
-                           MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
-                           &(struct mrd_mover_mr){0}, &error);
+    struct mrd_mr *mr = mrd_engine_reg_mr(e, self->end[AT].pd, self->end[AT].memory, BYTES,
+                                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
+                                          &(struct mrd_mover_mr){0}, &error);
     assert_non_null(mr);
     part.rkey = mr->rkey;
     assert_int_equal(mrd_engine_dereg_mr(e, mr, self->now), 0);
@@ -357,13 +342,9 @@ TEST_F(pair, guess__only_what_names_memory)
 TEST_F(pair, guess__told_once_in_a_while)
 {
     struct mrd_engine_event event;
-    struct mrd_wire_part part;
-    struct mrd_peer *peer;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    peer = hand_rx_peer(self, AT);
-    part = hand_write(self, AT, BYTES);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     for (unsigned round = 0; round < 3; round++) {
         self->now += MRD_KEY_EVENT_NS;

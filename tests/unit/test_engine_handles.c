@@ -42,9 +42,8 @@ static struct mrd_peer *move_elsewhere(struct pair *p, struct mrd_peer *peer)
 /* The handle's peer moved, and rests: the handle goes on to where it was last. */
 TEST_F(pair, mrd_handle_open__rests_where_it_moved)
 {
-    uint32_t id;
+    uint32_t id = move_elsewhere(self, peer_of_handle(self))->id;
 
-    id = move_elsewhere(self, peer_of_handle(self))->id;
     idle(self);
     assert_int_equal(peer_of_handle(self)->addr.ip[15], ELSEWHERE);
     assert_int_equal(peer_of_handle(self)->id, id);
@@ -54,10 +53,8 @@ TEST_F(pair, mrd_handle_open__rests_where_it_moved)
 TEST_F(pair, mrd_handle_open__id_came_again)
 {
     for (unsigned rests = 0; rests < 2; rests++) {
-        struct mrd_peer *other;
-
         pair_begin(self);
-        other = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 5000});
+        struct mrd_peer *other = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 5000});
         handle(self)->peer_id = other->id;
         handle(self)->own_inc = other->pair.own_inc + 1;
         (void)move_elsewhere(self, other);
@@ -72,11 +69,10 @@ TEST_F(pair, mrd_handle_open__id_came_again)
 /* Two entries at the address, one of which speaks to it: the handle's has no half, and is not it. */
 TEST_F(pair, mrd_handle_open__one_speaks_for_the_address)
 {
-    struct mrd_peer *peer, *other;
+    struct mrd_peer *peer = peer_of_handle(self);
 
-    peer = peer_of_handle(self);
     assert_ptr_equal(peer_of_handle(self), peer);
-    other = mrd_peer_add_entry(self->end[AT].e, &peer->addr);
+    struct mrd_peer *other = mrd_peer_add_entry(self->end[AT].e, &peer->addr);
     assert_ptr_equal(mrd_peer_open(self->end[AT].e, &peer->addr), other); /* the newest */
     mrd_send_state_open(self->end[AT].e, other);
     assert_ptr_equal(peer_of_handle(self), other);

@@ -31,8 +31,6 @@ static void sweep(struct world *w, uint64_t ns)
 TEST_F(world, heir__takes_messages_of_others)
 {
     struct mrd_addr x = self->asks->addr, further;
-    struct mrd_ah *ah;
-    struct mrd_msg *msg;
 
     mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
@@ -42,13 +40,13 @@ TEST_F(world, heir__takes_messages_of_others)
     further.ip[15] ^= 16;
     mrd_peer_move(&self->e->peers, self->peer, &further);
     /* P2 is there. */
-    ah = handle_for(self, &x);
+    struct mrd_ah *ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
     assert_false(mrd_list_empty(&self->asks->msgs));
     self->asks->tx->contact.hello = self->asks->tx->probes.silence_due = false;
     self->asks->tx->contact.inc = 4711;
     self->asks->tx->contact.acked_once = true;
-    msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_msg *msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
     assert_memory_equal(&msg->peer->addr, &x, sizeof(x));
     mrd_send_state_end(self->e, self->asks, MRD_WC_SUCCESS); /* all was done, and 8 s passed */
     self->peer->watch.on = true;                             /* the other one goes on */
@@ -66,7 +64,6 @@ TEST_F(world, heir__takes_messages_of_others)
 /* A peer roams over addresses that we asked. The entries there never rest, and strangers find no room. */
 TEST_F(world, heir__strangers_find_no_room)
 {
-    struct mrd_wire_head head;
     struct mrd_rx_packet packet = {.from = pair_addr_of(77), .to = self->p->end[AT].addr};
     uint32_t n = self->p->config.max_peers;
 
@@ -90,7 +87,7 @@ TEST_F(world, heir__strangers_find_no_room)
     }
     assert_true(self->e->peers.entries.used <= n / 2 + 1);
     packet.from.port = 1000;
-    head = hand_head(self->p, AT, MRD_WIRE_DATA);
+    struct mrd_wire_head head = hand_head(self->p, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.src_inc = 1234;
     head.reply = 1000;
@@ -112,11 +109,10 @@ TEST_F_WITH(world, heir__long_chain, self->order = MRD_ORDER_MSG)
 {
     enum { NUM = 10 };
     struct mrd_peer *chain[NUM];
-    struct mrd_msg *first;
 
     mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    first = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_msg *first = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
     chain[0] = self->asks;
     for (unsigned i = 1; i < NUM; i++) {
         struct mrd_addr addr = self->asks->addr;
@@ -135,7 +131,6 @@ TEST_F(world, heir__id_comes_again)
 {
     struct mrd_addr x = self->asks->addr, stranger_at = pair_addr_of(200);
     struct mrd_peers *peers = &self->e->peers;
-    struct mrd_peer *stranger;
     uint32_t id = self->peer->id, step = 1u << peers->index_bits;
     struct mrd_ah *ah = handle_for(self, &x);
 
@@ -150,7 +145,7 @@ TEST_F(world, heir__id_comes_again)
     assert_null(mrd_peer_by_id(peers, id));
     assert_true(mrd_peer_forget(peers));
     peers->generation = (id & ~(step - 1)) - step; /* it came round */
-    stranger = mrd_peer_open(self->e, &stranger_at);
+    struct mrd_peer *stranger = mrd_peer_open(self->e, &stranger_at);
     assert_int_equal(stranger->id, id);
     mrd_send_state_open(self->e, stranger);
     mrd_send_state_end(self->e, self->asks, MRD_WC_SUCCESS); /* idle for 8 s */
@@ -181,21 +176,18 @@ static void clean(struct world *w)
 /* The heir failed, and a full table needs the heir's entry; the entry that gave way stays. */
 TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
 {
-    struct mrd_peer *heir;
     struct mrd_addr elsewhere = self->asks->addr;
-    uint64_t failed_ns;
-    uint32_t id;
     struct mrd_msg *msg = post_first(self);
 
     elsewhere.ip[14] = 3;
-    heir = add_asking(self->e, &elsewhere);
+    struct mrd_peer *heir = add_asking(self->e, &elsewhere);
     mrd_peer_give_way(self->e, self->asks, heir);
     assert_ptr_equal(msg->peer, heir);
     answered(heir, 77);
     assert_true(is_sent_at(self->p, AT, msg, self->p->now));
     mrd_peer_unreachable(self->e, heir);
-    failed_ns = self->p->now;
-    id = heir->id;
+    uint64_t failed_ns = self->p->now;
+    uint32_t id = heir->id;
     /* A sweep looked at those in front, but not at the heir: the heir is in front now. */
     for (unsigned i = 0; i < 2; i++) {
         pass(self->p, MRD_MSEC);
@@ -203,11 +195,10 @@ TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
     }
     for (uint32_t i = 0; i < self->p->config.max_peers; i++) {
         struct mrd_addr addr = pair_addr_of(500 + i);
-        struct mrd_peer *peer;
 
         if (!mrd_peer_by_id(&self->e->peers, id))
             break;
-        peer = mrd_peer_open(self->e, &addr);
+        struct mrd_peer *peer = mrd_peer_open(self->e, &addr);
         assert_non_null(peer);
         peer->watch.on = true;
     }
@@ -237,7 +228,6 @@ static void further(struct world *w, uint8_t by)
 TEST_F_WITH(world, heir__nobody_asked_at_the_old_address, self->order = MRD_ORDER_MSG)
 {
     struct mrd_addr x = self->asks->addr;
-    struct mrd_ah *ah;
     struct mrd_msg *first = post_first(self);
 
     moves(self->p, self->peer);
@@ -246,7 +236,7 @@ TEST_F_WITH(world, heir__nobody_asked_at_the_old_address, self->order = MRD_ORDE
     answered(self->peer, self->peer->space.inc);
     assert_true(is_sent_at(self->p, AT, first, self->p->now));
     further(self, 16);
-    ah = handle_for(self, &x);
+    struct mrd_ah *ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
     assert_false(mrd_list_empty(&self->asks->msgs));
     mrd_peer_unreachable(self->e, self->asks); /* nobody there */
@@ -263,18 +253,16 @@ TEST_F_WITH(world, heir__nobody_asked_at_the_old_address, self->order = MRD_ORDE
 TEST_F_WITH(world, heir__failed_after_the_entry_spoke, self->order = MRD_ORDER_MSG)
 {
     struct mrd_addr x = self->asks->addr;
-    struct mrd_ah *ah;
-    uint64_t failed_ns;
     struct mrd_msg *msg = post_first(self);
 
     moves(self->p, self->peer);
     answered(self->peer, self->peer->space.inc);
     assert_true(is_sent_at(self->p, AT, msg, self->p->now));
     further(self, 16);
-    ah = handle_for(self, &x);
+    struct mrd_ah *ah = handle_for(self, &x);
     post(self, ah, MRD_WR_RDMA_WRITE, 2);
     mrd_peer_unreachable(self->e, self->asks); /* nobody there; nothing of it was sent */
-    failed_ns = self->p->now;
+    uint64_t failed_ns = self->p->now;
     mrd_peer_unreachable(self->e, self->peer); /* the peer is on its way back to x */
     assert_true(self->peer->failed_ns == failed_ns);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 3);
@@ -290,16 +278,14 @@ TEST_F_WITH(world, heir__failed_after_the_entry_spoke, self->order = MRD_ORDER_M
 TEST_F_WITH(world, heir__middle_of_a_chain, self->order = MRD_ORDER_MSG)
 {
     struct mrd_addr addr = self->asks->addr;
-    struct mrd_peer *b, *c;
-    struct mrd_ah *ah;
     struct mrd_msg *first = post_first(self);
 
     addr.ip[14] = 1;
-    b = add_asking(self->e, &addr);
+    struct mrd_peer *b = add_asking(self->e, &addr);
     mrd_peer_give_way(self->e, self->asks, b);
-    ah = handle_for(self, &addr);
+    struct mrd_ah *ah = handle_for(self, &addr);
     addr.ip[14] = 2;
-    c = add_asking(self->e, &addr);
+    struct mrd_peer *c = add_asking(self->e, &addr);
     mrd_peer_give_way(self->e, b, c);
     assert_ptr_equal(first->peer, c);
     answered(c, 77);
@@ -318,14 +304,11 @@ TEST_F_WITH(world, heir__middle_of_a_chain, self->order = MRD_ORDER_MSG)
 /* The entry that gave way rests, as the table is more than half full, while its heir's failed work may come. */
 TEST_F_WITH(world, heir__rests_while_copies_may_come, self->order = MRD_ORDER_MSG)
 {
-    struct mrd_peer *heir;
     struct mrd_addr elsewhere = self->asks->addr;
-    uint64_t failed_ns;
-    uint32_t id;
     struct mrd_msg *msg = post_first(self);
 
     elsewhere.ip[14] = 3;
-    heir = add_asking(self->e, &elsewhere);
+    struct mrd_peer *heir = add_asking(self->e, &elsewhere);
     mrd_peer_give_way(self->e, self->asks, heir);
     answered(heir, 77);
     assert_true(is_sent_at(self->p, AT, msg, self->p->now));
@@ -334,9 +317,9 @@ TEST_F_WITH(world, heir__rests_while_copies_may_come, self->order = MRD_ORDER_MS
 
         mrd_peer_open(self->e, &addr)->watch.on = true;
     }
-    id = self->asks->id;
+    uint32_t id = self->asks->id;
     mrd_peer_unreachable(self->e, heir);
-    failed_ns = self->p->now;
+    uint64_t failed_ns = self->p->now;
     sweep(self, 500 * MRD_MSEC);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     self->asks = mrd_peer_by_id(&self->e->peers, id);

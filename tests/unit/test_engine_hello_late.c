@@ -16,11 +16,9 @@ static void alone(struct pair *p, uint64_t until_ns)
 
 TEST_F(wary_pair, mrd_contact_challenge__at_the_end_of_first_contact)
 {
-    uint64_t begun_ns;
-
     self->now += 10 * MRD_SEC; /* both were up long before */
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
-    begun_ns = self->now + MRD_MSEC;
+    uint64_t begun_ns = self->now + MRD_MSEC;
     alone(self, begun_ns + MRD_FIRST_CONTACT_LIFE_NS - 600 * MRD_MSEC);
     /* The next hello arrives, and so does the challenge, a round trip later. */
     while (!self->end[1].num_inbox && self->now < begun_ns + MRD_FIRST_CONTACT_LIFE_NS) {

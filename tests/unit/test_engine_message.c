@@ -83,11 +83,8 @@ FIXTURE_FROM(ordered, begin_ordered, end_ordered);
 /* A destroyed queue pair's memory goes with the last of its messages. */
 TEST_F(pair, mrd_msg_reap_qp__with_the_last_message)
 {
-    struct mrd_qp *kept;
-    size_t live_bytes;
-
-    live_bytes = self->alloc.live_bytes;
-    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    size_t live_bytes = self->alloc.live_bytes;
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
     post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
     pair_tx(self, AT);
     hand_restore_qp(self, AT, kept);
@@ -256,11 +253,10 @@ TEST_F(pair, mrd_msg_record_acked__unsignaled)
 /* A message of several packets completes with the last of them, and its id is free. */
 TEST_F(pair, mrd_msg_record_acked__last_segment)
 {
-    uint32_t id;
     const struct mrd_msg *msg = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
 
     pair_tx(self, AT);
-    id = msg->id;
+    uint32_t id = msg->id;
     acked(self, 2);
     acked(self, 0);
     expect_nothing(self);
@@ -308,12 +304,10 @@ TEST_F(pair, mrd_msg_apply_refusal__for_good)
 /* Of the messages of a packet only the one that is named, by its index when it first left. */
 TEST_F(pair, mrd_msg_apply_refusal__by_index)
 {
-    const struct mrd_msg *msgs;
-
     for (unsigned i = 0; i < 3; i++)
         pair_post(self, AT, MRD_WR_SEND, i, BYTES);
     pair_tx(self, AT);
-    msgs = hand_qp(self, AT)->msgs;
+    const struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
     assert_int_equal(peer_of(self)->tx->sent.next, 1);
     refuse(self, 0, 1, MRD_REFUSE_QKEY);
     assert_int_equal(expect_end(self, MRD_WC_REM_INV_REQ_ERR).wr_id, 501);
@@ -345,10 +339,8 @@ TEST_F(pair, mrd_msg_apply_refusal__retries)
                 {0, false, 0, MRD_MSG_FREE}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_msg *msg;
-
         pair_begin(self);
-        msg = post(self, 0, MRD_WR_SEND, BYTES);
+        struct mrd_msg *msg = post(self, 0, MRD_WR_SEND, BYTES);
         msg->rnr.left = rows[i].left;
         msg->rnr.hinted = rows[i].hinted;
         pair_tx(self, AT);
@@ -367,12 +359,10 @@ TEST_F(pair, mrd_msg_apply_refusal__closes_idle_flows)
     static const uint8_t codes[] = {MRD_REFUSE_RNR, MRD_REFUSE_RESOURCES};
 
     for (unsigned i = 0; i < 2; i++) {
-        struct mrd_peer *peer;
-
         pair_begin(self);
         post(self, 0, MRD_WR_SEND, BYTES);
         pair_tx(self, AT);
-        peer = peer_of(self);
+        struct mrd_peer *peer = peer_of(self);
         mrd_tx_flow_rest(self->end[AT].e,
                          mrd_tx_flow_open(self->end[AT].e, peer, hand_qp(self, AT), 500));
         refuse(self, 0, 0, codes[i]);

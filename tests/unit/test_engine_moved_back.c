@@ -34,21 +34,17 @@ static void round_trips(struct pair *p, uint8_t host, unsigned num)
 /* A copy of a packet with the cookie, which came before, does not move the peer back. */
 TEST_F(wary_pair, mrd_address_came__copy_of_a_proof)
 {
-    struct pair_frame copy;
-    struct mrd_peer *peer;
-    struct mrd_wire_head head;
-
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     round_trips(self, 0, 1); /* the challenge */
     self->now += PAIR_HOP_NS;
     (void)pair_turn(self, 0);
     assert_true(self->end[1].num_inbox > 0);
-    copy = self->end[1].inbox[0];
-    head = pair_head(&copy);
+    struct pair_frame copy = self->end[1].inbox[0];
+    struct mrd_wire_head head = pair_head(&copy);
     assert_true(head.flags & MRD_WIRE_COOKIE);
     arrive_from(self, 0);
     round_trips(self, 0, 4);
-    peer = pair_peer(self, 1);
+    struct mrd_peer *peer = pair_peer(self, 1);
     assert_int_equal(peer->addr.ip[15], 0);
     /* Its address changes, and it speaks. */
     self->now += 2 * MRD_MOVED_NS;

@@ -62,23 +62,19 @@ TEST_F(wary_pair, mrd_address_came__after_first_contact)
 /* A copy of a challenge comes long after what it answers was acked: nothing is proved to anybody. */
 TEST_F(wary_pair, mrd_contact_challenge__late_copy)
 {
-    struct mrd_rx_packet packet;
-    struct mrd_wire_head head;
-    struct pair_frame copy;
-
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     self->now += PAIR_HOP_NS;
     (void)pair_turn(self, 0);
     self->now += PAIR_HOP_NS;
     (void)pair_turn(self, 1);
     assert_true(self->end[0].num_inbox > 0);
-    copy = self->end[0].inbox[0];
+    struct pair_frame copy = self->end[0].inbox[0];
     assert_int_equal(pair_head(&copy).type, MRD_WIRE_CHALLENGE);
     pair_settle(self, self->now + MRD_SEC);
     expect(self, 0, MRD_WC_SUCCESS);
-    head = pair_head(&copy);
+    struct mrd_wire_head head = pair_head(&copy);
     head.epoch = pair_peer(self, 0)->tx->contact.epoch;
-    packet = pair_packet(self, 0, &copy);
+    struct mrd_rx_packet packet = pair_packet(self, 0, &copy);
     mrd_engine_begin(self->end[0].e, self->now);
     mrd_contact_challenge(self->end[0].e, &head, &packet);
     mrd_engine_drained(self->end[0].e, self->now);
@@ -94,14 +90,10 @@ TEST_F(wary_pair, mrd_contact_challenge__late_copy)
 TEST_F(pair, mrd_contact_challenge__about_an_ack)
 {
     for (unsigned flaw = 0; flaw < 4; flaw++) {
-        struct mrd_rx_packet packet;
-        struct mrd_wire_head head;
-        struct mrd_peer *peer;
-
         pair_begin(self);
-        peer = hand_rx_peer(self, 0);
-        head = hand_head(self, 0, MRD_WIRE_CHALLENGE);
-        packet = (struct mrd_rx_packet){.from = self->end[1].addr};
+        struct mrd_peer *peer = hand_rx_peer(self, 0);
+        struct mrd_wire_head head = hand_head(self, 0, MRD_WIRE_CHALLENGE);
+        struct mrd_rx_packet packet = (struct mrd_rx_packet){.from = self->end[1].addr};
         head.cookie = 5;
         head.echo_stamp = mrd_wire_stamp(self->now);
         head.dst_inc += flaw == 1;

@@ -61,20 +61,17 @@ TEST_F_WITH(world, moved__window, self->order = MRD_ORDER_MSG)
 /* An ordered message was sent, and its entry given up; the next, which only asked, moves to another entry. */
 TEST_F_WITH(world, moved__does_not_wait, self->order = MRD_ORDER_MSG)
 {
-    uint64_t failed_ns;
-    struct mrd_msg *msg;
-
     mrd_send_state_open(self->e, self->asks)->contact.hello = false;
     self->asks->tx->probes.silence_due = false;
     self->asks->tx->contact.inc =
         self->peer->space.inc; /* the same process, by its other address */
     post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_msg *msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
     (void)pair_tx(self->p, AT); /* a copy is on its way for long */
     self->p->end[0].num_inbox = 0;
     assert_true(msg->started);
     mrd_peer_unreachable(self->e, self->asks);
-    failed_ns = self->p->now;
+    uint64_t failed_ns = self->p->now;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_true(self->asks->tx->contact.hello);
     msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
@@ -89,8 +86,6 @@ TEST_F_WITH(world, moved__does_not_wait, self->order = MRD_ORDER_MSG)
 TEST_F_WITH(world, moved__forgets_start, self->order = MRD_ORDER_MSG)
 {
     struct mrd_peer *first = self->asks, *asks;
-    uint64_t failed_ns;
-    struct mrd_msg *msg;
 
     mrd_send_state_open(self->e, first)->contact.hello = false;
     first->tx->probes.silence_due = false;
@@ -101,10 +96,10 @@ TEST_F_WITH(world, moved__forgets_start, self->order = MRD_ORDER_MSG)
     asks = mrd_peer_add_entry(self->e, &first->addr);
     mrd_send_state_open(self->e, asks)->contact.hello = true;
     mrd_peer_unreachable(self->e, first);
-    failed_ns = self->p->now;
+    uint64_t failed_ns = self->p->now;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_false(mrd_list_empty(&asks->msgs));
-    msg = mrd_container_of(asks->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_msg *msg = mrd_container_of(asks->msgs.prev, struct mrd_msg, peer_node);
     assert_int_equal(msg->order.flow->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
     moves(self->p, self->peer);
     assert_ptr_equal(msg->peer, self->peer);
@@ -152,15 +147,13 @@ TEST(took_place__of_a_tomb)
  */
 TEST_F_WITH(world, moved__handle_follows, self->order = MRD_ORDER_MSG)
 {
-    struct mrd_addr further;
-
     mrd_send_state_open(self->e, self->asks)->contact.hello = true;
     post(self, self->ah, MRD_WR_SEND, 1);
     moves(self->p, self->peer);
     assert_int_equal(hand_length(&self->peer->msgs), 1);
     pair_settle(self->p, self->p->now + MRD_MSEC);
     assert_int_equal(hand_length(&self->peer->msgs), 1); /* refused: it waits */
-    further = self->peer->addr;
+    struct mrd_addr further = self->peer->addr;
     further.ip[15] ^= 16;
     mrd_peer_move(&self->e->peers, self->peer, &further);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
@@ -170,16 +163,13 @@ TEST_F_WITH(world, moved__handle_follows, self->order = MRD_ORDER_MSG)
 /* A message half sent by an entry that is well stops for 2 s, as another entry at the address failed. */
 TEST_F_WITH(world, half_sent__goes_on, self->order = MRD_ORDER_MSG)
 {
-    struct mrd_peer *other;
-    struct mrd_msg *msg;
     struct hand_wr wr;
-    uint32_t sent;
 
     mrd_send_state_open(self->e, self->peer);
-    other = mrd_peer_add_entry(self->e, &self->peer->addr);
+    struct mrd_peer *other = mrd_peer_add_entry(self->e, &self->peer->addr);
     hand_wr(self->p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
     assert_int_equal(hand_post(self->p, AT, &wr.wr), 0);
-    msg = mrd_container_of(self->peer->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_msg *msg = mrd_container_of(self->peer->msgs.prev, struct mrd_msg, peer_node);
     assert_ptr_equal(msg->peer, self->peer);
     {
         struct mrd_tx_packet packet[4];
@@ -194,7 +184,7 @@ TEST_F_WITH(world, half_sent__goes_on, self->order = MRD_ORDER_MSG)
             if (packet[i].cookie != MRD_TX_COOKIE_NONE)
                 mrd_engine_tx_done(self->e, packet[i].cookie, self->p->now);
     }
-    sent = msg->next_offset;
+    uint32_t sent = msg->next_offset;
     assert_true(sent > 0 && sent < 60 * PAIR_PAYLOAD);
     other->failed_ns = self->e->lives.failed_ns = self->p->now; /* as note_failed() says */
     post(self, self->p->end[AT].ah, MRD_WR_RDMA_WRITE, 2);

@@ -50,19 +50,15 @@ static uint32_t answers(struct pair *p)
  */
 TEST_F(pair, mrd_contact_identify__space_of_another_name)
 {
-    struct mrd_wire_head head;
-    struct mrd_peer *peer, *again;
-    struct mrd_engine *e;
-
     begin(self, true);
-    e = self->end[AT].e;
-    head = first_contact(self);
-    peer = identify(self, &head, 0, 0);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_wire_head head = first_contact(self);
+    struct mrd_peer *peer = identify(self, &head, 0, 0);
     assert_non_null(peer);
     mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
     mrd_send_state_open(e, peer)->contact.inc = OTHER_INC;
     head.epoch++;
-    again = identify(self, &head, 0, 0);
+    struct mrd_peer *again = identify(self, &head, 0, 0);
     assert_non_null(again);
     assert_ptr_not_equal(again, peer);
     assert_int_equal(again->pair.own_inc, peer->pair.own_inc);
@@ -77,20 +73,15 @@ TEST_F(pair, mrd_contact_identify__space_of_another_name)
 /* Who is admitted beside a peer that moved there keeps the name of ours that it was told. */
 TEST_F(pair, mrd_contact_identify__beside_one_that_moved)
 {
-    struct mrd_wire_head head;
-    struct mrd_addr there;
-    struct mrd_peer *peer, *other;
-    struct mrd_engine *e;
-
     begin(self, false);
-    e = self->end[AT].e;
-    head = first_contact(self);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_wire_head head = first_contact(self);
     assert_null(identify(self, &head, 0, 3));
     head.cookie = e->answers.ring[e->answers.head % MRD_STATELESS_MAX].head.cookie;
     head.flags |= MRD_WIRE_COOKIE;
-    peer = identify(self, &head, 0, 3);
+    struct mrd_peer *peer = identify(self, &head, 0, 3);
     assert_non_null(peer);
-    there = peer->addr;
+    struct mrd_addr there = peer->addr;
     there.ip[15] = 9;
     mrd_peer_move(&e->peers, peer, &there);
     (void)answers(self);
@@ -103,7 +94,7 @@ TEST_F(pair, mrd_contact_identify__beside_one_that_moved)
     head.dst_inc = e->answers.ring[e->answers.head % MRD_STATELESS_MAX].head.src_inc;
     assert_int_equal(answers(self), 1);
     head.flags |= MRD_WIRE_COOKIE;
-    other = identify(self, &head, 9, 4);
+    struct mrd_peer *other = identify(self, &head, 9, 4);
     assert_non_null(other);
     assert_ptr_not_equal(other, peer);
     head.flags = 0;
@@ -119,12 +110,9 @@ TEST_F(pair, mrd_contact_identify__beside_one_that_moved)
  */
 TEST_F(pair, mrd_address_came__newest_tells_where_we_are)
 {
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-
     begin(self, true);
-    head = first_contact(self);
-    peer = identify(self, &head, 0, 3);
+    struct mrd_wire_head head = first_contact(self);
+    struct mrd_peer *peer = identify(self, &head, 0, 3);
     assert_non_null(peer);
     assert_int_equal(peer->local.ip[15], 3);
     for (unsigned i = 0; i < 2; i++, head.stamp--) { /* the same one, and an older one */
@@ -150,13 +138,10 @@ TEST_F(pair, mrd_address_came__newest_tells_where_we_are)
 /* One of our packets, sent back to us from anywhere, has no answer: that would end what it is of. */
 TEST_F(pair, mrd_answer_reset__own_packet)
 {
-    struct mrd_wire_head head, back;
-    struct mrd_peer *peer;
-
     begin(self, true);
-    head = first_contact(self);
-    peer = identify(self, &head, 0, 0);
-    back = head;
+    struct mrd_wire_head head = first_contact(self);
+    struct mrd_peer *peer = identify(self, &head, 0, 0);
+    struct mrd_wire_head back = head;
     back.flags = 0;
     back.src_inc = peer->pair.own_inc;
     back.dst_inc = head.src_inc;

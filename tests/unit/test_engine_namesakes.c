@@ -119,29 +119,24 @@ static void two_entries_for_one_name(enum then then)
 {
     struct pair *p = &pair;
     struct mrd_wire_head again;
-    struct mrd_peer *asks, *other;
-    struct two t;
     struct mrd_addr here, elsewhere;
-    struct mrd_engine *e;
-    uint32_t name;
-    uint8_t ours;
 
     pair_begin_wary(p);
-    e = p->end[AT].e;
-    t = meet(p);
+    struct mrd_engine *e = p->end[AT].e;
+    struct two t = meet(p);
     assert_ptr_not_equal(t.one, t.two);
     p->now += MRD_SEC;
     mrd_engine_begin(e, p->now);
     mrd_recv_state_end(e, t.one, MRD_SPACE_TOMB);
     mrd_recv_state_end(e, t.two, MRD_SPACE_TOMB);
-    asks = mrd_peer_open(e, &t.one->addr); /* as a post does */
+    struct mrd_peer *asks = mrd_peer_open(e, &t.one->addr); /* as a post does */
     mrd_send_state_open(e, asks);
     assert_int_equal(asks->tx->contact.inc, 0);
-    other = asks == t.one ? t.two : t.one;
+    struct mrd_peer *other = asks == t.one ? t.two : t.one;
     here = elsewhere = asks->addr;
     elsewhere.ip[15] ^= 8;
-    name = asks == t.one ? NAME_2 : NAME_1;
-    ours = asks == t.one ? SECOND : FIRST;
+    uint32_t name = asks == t.one ? NAME_2 : NAME_1;
+    uint8_t ours = asks == t.one ? SECOND : FIRST;
     if (then == THE_ONE_BEFORE) {
         mrd_recv_state_end(e, asks, MRD_SPACE_NONE); /* it was over for longer */
     } else {
@@ -202,16 +197,11 @@ TEST(namesakes__from_elsewhere)
  */
 TEST_F(wary_pair, namesakes__late_contact_of_the_life_before)
 {
-    struct mrd_wire_head first;
-    struct mrd_peer *peer;
-    struct mrd_addr to;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    to = self->end[AT].addr;
-    first = taken(self, NAME_1, 5, FIRST);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_addr to = self->end[AT].addr;
+    struct mrd_wire_head first = taken(self, NAME_1, 5, FIRST);
     taken(self, NAME_2, 6, FIRST);
-    peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     assert_int_equal(peer->space.inc, NAME_2);
     to.ip[15] = SECOND;
     mrd_address_of_ours(peer, &to);
@@ -226,10 +216,8 @@ TEST_F(wary_pair, namesakes__late_contact_of_the_life_before)
 /* Two names take each other's place in turn: no cookie of a turn before holds again. */
 TEST_F(wary_pair, namesakes__in_turn)
 {
-    struct mrd_wire_head second;
-
     taken(self, NAME_1, 5, FIRST);
-    second = taken(self, NAME_2, 6, FIRST);
+    struct mrd_wire_head second = taken(self, NAME_2, 6, FIRST);
     taken(self, NAME_1, 7, FIRST);
     assert_false(executed(self, &second, FIRST)); /* a late copy */
 }
@@ -251,13 +239,12 @@ TEST_F(wary_pair, namesakes__at_once)
 TEST_F(pair, namesakes__are_bounded)
 {
     struct mrd_wire_head head;
-    struct mrd_answers *a;
 
     pair_config(self);
     self->config.trusting = false;
     self->config.max_peers = 4 * MRD_NAMESAKES_MAX;
     pair_open(self);
-    a = &self->end[AT].e->answers;
+    struct mrd_answers *a = &self->end[AT].e->answers;
     for (unsigned i = 0; i < MRD_NAMESAKES_MAX; i++) {
         head = contact(self, 5000 + i, 5, (uint8_t)(1 + i));
         assert_true(executed(self, &head, (uint8_t)(1 + i)));
@@ -300,13 +287,11 @@ TEST_F(pair, namesakes__come_back)
     static const enum mrd_space_state over[] = {MRD_SPACE_TOMB, MRD_SPACE_NONE};
 
     for (unsigned i = 0; i < 2; i++) {
-        struct two t;
         struct mrd_addr here, elsewhere;
-        struct mrd_engine *e;
 
         pair_begin_wary(self);
-        e = self->end[AT].e;
-        t = meet(self);
+        struct mrd_engine *e = self->end[AT].e;
+        struct two t = meet(self);
         here = elsewhere = t.one->addr;
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, t.one, &elsewhere);
@@ -339,19 +324,14 @@ static struct mrd_ah *watch(struct pair *p, const struct mrd_addr *there)
 TEST_F(pair, namesakes__are_watched)
 {
     for (unsigned answers = 0; answers < 2; answers++) {
-        struct mrd_peer *peer, *asks;
-        struct mrd_addr there;
-        struct mrd_engine *e;
-        struct mrd_ah *ah;
-
         pair_begin_wary(self);
-        e = self->end[AT].e;
+        struct mrd_engine *e = self->end[AT].e;
         taken(self, NAME_1, 5, FIRST);
-        peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
-        there = peer->addr;
+        struct mrd_peer *peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
+        struct mrd_addr there = peer->addr;
         there.ip[15] ^= 8;
-        ah = watch(self, &there);
-        asks = mrd_peer_find(&e->peers, &there);
+        struct mrd_ah *ah = watch(self, &there);
+        struct mrd_peer *asks = mrd_peer_find(&e->peers, &there);
         assert_true(asks->watch.on);
         asks->watch.inc = answers ? NAME_2 : 0;
         elapse(self, MRD_SEC);
@@ -373,27 +353,22 @@ TEST_F(pair, namesakes__are_watched)
  */
 TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
 {
-    struct mrd_wire_head head;
-    struct two t;
     struct mrd_addr here, elsewhere;
-    struct mrd_rx_packet packet;
-    struct mrd_engine *e;
-
-    e = self->end[AT].e;
-    t = meet(self);
+    struct mrd_engine *e = self->end[AT].e;
+    struct two t = meet(self);
     here = elsewhere = t.one->addr;
     elsewhere.ip[15] ^= 8;
     mrd_recv_state_end(e, t.two, MRD_SPACE_TOMB);
     mrd_send_state_open(e, t.two);
     mrd_tx_ready(e, t.two);
     elapse(self, MRD_MSEC); /* the question leaves */
-    head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
+    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
     head.dst_inc = t.two->pair.own_inc;
     head.src_inc = NAME_1;
     head.epoch = t.two->tx->contact.epoch;
     head.cookie = 1;
     head.echo_stamp = mrd_wire_stamp(self->now);
-    packet = (struct mrd_rx_packet){.from = here, .to = self->end[AT].addr};
+    struct mrd_rx_packet packet = (struct mrd_rx_packet){.from = here, .to = self->end[AT].addr};
     packet.to.ip[15] = FIRST;
     elapse(self, 500 * MRD_MSEC);
     move_to(self, t.one, &elsewhere);
@@ -410,20 +385,17 @@ TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
 TEST_F(pair, namesakes__watched_and_moved_on)
 {
     for (unsigned again = 0; again < 2; again++) {
-        struct mrd_peer *peer, *asks;
         struct mrd_addr there, further;
-        struct mrd_engine *e;
-        struct mrd_ah *ah;
 
         pair_begin_wary(self);
-        e = self->end[AT].e;
+        struct mrd_engine *e = self->end[AT].e;
         taken(self, NAME_1, 5, FIRST);
-        peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
+        struct mrd_peer *peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         there = further = peer->addr;
         there.ip[15] ^= 8;
         further.ip[15] ^= 16;
-        ah = watch(self, &there);
-        asks = mrd_peer_find(&e->peers, &there);
+        struct mrd_ah *ah = watch(self, &there);
+        struct mrd_peer *asks = mrd_peer_find(&e->peers, &there);
         elapse(self, MRD_SEC);
         move_to(self, peer, &there);
         assert_false(asks->watch.on);

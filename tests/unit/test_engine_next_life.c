@@ -63,15 +63,13 @@ static struct mrd_peer *contact(struct pair *p, uint32_t inc, uint32_t epoch, ui
  */
 static struct mrd_peer *two_lives(struct pair *p, uint32_t second_stamp)
 {
-    struct mrd_peer *peer, *next;
-
     pair_begin_wary(p);
     pass(p, MRD_SEC);
-    peer = contact(p, 1234, 5, STAMP);
+    struct mrd_peer *peer = contact(p, 1234, 5, STAMP);
     assert_non_null(peer);
     assert_int_equal(peer->local.ip[15], FIRST);
     pass(p, 2 * MRD_SEC);
-    next = contact(p, NEXT_LIFE, 9, second_stamp);
+    struct mrd_peer *next = contact(p, NEXT_LIFE, 9, second_stamp);
     assert_ptr_equal(next, peer);
     assert_int_equal(peer->space.inc, NEXT_LIFE);
     return peer;
@@ -119,13 +117,10 @@ TEST_F(pair, mrd_address_came__the_next_life_moves)
 /* Both ends' addresses change: the proof of the one comes to the other. */
 TEST_F(wary_pair, mrd_address_came__own_follows_the_proof)
 {
-    struct mrd_wire_head head;
-    struct mrd_peer *peer;
-
     pass(self, MRD_SEC);
-    peer = contact(self, 1234, 5, STAMP);
+    struct mrd_peer *peer = contact(self, 1234, 5, STAMP);
     pass(self, 200 * MRD_MSEC);
-    head = head_of(self, 1234, 5, STAMP + 1000);
+    struct mrd_wire_head head = head_of(self, 1234, 5, STAMP + 1000);
     assert_ptr_equal(identify_from(self, &head, ELSEWHERE, SECOND), peer);
     head.cookie = cookie(self);
     head.flags |= MRD_WIRE_COOKIE;
@@ -141,24 +136,20 @@ TEST_F(wary_pair, mrd_address_came__own_follows_the_proof)
 /* Two peers at one address who say no name of ours: the next packets of their first contacts are of the same spaces. */
 TEST_F(pair, mrd_contact_identify__two_that_are_trusted)
 {
-    struct mrd_wire_head a, b;
-    struct mrd_peer *pa, *pb, *again;
-    uint32_t life;
-
     pass(self, MRD_SEC);
-    a = head_of(self, 1234, 5, STAMP);
+    struct mrd_wire_head a = head_of(self, 1234, 5, STAMP);
     a.flags = MRD_WIRE_FIRST_CONTACT;
     a.dst_inc = 0;
-    b = a;
+    struct mrd_wire_head b = a;
     b.src_inc = NEXT_LIFE;
-    pa = identify_from(self, &a, 0, FIRST);
-    pb = identify_from(self, &b, 0, SECOND);
+    struct mrd_peer *pa = identify_from(self, &a, 0, FIRST);
+    struct mrd_peer *pb = identify_from(self, &b, 0, SECOND);
     assert_non_null(pa);
     assert_non_null(pb);
     assert_ptr_not_equal(pa, pb);
-    life = pa->space.life + pb->space.life;
+    uint32_t life = pa->space.life + pb->space.life;
     a.psn = b.psn = 1;
-    again = identify_from(self, &a, 0, FIRST);
+    struct mrd_peer *again = identify_from(self, &a, 0, FIRST);
     assert_ptr_equal(again, pa);
     again = identify_from(self, &b, 0, SECOND);
     assert_ptr_equal(again, pb);

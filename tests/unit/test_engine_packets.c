@@ -55,10 +55,8 @@ TEST_F(pair, mrd_engine_rx__repeated_packets_do_nothing)
 TEST_F(pair, mrd_engine_rx__broken_packets_are_counted_and_change_nothing)
 {
     for (uint32_t byte = 0; byte < 300; byte += 7) {
-        struct mrd_stats *s;
-
         pair_begin(self);
-        s = &self->end[1].e->stats;
+        struct mrd_stats *s = &self->end[1].e->stats;
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 200);
         assert_int_equal(pair_tx(self, 0), 1);
         if (byte < self->end[1].inbox[0].len) {
@@ -78,13 +76,11 @@ TEST_F(pair, mrd_engine_rx__broken_packets_are_counted_and_change_nothing)
 /* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
 TEST_F(wary_pair, mrd_engine_tx__headers_fit_in_96_bytes)
 {
-    uint64_t end_ns;
-
     self->now += MRD_MSEC; /* an epoch must not be older than the challenger */
     pair_post(self, 0, MRD_WR_RDMA_WRITE_WITH_IMM, 0, 5 * PAIR_PAYLOAD);
     pair_post_recv(self, 0, 0, PAIR_MEMORY);
     pair_post_recv(self, 1, 0, PAIR_MEMORY);
-    end_ns = self->now + MRD_MSEC;
+    uint64_t end_ns = self->now + MRD_MSEC;
     for (int i = 0; self->now < end_ns; i++) {
         unsigned at = i & 1;
 
@@ -184,12 +180,11 @@ static void send_pieces_twice(bool no_check)
         for (unsigned i = 0; i < b->num_inbox; i++) {
             const struct pair_frame *f = &b->inbox[i];
             struct mrd_wire_head head = pair_head(f);
-            uint8_t *at;
 
             if (head.type != MRD_WIRE_FRAGMENT)
                 continue;
             pieces++;
-            at = &whole[head.whole_offset];
+            uint8_t *at = &whole[head.whole_offset];
             if (times)
                 assert_memory_equal(at, f->data + head.head_len, f->len - head.head_len);
             memcpy(at, f->data + head.head_len, f->len - head.head_len);
@@ -306,13 +301,12 @@ TEST_F(pair, mrd_rx_ack__of_a_packet_without_its_payload)
 {
     enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };
     struct mrd_send_state *tx = begin_with_base(self, PAIR_PAYLOAD / 4, false);
-    struct mrd_sent *rec;
 
     tx->pmtu.losses = LOSSES;
     tx->pmtu.most = PAIR_PAYLOAD * 3 / 4;
     pair_post(self, 0, MRD_WR_SEND, 0, LENGTH); /* there is no receive */
     assert_int_equal(pair_tx(self, 0), 2);
-    rec = mrd_sent_get(&tx->sent, tx->sent.una);
+    struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.una);
     self->end[1].inbox[0] = self->end[1].inbox[1]; /* the first is lost */
     self->end[1].num_inbox = 1;
     pair_turn(self, 1);
@@ -342,7 +336,6 @@ TEST_F(pair, mrd_rx_ack__of_a_packet_without_a_small_message)
     struct pair_end *a = &self->end[0];
     struct mrd_send_state *tx = begin_with_base(self, LENGTH, false);
     struct mrd_mr *mr = a->mr;
-    struct mrd_sent *rec;
     int error;
 
     for (uint32_t i = 0; i < LEFT; i++)
@@ -353,7 +346,7 @@ TEST_F(pair, mrd_rx_ack__of_a_packet_without_a_small_message)
     assert_int_equal(pair_tx(self, 0), 1);
     assert_int_equal(mrd_engine_dereg_mr(a->e, a->mr, self->now), 0);
     a->mr = mr;
-    rec = mrd_sent_get(&tx->sent, tx->sent.una);
+    struct mrd_sent *rec = mrd_sent_get(&tx->sent, tx->sent.una);
     for (unsigned sent = 2; sent <= 3; sent++) {
         tx->pmtu.losses = 0;
         while (rec->tx_count < sent) {
@@ -406,19 +399,16 @@ static const struct {
 TEST_F(pair, mrd_engine_rx__port_that_there_is_not)
 {
     for (size_t i = 0; i < sizeof(replies) / sizeof(replies[0]); i++) {
-        const struct mrd_engine *e;
-        bool taken;
-
         pair_config(self);
         self->config.mover.reply_max = replies[i].reply_max;
         pair_open(self);
-        e = self->end[1].e;
+        const struct mrd_engine *e = self->end[1].e;
         self->end[0].e->config.self.port = replies[i].reply;
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
         assert_int_equal(pair_tx(self, 0), 1);
         mrd_engine_begin(self->end[1].e, self->now);
         pair_rx_one(self, 1, &self->end[1].inbox[0]);
-        taken = e->stats.rx_packets == 1;
+        bool taken = e->stats.rx_packets == 1;
         if (taken != replies[i].taken)
             fail_msg("port %u of at most %u", replies[i].reply, replies[i].reply_max);
         assert_int_equal(e->stats.rx_drop_malformed, !taken);

@@ -59,12 +59,9 @@ TEST_F(pair, mrd_recv_state_expire__after_the_silence)
         {0, EXPIRED_NS}, {8 * MRD_SEC, EXPIRED_NS}, {60 * MRD_SEC, EXPIRED_NS + 52 * MRD_SEC}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_peer *peer;
-        uint64_t heard_ns;
-
         pair_begin(self);
-        heard_ns = self->now;
-        peer = hand_rx_peer(self, AT);
+        uint64_t heard_ns = self->now;
+        struct mrd_peer *peer = hand_rx_peer(self, AT);
         peer->space.max_unacked_ns = rows[i].patience_ns;
         drained_at(self, heard_ns + rows[i].life_ns);
         mrd_recv_state_expire(self->end[AT].e, peer);
@@ -84,16 +81,13 @@ TEST_F(pair, mrd_recv_state_expire__after_the_silence)
 /* With the table full the first idle peer goes, of those whose space is over; a tombstone stays. */
 TEST_F(pair, mrd_peer_open__evicts_the_first_idle_one)
 {
-    struct mrd_engine *e;
-    struct mrd_peer *held, *idle;
-
     pair_config(self);
     self->config.max_peers = 2;
     pair_open(self);
-    e = self->end[AT].e;
-    held = hand_rx_peer(self, AT);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *held = hand_rx_peer(self, AT);
     mrd_recv_state_end(e, held, MRD_SPACE_TOMB);
-    idle = mrd_peer_open(e, &(struct mrd_addr){.port = 102});
+    struct mrd_peer *idle = mrd_peer_open(e, &(struct mrd_addr){.port = 102});
     assert_ptr_equal(mrd_peer_open(e, &idle->addr), idle);
     assert_int_equal(e->stats.peers, 2);
     mrd_tx_ready(e, idle);
@@ -109,12 +103,11 @@ TEST_F(pair, mrd_peer_open__evicts_the_first_idle_one)
 TEST_F(pair, mrd_peer_open__full_for_a_while)
 {
     const struct mrd_addr stranger = {.port = 102};
-    struct mrd_peer *peer;
 
     pair_config(self);
     self->config.max_peers = 1;
     pair_open(self);
-    peer = hand_rx_peer(self, AT);
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
     assert_null(mrd_peer_open(self->end[AT].e, &stranger));
     mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_NONE);
     drained_at(self, self->now + MRD_FULL_NS - 1);
@@ -139,12 +132,10 @@ TEST_F(pair, mrd_peer_open__null_when_all_are_wanted)
 /* A watched peer is wanted, however long it seems idle. */
 TEST_F(pair, mrd_peer_open__null_when_all_are_watched)
 {
-    struct mrd_peer *watched;
-
     pair_config(self);
     self->config.max_peers = 1;
     pair_open(self);
-    watched = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 101});
+    struct mrd_peer *watched = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 101});
     watched->watch.on = true;
     drained_at(self, self->now + 60 * MRD_SEC);
     assert_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
@@ -163,14 +154,11 @@ TEST_F(pair, mrd_send_state_begin_epoch__table)
     } rows[] = {{512, 128}, {1024, 256}, {2048, FIRST_GRANT}, {4096, FIRST_GRANT}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_send_state *tx;
-        uint32_t epoch;
-
         pair_config(self);
         self->config.mover.tracker = rows[i].tracker;
         pair_open(self);
-        tx = hand_tx_peer(self, AT)->tx;
-        epoch = tx->contact.epoch;
+        struct mrd_send_state *tx = hand_tx_peer(self, AT)->tx;
+        uint32_t epoch = tx->contact.epoch;
         mrd_send_state_begin_epoch(self->end[AT].e, pair_peer(self, AT), 77);
         assert_int_equal(tx->contact.epoch, epoch + 1);
         assert_true(tx->contact.epoch_ns == MRD_NEVER);
@@ -185,10 +173,9 @@ TEST_F(pair, mrd_send_state_begin_epoch__table)
 /* A half that idled for too long may be forgotten at the peer: another begins. */
 TEST_F(pair, mrd_send_state_open__after_idling)
 {
-    uint32_t epoch;
     struct mrd_peer *peer = hand_tx_peer(self, AT);
 
-    epoch = peer->tx->contact.epoch;
+    uint32_t epoch = peer->tx->contact.epoch;
     drained_at(self, self->now + MRD_SEND_IDLE_LIFE_NS - 1);
     assert_int_equal(mrd_send_state_open(self->end[AT].e, peer)->contact.epoch, epoch);
     drained_at(self, self->now + 1);
@@ -221,13 +208,11 @@ TEST_F(pair, mrd_send_state_open__begins_with_hello)
     };
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_peer *peer;
-
         pair_config(self);
         self->config.trusting = rows[i].trusting;
         pair_open(self);
-        peer = rows[i].known ? hand_rx_peer(self, AT)
-                             : mrd_peer_open(self->end[AT].e, &self->end[1].addr);
+        struct mrd_peer *peer = rows[i].known ? hand_rx_peer(self, AT)
+                                              : mrd_peer_open(self->end[AT].e, &self->end[1].addr);
         peer->given_up = rows[i].given_up;
         mrd_send_state_open(self->end[AT].e, peer);
         assert_int_equal(peer->tx->contact.hello, rows[i].hello);
@@ -240,10 +225,8 @@ TEST_F(pair, mrd_send_state_open__begins_with_hello)
  */
 TEST_F(pair, mrd_peers_reclaim__not_too_often)
 {
-    struct mrd_peer *peer;
-
     mrd_peers_reclaim(self->end[AT].e);
-    peer = hand_rx_peer(self, AT);
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
     drained_at(self, self->now + EXPIRED_NS + 1);
     self->end[AT].e->lives.reclaimed_ns = self->now - MRD_RECLAIM_NS + 1;
     mrd_peers_reclaim(self->end[AT].e);
@@ -259,19 +242,16 @@ TEST_F(pair, mrd_peers_reclaim__not_too_often)
 TEST_F(pair, mrd_send_state_end__ends_all_that_hangs_on_it)
 {
     static const uint32_t offset[] = {0, BYTES, 0};
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-    struct mrd_qp *kept;
     unsigned num = 0;
     struct mrd_wc wc;
 
-    e = self->end[AT].e;
-    kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
     pair_post(self, AT, MRD_WR_SEND, 0, BYTES);
     pair_tx(self, AT); /* one in flight */
     pair_post(self, AT, MRD_WR_RDMA_WRITE, BYTES, 40 * PAIR_PAYLOAD);
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* two that wait */
-    peer = mrd_peer_find(&e->peers, &self->end[1].addr);
+    struct mrd_peer *peer = mrd_peer_find(&e->peers, &self->end[1].addr);
     mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     assert_null(peer->tx);
     assert_true(mrd_list_empty(&peer->msgs));
@@ -287,20 +267,15 @@ TEST_F(pair, mrd_send_state_end__ends_all_that_hangs_on_it)
 /* Half messages fail; records of flows, of who waits for receives, and of refusals go. */
 TEST_F(pair, mrd_recv_state_end__ends_all_that_hangs_on_it)
 {
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-    struct mrd_wire_part part;
-    struct mrd_refusal *refusal;
-
-    e = self->end[AT].e;
-    peer = hand_rx_peer(self, AT);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
     pair_post_recv(self, AT, 0, 2 * BYTES);
     half_message(self, peer, 1);
-    part = hand_write(self, AT, BYTES);
+    struct mrd_wire_part part = hand_write(self, AT, BYTES);
     part.flags = MRD_PART_ORDERED;
     assert_int_equal(hand_place(self, AT, peer, 2, &part, 1).verdict, MRD_PLACED);
     mrd_rnr_add(e, peer, hand_qp(self, AT));
-    refusal = mrd_pool_alloc(&e->refusals);
+    struct mrd_refusal *refusal = mrd_pool_alloc(&e->refusals);
     mrd_list_init(&refusal->node);
     peer->uses.refusals++;
     mrd_list_append(&mrd_send_state_open(e, peer)->refusals, &refusal->node);
@@ -321,11 +296,10 @@ TEST_F(pair, mrd_peer_unreachable__ends_both_directions)
 {
     for (unsigned known = 0; known < 2; known++) {
         struct mrd_engine_event event;
-        struct mrd_peer *peer;
 
         pair_begin(self);
         pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        peer = mrd_peer_find(&self->end[AT].e->peers, &self->end[1].addr);
+        struct mrd_peer *peer = mrd_peer_find(&self->end[AT].e->peers, &self->end[1].addr);
         if (known)
             hand_rx_peer(self, AT);
         mrd_peer_unreachable(self->end[AT].e, peer);
@@ -345,13 +319,12 @@ TEST_F(pair, mrd_peer_restarted__event_if_anything_was_lost)
 {
     for (unsigned i = 0; i < 4; i++) {
         struct mrd_engine_event event;
-        struct mrd_peer *peer;
         bool work = i & 1, receives = i & 2;
 
         pair_begin(self);
         if (work)
             pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-        peer = hand_tx_peer(self, AT);
+        struct mrd_peer *peer = hand_tx_peer(self, AT);
         hand_rx_peer(self, AT);
         mrd_peer_restarted(self->end[AT].e, peer, receives);
         assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event) == 0, work || receives);
@@ -364,10 +337,8 @@ TEST_F(pair, mrd_peer_restarted__event_if_anything_was_lost)
 /* A peer that closed waits for nothing any more: its space need not outlive that. */
 TEST_F(pair, mrd_peer_closed__has_no_patience)
 {
-    struct mrd_peer *peer;
-
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
-    peer = hand_rx_peer(self, AT);
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
     peer->space.max_unacked_ns = 60 * MRD_SEC;
     mrd_peer_closed(self->end[AT].e, peer);
     assert_int_equal(peer->space.max_unacked_ns, 0);

@@ -142,10 +142,8 @@ TEST_F(pair, mrd_engine_rx_plan__not_beyond_the_message)
 
 TEST_F(half_a_write, mrd_engine_rx_plan__refuses_a_message_that_is_over)
 {
-    uint32_t *word, open;
-
-    word = &pair_peer(self, 1)->rx->slots.word[0];
-    open = *word;
+    uint32_t *word = &pair_peer(self, 1)->rx->slots.word[0];
+    uint32_t open = *word;
     *word = MRD_SLOT_CLOSED;
     assert_int_equal(plan(self, 0, BURST), 0);
     *word = open;
@@ -228,8 +226,6 @@ TEST_F(pair, mrd_engine_rx_plan__begins_nothing_else)
         {67, 1},    /* rkey */
         {71, 0x80}, /* address */
     };
-    struct mrd_qp_impl *qp;
-    uint32_t *num_open;
 
     for (unsigned i = 0; i < 2; i++) { /* of a receive: there is none */
         begin_new(self, i ? MRD_WR_SEND : MRD_WR_RDMA_WRITE_WITH_IMM);
@@ -237,13 +233,13 @@ TEST_F(pair, mrd_engine_rx_plan__begins_nothing_else)
     }
     begin_new(self, MRD_WR_RDMA_WRITE);
     refuses_each(self, table, sizeof(table) / sizeof(table[0]));
-    qp = mrd_qp_impl(self->end[1].qp);
+    struct mrd_qp_impl *qp = mrd_qp_impl(self->end[1].qp);
     for (unsigned i = 0; i < 2; i++) {
         qp->pub.state = i ? MRD_QPS_INIT : MRD_QPS_ERR;
         assert_int_equal(plan(self, 0, BURST), 0);
     }
     qp->pub.state = MRD_QPS_RTS;
-    num_open = &pair_peer(self, 1)->rx->slots.num_open;
+    uint32_t *num_open = &pair_peer(self, 1)->rx->slots.num_open;
     *num_open = UINT32_MAX / 2; /* more than its share of the records */
     assert_int_equal(plan(self, 0, BURST), 0);
     *num_open = 0;
@@ -332,14 +328,12 @@ TEST_F(pair, mrd_engine_rx_plan__refuses_deregistered_memory)
  */
 TEST_F(half_a_write, mrd_engine_rx__moves_what_was_not_predicted)
 {
-    const struct mrd_rcv *rcv;
-
     assert_int_equal(plan(self, 0, 4), 4);
     receive(self, 0, 0);
     receive(self, 9, 1); /* where burst[1], PSN 2, was predicted */
     receive(self, 2, 2);
     receive(self, 3, 3);
-    rcv = &pair_peer(self, 1)->rx->rcv;
+    const struct mrd_rcv *rcv = &pair_peer(self, 1)->rx->rcv;
     assert_int_equal(self->end[1].e->stats.rx_straight_moved, 1);
     assert_int_equal(self->end[1].e->stats.rx_straight, 3);
     assert_int_equal(rcv->cum, 2);
@@ -370,10 +364,9 @@ static void change_part(unsigned which, bool id)
     uint8_t *data = burst[which].data;
     struct mrd_wire_part before, after;
     struct mrd_wire_head head;
-    uint32_t at;
 
     assert_int_equal(mrd_wire_get(data, burst[which].len, &head), MRD_WIRE_OK);
-    at = head.parts_at;
+    uint32_t at = head.parts_at;
     assert_true(mrd_wire_get_part(data, &at, head_len, &before));
     for (uint32_t i = head.parts_at; i < head_len; i++) {
         data[i] ^= 1;
@@ -418,15 +411,13 @@ TEST_F(half_a_write, mrd_engine_rx__placed_payload_is_checked)
 /* Segments beyond the plan, or after it, have no place. */
 TEST_F(half_a_write, mrd_engine_rx__placed_without_a_plan)
 {
-    struct mrd_rx_plan kept;
-
     assert_int_equal(plan(self, 0, 3), 3);
     out.first[3] = 2;
     receive(self, 3, 3);
     assert_int_equal(self->end[1].e->stats.rx_drop_length, 1);
     self->end[1].e->stats.rx_packets = 0;
     burst[5].data[60] ^= 1;
-    kept = out;
+    struct mrd_rx_plan kept = out;
     assert_int_equal(plan(self, 5, 3), 0); /* a refusal ends the plan before it */
     out = kept;
     receive(self, 0, 0);

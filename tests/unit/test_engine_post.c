@@ -63,13 +63,11 @@ TEST_F(pair, mrd_engine_post_send__inline_needs_no_lkey)
 /* Room for the completion is reserved before anything else is taken. */
 TEST_F(pair, mrd_engine_post_send__completion_queue_full)
 {
-    struct mrd_cq_impl *cq;
-    struct hand_holdings before;
     struct hand_wr w;
 
-    cq = mrd_cq_impl(self->end[0].cq);
+    struct mrd_cq_impl *cq = mrd_cq_impl(self->end[0].cq);
     hand_fill_cq(cq);
-    before = hand_holdings(self, 0);
+    struct hand_holdings before = hand_holdings(self, 0);
     hand_wr(self, 0, MRD_WR_SEND, BYTES, &w);
     assert_int_equal(hand_post(self, 0, &w.wr), -ENOMEM);
     hand_expect_refused(self, 0, &before, "send completion queue is full");
@@ -79,17 +77,15 @@ TEST_F(pair, mrd_engine_post_send__completion_queue_full)
 /* With work under way to the only peer that there is room for, a second one is refused. */
 TEST_F(pair, mrd_engine_post_send__peer_table_full)
 {
-    struct hand_holdings before;
-    struct mrd_ah *known;
     struct hand_wr w;
     int error;
 
     pair_config(self);
     self->config.max_peers = 1;
     pair_open(self);
-    known = self->end[0].ah;
+    struct mrd_ah *known = self->end[0].ah;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    before = hand_holdings(self, 0);
+    struct hand_holdings before = hand_holdings(self, 0);
     self->end[0].ah = mrd_engine_create_ah(self->end[0].e, self->end[0].pd,
                                            &(struct mrd_addr){.port = 102}, 0, &error);
     hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
@@ -103,14 +99,13 @@ TEST_F(pair, mrd_engine_post_send__peer_table_full)
 /* A queue is held as long as something waits on it; then another may have its place. */
 TEST_F(pair, mrd_engine_post_send__table_of_queues_full)
 {
-    struct hand_holdings before;
     struct hand_wr w;
 
     pair_config(self);
     self->config.max_flows = 1;
     pair_open(self);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    before = hand_holdings(self, 0);
+    struct hand_holdings before = hand_holdings(self, 0);
     hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.ud.remote_qpn++;
     assert_int_equal(hand_post(self, 0, &w.wr), -EAGAIN);
@@ -168,17 +163,15 @@ TEST_F(pair, mrd_engine_post_send__drops_the_queue_that_it_made_in_vain)
  */
 TEST_F(pair, mrd_engine_post_send__flow_table_full)
 {
-    struct hand_holdings before;
-    struct mrd_qp *kept;
     struct hand_wr w;
 
     pair_config(self);
     self->config.max_flows = 1;
     pair_open(self);
-    kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
+    struct mrd_qp *kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_settle(self, self->now + MRD_MSEC);
-    before = hand_holdings(self, 0);
+    struct hand_holdings before = hand_holdings(self, 0);
     assert_int_equal(before.flows, 1);
     hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     w.wr.ud.remote_qpn++;
@@ -225,10 +218,9 @@ TEST_F(pair, mrd_engine_post_send__in_error)
 /* A handle keeps the id of its peer, which by now may be another's: the address decides. */
 TEST_F(pair, mrd_engine_post_send__by_address_not_by_a_stale_id)
 {
-    struct mrd_ah_impl *ah;
     struct mrd_peer *other = mrd_peer_open(self->end[0].e, &(struct mrd_addr){.port = 102});
 
-    ah = (struct mrd_ah_impl *)(void *)self->end[0].ah;
+    struct mrd_ah_impl *ah = (struct mrd_ah_impl *)(void *)self->end[0].ah;
     ah->peer_id = other->id;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     assert_null(other->tx);
@@ -285,12 +277,11 @@ TEST_F(pair, mrd_engine_post_send__numbers_of_ordered_messages)
 /* A flow that was idle, and about to be closed, has work again. */
 TEST_F(pair, mrd_engine_post_send__on_an_idle_flow)
 {
-    const struct mrd_send_state *tx;
     struct mrd_qp *kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_settle(self, self->now + MRD_MSEC);
-    tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
+    const struct mrd_send_state *tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
     assert_int_equal(hand_length(&tx->idle), 1);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     assert_int_equal(hand_length(&tx->idle), 0);

@@ -41,12 +41,9 @@ TEST_F(pair, mrd_engine_post_recv__memory_must_be_writable)
 
 TEST_F(pair, mrd_engine_post_recv__completion_queue_full)
 {
-    struct hand_holdings before;
-    struct mrd_sge sge;
-
     hand_fill_cq(mrd_cq_impl(self->end[0].cq));
-    before = hand_holdings(self, 0);
-    sge = memory_of(self);
+    struct hand_holdings before = hand_holdings(self, 0);
+    struct mrd_sge sge = memory_of(self);
     assert_int_equal(post_recv(self, &(struct mrd_recv_wr){.sg_list = &sge, .num_sge = 1}),
                      -ENOMEM);
     hand_expect_refused(self, 0, &before, "receive completion queue is full");
@@ -56,12 +53,11 @@ TEST_F(pair, mrd_engine_post_recv__completion_queue_full)
 /* Room for a completion was reserved, and goes back. */
 TEST_F(pair, mrd_engine_post_recv__gives_back_the_completion)
 {
-    struct hand_holdings before;
     struct mrd_sge sge[5];
 
     for (unsigned i = 0; i < 5; i++)
         sge[i] = memory_of(self);
-    before = hand_holdings(self, 0);
+    struct hand_holdings before = hand_holdings(self, 0);
     assert_int_equal(post_recv(self, &(struct mrd_recv_wr){.sg_list = sge, .num_sge = 5}), -EINVAL);
     hand_expect_refused(self, 0, &before, "cannot hold");
     for (unsigned i = 0; i < 16; i++)

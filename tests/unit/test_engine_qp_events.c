@@ -112,11 +112,10 @@ TEST(qp_events__of_what_was_refused)
 TEST_F_WITH(test, qp_events__one_at_a_time, self->events = MRD_QP_TELL_REFUSED)
 {
     struct mrd_engine *e = self->p->end[TO].e;
-    struct mrd_engine_event event;
 
     for (unsigned i = 0; i < 3; i++)
         ask(self, BAD_RKEY);
-    event = expect_event(self);
+    struct mrd_engine_event event = expect_event(self);
     mrd_engine_hand_event(&event);
     assert_int_equal(mrd_engine_destroy_qp(e, self->p->end[TO].qp, self->p->now), -EBUSY);
     ask(self, BAD_RKEY);

@@ -91,7 +91,6 @@ TEST(qp_init__messages_wait)
     for (enum mrd_order order = MRD_ORDER_NONE; order <= MRD_ORDER_DATA; order++) {
         for (unsigned k = 0; k < 2; k++) {
             struct test t = begin(order);
-            uint64_t begun_ns;
 
             for (uint32_t i = 0; i < 3; i++)
                 pair_post_recv(t.p, TO, LONG * i, LONG);
@@ -102,7 +101,7 @@ TEST(qp_init__messages_wait)
             pair_settle(t.p, t.p->now + MRD_SEC);
             expect_nothing(&t, TO);
             expect_nothing(&t, FROM);
-            begun_ns = t.p->now;
+            uint64_t begun_ns = t.p->now;
             assert_int_equal(set_ready(&t), 0);
             for (unsigned i = 0;
                  i < 100 &&
@@ -148,12 +147,11 @@ static unsigned count_tries(enum mrd_wr_opcode opcode)
 {
     struct test t = begin(MRD_ORDER_MSG);
     const uint64_t *sent = &pair_peer(t.p, FROM)->count.packets_sent;
-    uint64_t before;
 
     for (uint32_t i = 0; i < 8; i++)
         pair_post(t.p, FROM, opcode, LONG * i, LONG);
     pair_settle(t.p, t.p->now + MRD_SEC);
-    before = *sent;
+    uint64_t before = *sent;
     for (uint32_t i = 8; i < 12; i++) /* what is posted meanwhile waits behind them */
         pair_post(t.p, FROM, opcode, LONG * i, LONG);
     pair_settle(t.p, t.p->now + 20 * MRD_USEC);
@@ -184,7 +182,6 @@ TEST(qp_init__writes_do_not_flood)
 TEST_F_WITH(test, qp_init__who_gives_up_is_skipped, self->order = MRD_ORDER_MSG)
 {
     struct pair_frame late[PAIR_INBOX];
-    unsigned num_late;
 
     pair_post_recv(self->p, TO, 0, BYTES);
     hand_qp(self->p, FROM)->rnr_retry = 0;
@@ -195,7 +192,7 @@ TEST_F_WITH(test, qp_init__who_gives_up_is_skipped, self->order = MRD_ORDER_MSG)
     /* Of the next message a copy stays under way until the queue pair takes messages. */
     pair_post(self->p, FROM, MRD_WR_SEND, 1, BYTES);
     mrd_engine_begin(self->p->end[FROM].e, self->p->now);
-    num_late = pair_tx(self->p, FROM);
+    unsigned num_late = pair_tx(self->p, FROM);
     memcpy(late, self->p->end[TO].inbox, num_late * sizeof(late[0]));
     pair_settle(self->p, self->p->now + MRD_SEC);
     assert_int_equal(set_ready(self), 0);

@@ -13,11 +13,9 @@ enum { AT = 0, BYTES = 64 };
 TEST_F(pair, mrd_engine_get_event__oldest_first)
 {
     struct mrd_engine_event event;
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
 
-    e = self->end[AT].e;
-    peer = mrd_peer_open(e, &self->end[1].addr);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = mrd_peer_open(e, &self->end[1].addr);
     e->events.head = e->events.tail = UINT32_MAX;
     mrd_event_add(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
@@ -33,11 +31,9 @@ TEST_F(pair, mrd_engine_get_event__oldest_first)
 TEST_F(pair, mrd_engine_query_counters__by_name)
 {
     struct mrd_counter counters[200] = {{0}};
-    struct mrd_engine *e;
-    int num;
 
-    e = self->end[AT].e;
-    num = (int)(sizeof(e->stats) / sizeof(uint64_t));
+    struct mrd_engine *e = self->end[AT].e;
+    int num = (int)(sizeof(e->stats) / sizeof(uint64_t));
     for (int i = 0; i < num; i++)
         ((uint64_t *)(void *)&e->stats)[i] = 1000 + (uint64_t)i;
     assert_int_equal(mrd_engine_query_counters(e, counters, 3), num);
@@ -57,12 +53,10 @@ TEST_F(pair, mrd_engine_query_counters__by_name)
 TEST_F(pair, mrd_engine_query_peer__with_and_without_a_half)
 {
     struct mrd_peer_attr attr;
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
 
-    e = self->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     assert_int_equal(mrd_engine_query_peer(e, &self->end[1].addr, &attr), -ENOENT);
-    peer = mrd_peer_open(e, &self->end[1].addr);
+    struct mrd_peer *peer = mrd_peer_open(e, &self->end[1].addr);
     peer->count = (struct mrd_peer_count){.packets_sent = 1,
                                           .packets_retransmitted = 2,
                                           .packets_spurious = 3,
@@ -107,17 +101,14 @@ TEST_F(pair, mrd_engine_query_peer__with_and_without_a_half)
 TEST_F(pair, mrd_engine_query_path__by_index)
 {
     struct mrd_path_attr attr;
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-    struct mrd_path *path;
 
-    e = self->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 0, &attr), -ENOENT);
-    peer = mrd_peer_open(e, &self->end[1].addr);
+    struct mrd_peer *peer = mrd_peer_open(e, &self->end[1].addr);
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 0, &attr), -ENOENT);
     mrd_send_state_open(e, peer);
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 8, &attr), -ENOENT);
-    path = &peer->tx->paths.path[7];
+    struct mrd_path *path = &peer->tx->paths.path[7];
     path->packets = 1;
     path->lost = 2;
     path->ce = 3;
@@ -138,12 +129,11 @@ TEST_F(pair, mrd_engine_query_path__by_index)
 TEST_F(pair, mrd_engine_query_path__not_used_yet)
 {
     struct mrd_path_attr attr = {.packets = 7};
-    struct mrd_engine *e;
 
     pair_config(self);
     self->config.paths = self->config.mover.paths = 32;
     pair_open(self);
-    e = self->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     mrd_send_state_open(e, mrd_peer_open(e, &self->end[1].addr));
     assert_int_equal(mrd_engine_query_path(e, &self->end[1].addr, 31, &attr), 0);
     assert_int_equal(attr.port, 31);
@@ -181,10 +171,9 @@ TEST_F(pair, mrd_engine_spray_name__of_the_policies)
 /* The last sentence stays, cut to what there is room for; the error is handed on. */
 TEST_F(pair, mrd_error_keep__cuts_long_sentences)
 {
-    struct mrd_engine *e;
     char sentence[200];
 
-    e = self->end[AT].e;
+    struct mrd_engine *e = self->end[AT].e;
     memset(sentence, 'x', sizeof(sentence));
     for (size_t len = sizeof(e->objects.error) - 1; len <= sizeof(e->objects.error); len++) {
         sentence[len] = 0;
@@ -199,12 +188,9 @@ TEST_F(pair, mrd_error_keep__cuts_long_sentences)
 /* Everything that the user made and did not give back. */
 TEST_F(pair, mrd_engine_objects__counts_each_kind)
 {
-    struct mrd_qp *kept;
-    struct mrd_pd *pd;
-
     assert_int_equal(mrd_engine_objects(self->end[AT].e), 5); /* a PD, a CQ, a QP, an MR, an AH */
-    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
-    pd = mrd_engine_alloc_pd(self->end[AT].e, NULL);
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    struct mrd_pd *pd = mrd_engine_alloc_pd(self->end[AT].e, NULL);
     assert_int_equal(mrd_engine_objects(self->end[AT].e), 7);
     hand_restore_qp(self, AT, kept);
     assert_int_equal(mrd_engine_dealloc_pd(self->end[AT].e, pd), 0);

@@ -200,12 +200,11 @@ TEST_F(reads, reads__target_in_error)
 /* The target is gone after it acked the request: probes find that out. */
 TEST_F(reads, reads__dead_target)
 {
-    uint64_t began;
     struct mrd_wc wc;
 
     read_at(self, 0, LONG_BYTES);
     arrive_unanswered(self);
-    began = self->now;
+    uint64_t began = self->now;
     for (unsigned i = 0; i < 1000 && !pair_poll(self, ASKER, &wc); i++)
         turn_in_vain(self, ASKER);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
@@ -290,8 +289,6 @@ TEST_F(reads, reads__too_many_for_the_target)
 /* In ordered mode a read sees the write before it, which is repeated, and completes behind it. */
 TEST_F(reads, reads__in_order)
 {
-    struct mrd_wc wc;
-
     for (unsigned at = 0; at < 2; at++)
         self->end[at].qp->order = MRD_ORDER_MSG;
     self->end[ASKER].memory[HERE + 16] = 0x77;
@@ -312,7 +309,7 @@ TEST_F(reads, reads__in_order)
                          pair_head(&self->end[ASKER].inbox[0]).type == MRD_WIRE_DATA,
                      0); /* nothing is answered yet */
     settle(self);
-    wc = take(self);
+    struct mrd_wc wc = take(self);
     assert_int_equal(wc.opcode, MRD_WC_RDMA_WRITE);
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     assert_read(self, 16, 1);
@@ -358,12 +355,11 @@ static void begin_without_routes(struct pair *p)
  */
 TEST_F(pair, reads__the_route_is_asked_for)
 {
-    struct mrd_engine *e;
     struct mrd_addr to;
     uint32_t id;
 
     begin_without_routes(self);
-    e = self->end[TARGET].e;
+    struct mrd_engine *e = self->end[TARGET].e;
     read_at(self, 0, PAIR_PAYLOAD);
     settle(self);
     assert_read(self, 0, PAIR_PAYLOAD);
@@ -395,18 +391,15 @@ TEST_F(pair, reads__the_route_is_asked_for)
 TEST_F(reads, reads__patient_with_a_dead_asker)
 {
     struct mrd_engine *e = self->end[TARGET].e;
-    uint64_t end_ns;
 
     e->config.peer_timeout_ns = MRD_MSEC;
     read_at(self, 0, PAIR_PAYLOAD);
     pair_turn(self, ASKER);
-    end_ns = self->now + 4 * MRD_SEC;
+    uint64_t end_ns = self->now + 4 * MRD_SEC;
     while (self->now < end_ns) {
-        uint64_t at;
-
         pair_turn(self, TARGET);
         self->end[ASKER].num_inbox = 0;
-        at = mrd_engine_deadline(e);
+        uint64_t at = mrd_engine_deadline(e);
         self->now = at > self->now ? at : self->now;
     }
     assert_true(e->stats.tx_packets < 1000);
@@ -417,25 +410,21 @@ TEST_F(reads, reads__patient_with_a_dead_asker)
 TEST_F(pair, reads__routes_of_two)
 {
     struct mrd_addr to[2];
-    struct mrd_rx_packet packet;
-    struct mrd_engine *e;
-    struct mrd_peer *other;
     uint32_t id[2];
-    bool asked;
 
     begin_without_routes(self);
-    e = self->end[TARGET].e;
+    struct mrd_engine *e = self->end[TARGET].e;
     read_at(self, 0, LARGE);
     pair_tx(self, ASKER);
-    packet = pair_packet(self, TARGET, &self->end[TARGET].inbox[0]);
+    struct mrd_rx_packet packet = pair_packet(self, TARGET, &self->end[TARGET].inbox[0]);
     packet.from = pair_addr_of(7);
     mrd_engine_begin(e, self->now);
     mrd_engine_rx(e, &packet, 1, self->now);
-    other = pair_peer(self, TARGET);
+    struct mrd_peer *other = pair_peer(self, TARGET);
     pair_rx_one(self, TARGET, &self->end[TARGET].inbox[0]);
     self->end[TARGET].num_inbox = 0;
     assert_true(mrd_engine_wants_route(e, &id[0], &to[0]));
-    asked = mrd_engine_wants_route(e, &id[1], &to[1]);
+    bool asked = mrd_engine_wants_route(e, &id[1], &to[1]);
     assert_true(!asked || id[0] != id[1]);
     mrd_peer_unreachable(e, other);
     settle(self);

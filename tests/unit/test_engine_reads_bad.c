@@ -127,21 +127,17 @@ TEST_F(reads, reads_bad__out_of_bounds)
 TEST_F(pair, reads_bad__two_answers)
 {
     for (unsigned small = 0; small < 2; small++) {
-        struct mrd_peer *peer;
-        struct mrd_wire_part part;
-        struct hand_placed got;
-
         begin_in(self, MRD_ORDER_NONE);
         ask(self, MRD_WR_RDMA_READ, 0, LONG_BYTES);
-        peer = answerer(self);
-        part = answer(self, LONG_BYTES);
+        struct mrd_peer *peer = answerer(self);
+        struct mrd_wire_part part = answer(self, LONG_BYTES);
         memset(self->end[TARGET].memory, 0x11, LONG_BYTES);
         struct mrd_wire_part first = hand_piece(part, 1, 0, PAIR_PAYLOAD, LONG_BYTES);
         struct mrd_wire_part second =
             small ? part : hand_piece(part, 2, PAIR_PAYLOAD, PAIR_PAYLOAD, LONG_BYTES);
 
         assert_int_equal(hand_place(self, ASKER, peer, 0, &first, 1).verdict, MRD_PLACED);
-        got = hand_place(self, ASKER, peer, 1, &second, 1);
+        struct hand_placed got = hand_place(self, ASKER, peer, 1, &second, 1);
         assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
         assert_int_equal(got.code, MRD_REFUSE_INVALID);
         assert_int_equal(peer->rx->slots.num_open, 0);
@@ -158,15 +154,11 @@ TEST_F(pair, reads_bad__two_answers)
 /* The answer to an atomic is a number, which cannot come in pieces. */
 TEST_F(reads, reads_bad__atomic_answered_in_pieces)
 {
-    struct mrd_peer *peer;
-    struct mrd_wire_part part;
-    struct hand_placed got;
-
     memset(self->end[ASKER].memory + HERE, 0xee, 8);
     ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
-    peer = answerer(self);
-    part = hand_piece(answer(self, 8), 1, 0, 8, 8);
-    got = hand_place(self, ASKER, peer, 0, &part, 1);
+    struct mrd_peer *peer = answerer(self);
+    struct mrd_wire_part part = hand_piece(answer(self, 8), 1, 0, 8, 8);
+    struct hand_placed got = hand_place(self, ASKER, peer, 0, &part, 1);
     assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
     assert_int_equal(got.code, MRD_REFUSE_INVALID);
     assert_int_equal(self->end[ASKER].memory[HERE], 0xee);
@@ -179,11 +171,10 @@ TEST_F(reads, reads_bad__atomic_answered_in_pieces)
 TEST_F(reads, reads_bad__answered_twice_in_a_packet)
 {
     static void *taken[REFUSALS_MAX + 1];
-    struct mrd_peer *peer;
     struct mrd_wire_part part[2];
 
     ask(self, MRD_WR_RDMA_READ, 0, 64);
-    peer = answerer(self);
+    struct mrd_peer *peer = answerer(self);
     part[0] = part[1] = answer(self, 64);
     hand_exhaust(&self->end[ASKER].e->refusals, taken);
     assert_int_equal(hand_place(self, ASKER, peer, 0, part, 2).verdict, MRD_PLACE_NO_ROOM);
@@ -300,16 +291,11 @@ TEST_F(ordered_reads, reads_bad__given_up_in_order)
 TEST_F(pair, reads_bad__answers_to_a_dead_life)
 {
     for (unsigned alive = 0; alive < 2; alive++) {
-        struct mrd_engine *e;
-        struct mrd_peer *peer;
-        struct mrd_wire_part part;
-        struct mrd_wire_head reset;
-
         begin_in(self, MRD_ORDER_NONE);
-        e = self->end[TARGET].e;
-        peer = hand_tx_peer(self, TARGET);
-        part = hand_write(self, TARGET, 0);
-        reset = hand_head(self, TARGET, MRD_WIRE_RESET);
+        struct mrd_engine *e = self->end[TARGET].e;
+        struct mrd_peer *peer = hand_tx_peer(self, TARGET);
+        struct mrd_wire_part part = hand_write(self, TARGET, 0);
+        struct mrd_wire_head reset = hand_head(self, TARGET, MRD_WIRE_RESET);
         pair_post(self, TARGET, MRD_WR_RDMA_WRITE, 0, 8);
         hand_rx_peer(self, TARGET);
         peer->tx->contact.hello = true;

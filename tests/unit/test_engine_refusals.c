@@ -97,7 +97,6 @@ TEST_F(pair, mrd_send_state_end__refusals_in_flight_move_on)
  */
 TEST_F(pair, mrd_msg_record_acked__refusal_of_an_earlier_space)
 {
-    struct pair_frame ack;
     struct mrd_wc wc;
 
     begin(self);
@@ -110,7 +109,7 @@ TEST_F(pair, mrd_msg_record_acked__refusal_of_an_earlier_space)
     self->now += MRD_MSEC; /* the ack of the refusal need not wait for more packets */
     pair_turn(self, SENDER);
     assert_true(self->end[TARGET].num_inbox > 0);
-    ack = self->end[TARGET].inbox[self->end[TARGET].num_inbox - 1];
+    struct pair_frame ack = self->end[TARGET].inbox[self->end[TARGET].num_inbox - 1];
     self->end[TARGET].num_inbox = 0;
 
     reset(self, SENDER);

@@ -55,10 +55,8 @@ TEST(rest__bytes)
 /* Many rest soon after they were used, few after MRD_SEND_IDLE_LIFE_NS; nothing is armed then. */
 TEST_F(pair, rest__many_sooner_than_few)
 {
-    struct mrd_peers *peers;
-
     open_many(self);
-    peers = &self->end[0].e->peers;
+    struct mrd_peers *peers = &self->end[0].e->peers;
     assert_int_equal(peers->send_states.used, MANY);
     idle(self, 2 * MRD_SEC);
     assert_true(peers->send_states.used < 5 * MRD_SEND_STATES_KEPT);
@@ -77,10 +75,9 @@ TEST_F(pair, rest__many_sooner_than_few)
 TEST_F(pair, rest__makes_room)
 {
     struct mrd_addr other = pair_addr_of(MANY);
-    struct mrd_peers *peers;
 
     open_many(self);
-    peers = &self->end[0].e->peers;
+    struct mrd_peers *peers = &self->end[0].e->peers;
     assert_null(mrd_peer_open(self->end[0].e, &other));
     idle(self, 3 * MRD_SEC);
     for (uint32_t i = 0; i < MANY; i += 2)

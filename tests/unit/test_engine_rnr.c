@@ -46,11 +46,9 @@ static struct mrd_rnr_waiter *only_want(struct mrd_node *list)
 /* Refused twice, a peer is told once; by another queue pair is another matter. */
 TEST_F(want_test, mrd_rnr_add__once_for_each_queue_pair)
 {
-    struct mrd_qp *kept;
-
     mrd_rnr_add(self->e, self->peer[0], self->qp);
     assert_int_equal(self->e->rnr_waiters.pool.used, PEERS);
-    kept = hand_swap_qp(&self->pair, AT, MRD_ORDER_NONE);
+    struct mrd_qp *kept = hand_swap_qp(&self->pair, AT, MRD_ORDER_NONE);
     mrd_rnr_add(self->e, self->peer[0], hand_qp(&self->pair, AT));
     assert_int_equal(self->e->rnr_waiters.pool.used, PEERS + 1);
     assert_int_equal(hand_length(&self->peer[0]->rnr_waiters), 2);

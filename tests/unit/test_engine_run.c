@@ -129,11 +129,10 @@ static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
 {
     struct mrd_rx_packet packets[BURST];
     struct mrd_rx_plan plan;
-    struct mrd_engine *e;
     unsigned planned, n = 0;
 
     begin_burst(p);
-    e = p->end[1].e;
+    struct mrd_engine *e = p->end[1].e;
     for (unsigned i = 0; i < BURST; i++)
         if (i != at || change(p, odd, at))
             packets[n++] = (struct mrd_rx_packet){.plan_index = (uint16_t)i};
@@ -164,8 +163,6 @@ static void receive(struct pair *p, enum odd odd, unsigned at, bool together)
 static void compare_receivers(enum odd odd, unsigned at)
 {
     struct mrd_engine *a = pairs[0].end[1].e, *b = pairs[1].end[1].e;
-    struct mrd_recv_state *x, *y;
-    struct mrd_rcv *r, *s;
 
     if (memcmp(&a->stats, &b->stats, sizeof(a->stats)))
         fail_msg("odd %d at %u: figures differ", odd, at);
@@ -173,13 +170,13 @@ static void compare_receivers(enum odd odd, unsigned at)
     assert_int_equal(a->peers.entries.used, b->peers.entries.used);
     if (!a->peers.entries.used) /* it rests */
         return;
-    x = pair_peer(&pairs[0], 1)->rx;
-    y = pair_peer(&pairs[1], 1)->rx;
+    struct mrd_recv_state *x = pair_peer(&pairs[0], 1)->rx;
+    struct mrd_recv_state *y = pair_peer(&pairs[1], 1)->rx;
     assert_true(!x == !y);
     if (!x)
         return;
-    r = &x->rcv;
-    s = &y->rcv;
+    struct mrd_rcv *r = &x->rcv;
+    struct mrd_rcv *s = &y->rcv;
     assert_memory_equal(pairs[0].end[1].memory, pairs[1].end[1].memory, MESSAGE);
     for (uint32_t psn = r->cum; psn != r->highest; psn++)
         assert_int_equal(mrd_rcv_check(r, psn), mrd_rcv_check(s, psn));
@@ -236,11 +233,10 @@ static void receive_moved_up(struct pair *p, unsigned lost, bool unchecked, bool
 {
     struct mrd_rx_packet packets[BURST];
     struct mrd_rx_plan plan;
-    struct mrd_engine *e;
     unsigned first = lost == 0, n = 0;
 
     begin_burst(p);
-    e = p->end[1].e;
+    struct mrd_engine *e = p->end[1].e;
     if (unchecked)
         uncheck(p);
     assert_int_equal(mrd_engine_rx_plan(e, burst[first].data, head_len, BURST - 1, burst[0].len,
@@ -264,10 +260,8 @@ TEST(mrd_engine_rx__a_gap_in_a_burst)
 
     for (unsigned unchecked = 0; unchecked < 2; unchecked++) {
         for (unsigned lost = 0; lost < BURST; lost++) {
-            const struct mrd_stats *stats;
-
             receive_moved_up(p, lost, unchecked, false);
-            stats = &p->end[1].e->stats;
+            const struct mrd_stats *stats = &p->end[1].e->stats;
             assert_int_equal(stats->rx_straight_moved, lost ? BURST - 1 - lost : 0);
             assert_int_equal(stats->rx_drop_checksum, 0);
             for (unsigned i = 0; i < BURST; i++) {
@@ -339,11 +333,10 @@ TEST(mrd_engine_rx__no_run_behind_a_cookie)
     enum { PACKETS = 3, AT = MRD_WIRE_BASE_BYTES, COOKIE = MRD_WIRE_COOKIE_BYTES };
     struct mrd_rx_packet packets[PACKETS];
     struct pair *p = &pairs[0];
-    struct mrd_wire_head head;
     struct mrd_rx_plan plan;
 
     begin_burst(p);
-    head = pair_head(&burst[0]);
+    struct mrd_wire_head head = pair_head(&burst[0]);
     memmove(burst[0].data + AT + COOKIE, burst[0].data + AT, burst[0].len - AT);
     memset(burst[0].data + AT, 0, COOKIE);
     mrd_wire_add_flags(burst[0].data, MRD_WIRE_COOKIE);
@@ -383,7 +376,6 @@ TEST(mrd_engine_rx__more_than_the_message)
     struct mrd_rx_packet packet[LATE];
     struct pair *p = &pairs[0];
     struct mrd_rx_plan plan;
-    unsigned planned;
 
     begin_pair(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE + 1);
@@ -404,8 +396,8 @@ TEST(mrd_engine_rx__more_than_the_message)
     for (unsigned i = SEGMENTS; i > LONG; i--)
         pair_rx_one(p, 1, &frame[i]);
     assert_int_equal(p->end[1].e->stats.rx_refuse_invalid, 1);
-    planned = mrd_engine_rx_plan(p->end[1].e, frame[1].data, head_len, LATE, frame[1].len,
-                                 LATE * frame[1].len, &p->end[0].addr, &plan);
+    unsigned planned = mrd_engine_rx_plan(p->end[1].e, frame[1].data, head_len, LATE, frame[1].len,
+                                          LATE * frame[1].len, &p->end[0].addr, &plan);
     for (unsigned i = 0; i < LATE; i++) {
         packet[i] = pair_packet(p, 1, &frame[1 + i]);
         packet[i].plan_index = (uint16_t)i;
@@ -438,10 +430,8 @@ static void take_apart(struct pair *p)
 /* The whole message arrives, but for what `before` says; the acks come back. */
 static void send_and_ack(struct pair *p, enum before before, bool together)
 {
-    struct mrd_send_state *tx;
-
     begin(p);
-    tx = pair_peer(p, 0)->tx;
+    struct mrd_send_state *tx = pair_peer(p, 0)->tx;
     if (!together)
         take_apart(p);
     if (before == LOSSES) {

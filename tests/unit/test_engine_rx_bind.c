@@ -87,14 +87,13 @@ TEST_F(pair, mrd_rx_open_flow__numbers_in_full)
 TEST_F(pair, mrd_rx_open_flow__catches_up_with_its_sender)
 {
     struct bind_test t = begin(self);
-    struct mrd_wire_part part;
     uint32_t msn, rsn;
 
     post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
     end_bound(&t);
     expect_receives(self, 0, 0);
-    part = ordered(&t, 2, 2, 1);
+    struct mrd_wire_part part = ordered(&t, 2, 2, 1);
     mrd_rx_open_flow(self->end[AT].e, t.peer, hand_qp(self, AT), &part, &msn, &rsn);
     expect_receives(self, 1, 1);
     assert_int_equal(t.b.flow->msn_next, 2);
@@ -105,15 +104,12 @@ TEST_F(pair, mrd_rx_open_flow__catches_up_with_its_sender)
 /* A peer alone may have max_flows of records; ABORTs go beyond, as far as there are any. */
 TEST_F(pair, mrd_rx_open_flow__shares_of_records)
 {
-    struct mrd_wire_part part;
-    struct bind_test t;
-
     pair_config(self);
     self->config.max_flows = 1;
     pair_open(self);
-    t = (struct bind_test){.p = self, .peer = hand_rx_peer(self, AT)};
+    struct bind_test t = (struct bind_test){.p = self, .peer = hand_rx_peer(self, AT)};
     post_recvs(self, 1);
-    part = ordered(&t, 0, 0, 0);
+    struct mrd_wire_part part = ordered(&t, 0, 0, 0);
     assert_int_equal(bind(&t, part), MRD_RX_TAKEN);
     end_bound(&t);
     part.src_qpn++;
@@ -220,14 +216,13 @@ TEST_F(pair, mrd_rx_bind__wrong_key_takes_no_receive)
 TEST_F(pair, mrd_rx_bind__receives_by_number)
 {
     struct bind_test t = begin(self);
-    struct bind_test late;
 
     post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_REFUSE_RNR);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 2);
     pair_post_recv(self, AT, 2 * BYTES, BYTES);
     assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_RX_TAKEN);
-    late = t;
+    struct bind_test late = t;
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 0);
     end_bound(&late);
     expect_receives(self, 0, 0);
@@ -259,12 +254,11 @@ TEST_F(pair, mrd_rx_bind__order_window)
 TEST_F(pair, mrd_rx_bind__refused_for_good_frees_its_place)
 {
     struct bind_test t = begin(self);
-    struct mrd_wire_part bad;
 
     post_recvs(self, 2);
     assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
     end_bound(&t);
-    bad = ordered(&t, 0, 0, 0);
+    struct mrd_wire_part bad = ordered(&t, 0, 0, 0);
     bad.qkey++;
     assert_int_equal(bind(&t, bad), MRD_REFUSE_QKEY);
     expect_receives(self, 1, 1);

@@ -91,13 +91,12 @@ TEST_F(pair, mrd_rx_end_in_order__waits_for_earlier_ones)
 TEST_F(pair, mrd_rx_fail_slot__in_its_turn)
 {
     struct flow_test t = begin(self);
-    struct mrd_slot *slot;
     struct mrd_wire_part part = hand_piece(part_of(self, 1), 1, 0, BYTES / 2, BYTES);
 
     bind(&t, 2);
     end(&t, 2);
     hand_place(self, AT, t.peer, 0, &part, 1);
-    slot = mrd_container_of(t.peer->rx->slots.open.next, struct mrd_slot, node);
+    struct mrd_slot *slot = mrd_container_of(t.peer->rx->slots.open.next, struct mrd_slot, node);
     mrd_rx_fail_slot(self->end[AT].e, t.peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(t.peer->rx->slots.num_open, 0);
     expect_nothing(&t);
@@ -131,14 +130,13 @@ TEST_F(pair, mrd_rx_find_flow__by_all_three)
     struct flow_test t = begin(self);
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *other = mrd_peer_open(e, &(struct mrd_addr){.port = 102});
-    struct mrd_qp *kept;
 
     bind(&t, 0);
     end(&t, 0);
     assert_ptr_equal(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN), t.flow);
     assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN + 1));
     assert_null(mrd_rx_find_flow(e, other, hand_qp(self, AT), QPN));
-    kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
     assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN));
     hand_restore_qp(self, AT, kept);
 }
@@ -171,10 +169,9 @@ TEST_F(pair, mrd_rx_free_flow__gives_receives_back_in_order)
 TEST_F(pair, mrd_rx_free_flow__keeps_errors)
 {
     struct flow_test t = begin(self);
-    struct mrd_wc wc;
 
     bind(&t, 1);
-    wc = mrd_rx_wc(t.peer, MRD_OP_SEND, 0, 0, 0, QPN);
+    struct mrd_wc wc = mrd_rx_wc(t.peer, MRD_OP_SEND, 0, 0, 0, QPN);
     wc.status = MRD_WC_LOC_LEN_ERR;
     mrd_rx_end_message(self->end[AT].e, &t.bound[1], &wc);
     mrd_rx_free_flow(self->end[AT].e, t.flow, MRD_WC_REM_ABORT_ERR);

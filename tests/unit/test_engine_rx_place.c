@@ -35,13 +35,12 @@ static void rx_encoded(struct pair *p, const struct mrd_wire_part *part, unsigne
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
     uint32_t len = 0;
     struct pair_frame f;
-    uint8_t *at;
 
     for (unsigned i = 0; i < num; i++)
         len += part[i].len;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.payload_check = mrd_wire_payload_check(p->end[0].memory, len);
-    at = mrd_wire_put_head(f.data, &head);
+    uint8_t *at = mrd_wire_put_head(f.data, &head);
     for (unsigned i = 0; i < num; i++)
         at = mrd_wire_put_part(at, &part[i]);
     mrd_wire_seal(f.data, at);
@@ -132,13 +131,12 @@ TEST_F(pair, mrd_rx_place__each_part_its_bytes)
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_part part[3] = {hand_write(self, AT, BYTES), hand_write(self, AT, 0),
                                     hand_send(self, AT, BYTES)};
-    struct hand_placed got;
     struct mrd_wc wc;
 
     part[0].addr += 4 * BYTES;
     part[1].rkey = 0; /* of a write of nothing no key is asked */
     pair_post_recv(self, AT, 0, BYTES);
-    got = hand_place(self, AT, peer, 0, part, 3);
+    struct hand_placed got = hand_place(self, AT, peer, 0, part, 3);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_SMALL);
     assert_memory_equal(self->end[AT].memory + 4 * BYTES, self->end[0].memory, BYTES);
@@ -239,10 +237,9 @@ TEST_F(pair, mrd_rx_place__parts_beside_a_refused_one)
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_part part[3] = {hand_write(self, AT, BYTES), hand_send(self, AT, BYTES),
                                     hand_write(self, AT, BYTES)};
-    struct hand_placed got;
 
     part[2].addr += BYTES;
-    got = hand_place(self, AT, peer, 0, part, 3);
+    struct hand_placed got = hand_place(self, AT, peer, 0, part, 3);
     assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
     assert_int_equal(got.num_refused, 1);
     assert_int_equal(got.index, 1);
@@ -256,11 +253,10 @@ TEST_F(pair, mrd_rx_place__not_ready_says_when)
     struct mrd_peer *peer = begin(self);
     struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
     struct mrd_wire_part part[2] = {hand_send(self, AT, BYTES), hand_send(self, AT, BYTES)};
-    struct hand_placed got;
 
     part[1].dst_qpn = kept->qp_num;
     hand_qp(self, AT)->rnr_timer_ns = 700 * MRD_USEC;
-    got = hand_place(self, AT, peer, 0, part, 2);
+    struct hand_placed got = hand_place(self, AT, peer, 0, part, 2);
     assert_int_equal(got.num_refused, 2);
     assert_int_equal(got.rnr_usec, 700);
     assert_int_equal(hand_length(&peer->rnr_waiters), 2);
@@ -273,10 +269,9 @@ static struct hand_placed place_without_room(struct pair *p, struct mrd_peer *pe
                                              const struct mrd_wire_part *part, unsigned num)
 {
     static void *taken[POOL_MAX];
-    struct hand_placed got;
 
     hand_exhaust(&p->end[AT].e->refusals, taken);
-    got = hand_place(p, AT, peer, 0, part, num);
+    struct hand_placed got = hand_place(p, AT, peer, 0, part, num);
     hand_refill(&p->end[AT].e->refusals, taken);
     return got;
 }
@@ -337,11 +332,10 @@ TEST_F(pair, mrd_rx_place__refusal_of_another_epoch)
     struct mrd_wire_refusal_entry entry = {.code = MRD_REFUSE_ACCESS};
     struct mrd_wire_part part = {.op = MRD_OP_REFUSAL, .num_entries = 1};
     uint8_t bytes[MRD_WIRE_REFUSAL_ENTRY_BYTES];
-    struct mrd_peer *peer;
 
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_tx(self, AT);
-    peer = hand_rx_peer(self, AT);
+    struct mrd_peer *peer = hand_rx_peer(self, AT);
     mrd_wire_put_refusal_entry(bytes, &entry);
     part.entries = bytes;
     part.epoch = peer->tx->contact.epoch + 1;

@@ -47,14 +47,13 @@ TEST_F(pair, mrd_rx_place__segments_in_any_order)
 {
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_part send = hand_send(self, AT, 0);
-    struct hand_placed got;
 
     pair_post_recv(self, AT, 0, 3 * BYTES);
     assert_int_equal(piece(self, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
     assert_int_equal(piece(self, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
     expect_nothing(self);
     assert_int_equal(peer->rx->slots.num_open, 1);
-    got = piece(self, peer, send, ID, 1);
+    struct hand_placed got = piece(self, peer, send, ID, 1);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_LONG);
     expect_end(self, MRD_WC_SUCCESS);
@@ -72,19 +71,16 @@ TEST_F(pair, mrd_rx_place__end_of_a_very_long_message)
     for (uint32_t total = VERY_LONG - 1; total <= VERY_LONG; total++) {
         struct mrd_peer *peer = begin(self);
         struct mrd_wire_part write = hand_write(self, AT, 0);
-        struct mrd_mr *mr;
         struct hand_placed got = {0};
 
-        mr = mrd_engine_reg_mr(self->end[AT].e, self->end[AT].pd, memory, sizeof(memory),
-                               MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
-                               &(struct mrd_mover_mr){0}, &error);
+        struct mrd_mr *mr = mrd_engine_reg_mr(
+            self->end[AT].e, self->end[AT].pd, memory, sizeof(memory),
+            MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE, &(struct mrd_mover_mr){0}, &error);
         write.rkey = mr->rkey;
         write.addr = (uint64_t)(uintptr_t)memory;
         for (uint32_t at = 0, len; at < total; at += len) {
-            struct mrd_wire_part part;
-
             len = total - at < PAIR_MEMORY / 2 ? total - at : PAIR_MEMORY / 2;
-            part = hand_piece(write, ID, at, (uint16_t)len, total);
+            struct mrd_wire_part part = hand_piece(write, ID, at, (uint16_t)len, total);
             got = hand_place(self, AT, peer, at, &part, 1);
         }
         assert_int_equal(got.end, total < VERY_LONG ? MRD_PLACE_END_LONG : MRD_PLACE_END_VERY_LONG);
@@ -97,12 +93,11 @@ TEST_F(pair, mrd_rx_place__segment_of_a_message_that_is_over)
 {
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_part write = hand_write(self, AT, 0);
-    struct hand_placed got;
 
     for (uint32_t i = 0; i < 3; i++)
         piece(self, peer, write, ID, i);
     memset(self->end[AT].memory, 0x55, PAIR_MEMORY);
-    got = piece(self, peer, write, ID, 1);
+    struct hand_placed got = piece(self, peer, write, ID, 1);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_NONE);
     assert_int_equal(self->end[AT].memory[BYTES], 0x55);
@@ -167,10 +162,9 @@ TEST_F(pair, mrd_rx_place__no_record_for_a_message)
     static void *taken[POOL_MAX];
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_part write = hand_write(self, AT, 0);
-    struct hand_placed got;
 
     hand_exhaust(&self->end[AT].e->peers.slots, taken);
-    got = piece(self, peer, write, ID, 0);
+    struct hand_placed got = piece(self, peer, write, ID, 0);
     hand_refill(&self->end[AT].e->peers.slots, taken);
     assert_int_equal(got.code, MRD_REFUSE_RESOURCES);
     assert_in_range(got.rnr_usec, 1, 1000);
@@ -269,7 +263,6 @@ TEST_F(pair, mrd_rx_place_at__pieces)
     struct pair_end *end = &self->end[AT];
     struct mrd_sge sge[2];
     struct mrd_recv_wr wr = {.sg_list = sge, .num_sge = 2}, *bad;
-    struct mrd_slot *slot;
     uint8_t *place;
 
     for (unsigned i = 0; i < 2; i++)
@@ -278,7 +271,7 @@ TEST_F(pair, mrd_rx_place_at__pieces)
                                   .lkey = end->mr->lkey};
     assert_int_equal(mrd_engine_post_recv(end->e, end->qp, &wr, &bad), 0);
     piece(self, peer, hand_send(self, AT, 0), ID, 0);
-    slot = mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
+    struct mrd_slot *slot = mrd_container_of(peer->rx->slots.open.next, struct mrd_slot, node);
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), BYTES / 2);
     assert_ptr_equal(place, end->memory + BYTES);
     assert_int_equal(mrd_rx_place_at(end->e, slot, 3 * BYTES / 2, &place),

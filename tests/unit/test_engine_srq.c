@@ -161,13 +161,12 @@ TEST_F(full_queue, mrd_engine_resize_cq__room_is_told)
 TEST_F(shared, srq__room_of_unsignaled_sends)
 {
     struct mrd_qp_init_attr attr = {.qkey = PAIR_QKEY, .cap = {.max_send_wr = ROOM}};
-    struct mrd_qp *other;
     struct hand_wr w;
     struct mrd_send_wr *bad;
     int error;
 
     attr.send_cq = attr.recv_cq = self->cq[0];
-    other = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
+    struct mrd_qp *other = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
     hand_wr(self->p, TO, MRD_WR_RDMA_WRITE, SHORT, &w);
     w.wr.send_flags = 0;
     for (unsigned i = 0; i < ROOM; i++)

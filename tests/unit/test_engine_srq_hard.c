@@ -81,14 +81,13 @@ TEST_F(shared, srq__more_queue_pairs_than_events)
 /* max_recv_wr and max_recv_sge do not matter. */
 TEST_F(shared, srq__caps_of_receives_do_not_matter)
 {
-    struct mrd_qp *qp;
     int error;
 
     struct mrd_qp_init_attr attr = {.send_cq = self->p->end[TO].cq,
                                     .recv_cq = self->cq[0],
                                     .cap = {.max_send_wr = 4, .max_recv_wr = UINT32_MAX},
                                     .srq = self->srq};
-    qp = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
+    struct mrd_qp *qp = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
     assert_non_null(qp);
     assert_int_equal(mrd_engine_destroy_qp(self->e, qp, self->p->now), 0);
 }

@@ -24,8 +24,6 @@ static void next_deadline(struct pair *p)
 /* PACKETS packets leave and are held up, in sent[], until the sender timed out. */
 static void time_out(struct pair *p)
 {
-    struct mrd_peer *peer;
-
     pair_begin(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_settle(p, p->now + MRD_SEC);
@@ -33,7 +31,7 @@ static void time_out(struct pair *p)
     assert_int_equal(pair_tx(p, 0), PACKETS);
     memcpy(sent, p->end[1].inbox, sizeof(sent));
     p->end[1].num_inbox = 0;
-    peer = pair_peer(p, 0);
+    struct mrd_peer *peer = pair_peer(p, 0);
     while (!peer->count.timeouts)
         next_deadline(p);
 }
@@ -56,12 +54,9 @@ static void arrives(struct pair *p, unsigned packet)
  */
 TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
 {
-    struct mrd_send_state *tx;
-    double before;
-
     time_out(self);
-    tx = pair_peer(self, 0)->tx;
-    before = tx->probes.timeout_cwnd;
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
+    double before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(self, PACKETS - 1);
     assert_true(tx->cc.cwnd_bytes >= before);
@@ -71,12 +66,9 @@ TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
 TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 {
-    struct mrd_send_state *tx;
-    double before;
-
     time_out(self);
-    tx = pair_peer(self, 0)->tx;
-    before = tx->probes.timeout_cwnd;
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
+    double before = tx->probes.timeout_cwnd;
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(self, 0);
     assert_true(tx->cc.cwnd_bytes < before);
@@ -87,13 +79,10 @@ TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 /* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
 TEST_F(pair, mrd_rx_ack__timeout_that_was_needed_stays)
 {
-    struct mrd_send_state *tx;
-    double before, cut;
-
     time_out(self);
-    tx = pair_peer(self, 0)->tx;
-    before = tx->probes.timeout_cwnd;
-    cut = tx->cc.cwnd_bytes;
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
+    double before = tx->probes.timeout_cwnd;
+    double cut = tx->cc.cwnd_bytes;
     assert_true(cut < before);
     self->now = deadline_ns(self);
     pair_turn(self, 0);
@@ -112,8 +101,6 @@ TEST_F(pair, mrd_rx_ack__timeout_that_was_needed_stays)
  */
 TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
 {
-    struct mrd_send_state *tx;
-    uint64_t start_ns;
     struct mrd_wc wc;
 
     pair_config(self);
@@ -126,10 +113,10 @@ TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
     pair_tx(self, 0);
     self->end[1].num_inbox = 0;
-    tx = pair_peer(self, 0)->tx;
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     tx->loss.probes = 40;
     tx->probes.unanswered = 0;
-    start_ns = self->now;
+    uint64_t start_ns = self->now;
     while (!pair_poll(self, 0, &wc)) {
         assert_true(self->now < start_ns + 10 * self->config.peer_timeout_ns);
         next_deadline(self);
@@ -142,10 +129,8 @@ TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
 /* Nothing else tells of a path that swallows all: the one of the last try is out. */
 TEST_F(pair, mrd_engine_expire__timeout_suspects_the_path)
 {
-    struct mrd_send_state *tx;
-
     time_out(self);
-    tx = pair_peer(self, 0)->tx;
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     assert_true(tx->paths.num_out > 0);
     pair_settle(self, self->now + MRD_SEC);
 }

@@ -129,10 +129,8 @@ TEST_F(pair, mrd_timer_fire_due__starved)
                 {MRD_SEC, 10 * MRD_MSEC}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_peer *peer;
-
         pair_begin(self);
-        peer = post_work(self);
+        struct mrd_peer *peer = post_work(self);
         take_turn(peer);
         peer->tx->active_ns = self->now - rows[i].waited_ns;
         assert_int_equal(next_of(self, peer), self->now + rows[i].pause_ns);
@@ -174,11 +172,9 @@ TEST_F(pair, mrd_timer_fire_due__paced_without_a_grant)
 /* A message that waits for a receive, and is tried again after so long. */
 static struct mrd_msg *wait_for_receive(struct pair *p, uint32_t rnr_usec)
 {
-    struct mrd_msg *msg;
-
     pair_begin(p);
     pair_post(p, AT, MRD_WR_SEND, 0, BYTES);
-    msg = &hand_qp(p, AT)->msgs[0];
+    struct mrd_msg *msg = &hand_qp(p, AT)->msgs[0];
     mrd_txq_dequeue(p->end[AT].e, msg);
     msg->rnr.usec = rnr_usec;
     msg->started = true;

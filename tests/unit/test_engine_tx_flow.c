@@ -13,10 +13,8 @@ static struct mrd_flow_tx *open_flow(struct pair *p, uint32_t remote_qpn)
 /* A flow whose messages have all ended. */
 static struct mrd_flow_tx *begin_idle(struct pair *p)
 {
-    struct mrd_flow_tx *flow;
-
     pair_begin(p);
-    flow = open_flow(p, REMOTE);
+    struct mrd_flow_tx *flow = open_flow(p, REMOTE);
     mrd_tx_flow_rest(p->end[AT].e, flow);
     return flow;
 }
@@ -38,16 +36,13 @@ static void end(struct pair *p, uint32_t flows)
 /* One for each pair of queue pairs; none when the table is full. */
 TEST_F(pair, mrd_tx_flow_open__by_both_queue_pairs)
 {
-    struct mrd_flow_tx *flow;
-    struct mrd_qp *kept;
-
     pair_config(self);
     self->config.max_flows = 3;
     pair_open(self);
-    flow = open_flow(self, REMOTE);
+    struct mrd_flow_tx *flow = open_flow(self, REMOTE);
     assert_ptr_equal(open_flow(self, REMOTE), flow);
     assert_ptr_not_equal(open_flow(self, REMOTE + 1), flow);
-    kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
+    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
     assert_ptr_not_equal(open_flow(self, REMOTE), flow);
     assert_null(open_flow(self, REMOTE + 1));
     hand_restore_qp(self, AT, kept);
@@ -58,10 +53,9 @@ TEST_F(pair, mrd_tx_flow_open__by_both_queue_pairs)
 TEST_F(pair, mrd_tx_flow_rest__idle_without_messages)
 {
     struct mrd_node msg;
-    struct mrd_send_state *tx;
     struct mrd_flow_tx *flow = open_flow(self, REMOTE);
 
-    tx = flow->peer->tx;
+    struct mrd_send_state *tx = flow->peer->tx;
     mrd_list_append(&flow->msgs, &msg);
     mrd_tx_flow_rest(self->end[AT].e, flow);
     assert_true(mrd_list_empty(&tx->idle));
@@ -117,14 +111,13 @@ TEST_F(pair, mrd_tx_flow_close_acked__unless_used_meanwhile)
 TEST_F(pair, mrd_tx_flow_close_idle__longest_idle_first)
 {
     struct mrd_flow_tx *flow[3];
-    struct mrd_send_state *tx;
 
     for (unsigned i = 0; i < 3; i++) {
         flow[i] = open_flow(self, REMOTE + i);
         mrd_engine_begin(self->end[AT].e, ++self->now);
         mrd_tx_flow_rest(self->end[AT].e, flow[i]);
     }
-    tx = flow[0]->peer->tx;
+    struct mrd_send_state *tx = flow[0]->peer->tx;
     mrd_tx_flow_close_idle(self->end[AT].e, flow[0]->peer, 1);
     assert_int_equal(hand_length(&tx->closes), 2);
     assert_ptr_equal(tx->closes.next, &flow[0]->idle_node);

@@ -73,10 +73,9 @@ TEST_F(gate, mrd_tx_window_open__below_the_window)
 TEST_F(gate, mrd_tx_window_open__paced)
 {
     enum { SRTT_NS = 64000, GAP_NS = SRTT_NS / 16 };
-    uint64_t now_ns;
 
     self->pair.now += 1000 * SRTT_NS;
-    now_ns = self->e->clock.now_ns = self->pair.now;
+    uint64_t now_ns = self->e->clock.now_ns = self->pair.now;
     self->tx->cc.cwnd_bytes = 16 * self->packet;
     self->tx->loss.srtt_ns = SRTT_NS;
     self->tx->cc.nscc.queue_losses.gentle = 1;
@@ -273,9 +272,7 @@ TEST_F(gate, mrd_tx_probe_path__when_its_time_has_come)
     mrd_send_state_end(self->e, self->peer, MRD_WC_RETRY_EXC_ERR);
 }
 
-/*
- * --------------------------------------------------------------------------------------- waiting
- */
+/* -------------------------------------------------------------------------------------- waiting */
 
 /* A segment waits for the room of a burst: a part of the window, of what is left, of a quantum. */
 TEST_F_WITH(gate, mrd_tx_waits_for_burst__room, self->quantum = QUANTUM)

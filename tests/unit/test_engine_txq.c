@@ -55,16 +55,12 @@ static void set_time(struct pair *p, uint64_t now_ns)
 /* One for each pair of queue pairs; none when the table is full. */
 TEST_F(pair, mrd_txq_open__by_both_queue_pairs)
 {
-    struct mrd_engine *e;
-    struct mrd_peer *peer;
-    struct mrd_txq *q;
-
     pair_config(self);
     self->config.max_flows = 3;
     pair_open(self);
-    e = self->end[AT].e;
-    peer = hand_tx_peer(self, AT);
-    q = mrd_txq_open(e, peer, 1, 2, false);
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_peer *peer = hand_tx_peer(self, AT);
+    struct mrd_txq *q = mrd_txq_open(e, peer, 1, 2, false);
     assert_ptr_equal(mrd_txq_open(e, peer, 1, 2, false), q);
     assert_ptr_not_equal(mrd_txq_open(e, peer, 2, 1, false), q);
     assert_ptr_not_equal(mrd_txq_open(e, peer, 1, 3, false), q);
@@ -77,11 +73,10 @@ TEST_F(pair, mrd_txq_open__by_both_queue_pairs)
 TEST_F(pair, mrd_txq_first__order)
 {
     struct mrd_msg *msg[3];
-    struct mrd_txq *q;
 
     for (unsigned i = 0; i < 3; i++)
         msg[i] = post(self, i, MRD_WR_SEND, REMOTE);
-    q = msg[0]->txq;
+    struct mrd_txq *q = msg[0]->txq;
     assert_ptr_equal(mrd_txq_first(q), msg[0]);
     refuse(self, msg[2]);
     mrd_txq_apply_ready(self->end[AT].e, msg[0]->peer, REMOTE, 1);
@@ -121,10 +116,9 @@ TEST_F(pair, mrd_txq_enqueue__behind_those_that_wait)
 TEST_F(pair, mrd_txq_dequeue__bytes)
 {
     struct mrd_msg *msg[2];
-    uint64_t each;
 
     msg[0] = post(self, 0, MRD_WR_SEND, REMOTE);
-    each = msg[0]->peer->tx->queued_bytes;
+    uint64_t each = msg[0]->peer->tx->queued_bytes;
     assert_true(each >= BYTES);
     msg[1] = post(self, 1, MRD_WR_SEND, REMOTE);
     assert_int_equal(msg[0]->peer->tx->queued_bytes, 2 * each);
@@ -142,15 +136,13 @@ TEST_F(pair, mrd_txq_dequeue__bytes)
 TEST_F(pair, mrd_txq_wait__in_the_order_posted)
 {
     enum { NUM = 7, STEP = 5 }; /* near the front, near the end, and between */
-    struct mrd_txq *q;
-    const struct mrd_node *n;
 
     for (unsigned i = 0; i < NUM; i++)
         post(self, i, MRD_WR_SEND, REMOTE);
     for (unsigned i = 0; i < NUM; i++)
         refuse(self, &hand_qp(self, AT)->msgs[(i * STEP + 2) % NUM]);
-    q = queue_to(self, REMOTE);
-    n = q->waiting.next;
+    struct mrd_txq *q = queue_to(self, REMOTE);
+    const struct mrd_node *n = q->waiting.next;
     for (unsigned i = 0; i < NUM; i++, n = n->next)
         assert_ptr_equal(n, &hand_qp(self, AT)->msgs[i].node);
     assert_in_range(q->rnr_at_ns - self->now, DELAY_USEC * MRD_USEC,
@@ -195,17 +187,14 @@ TEST_F(pair, mrd_txq_wait__announced_long_ago)
 /* Where the table of queues is full they wait on the half's common one, and four are tried. */
 TEST_F(pair, mrd_txq_wait__without_a_queue)
 {
-    struct mrd_send_state *tx;
-    struct mrd_txq *other;
-
     pair_config(self);
     self->config.max_flows = 1;
     pair_open(self);
     for (unsigned i = 0; i < 5; i++)
         mrd_txq_dequeue(self->end[AT].e, post(self, i, MRD_WR_SEND, REMOTE));
-    tx = hand_tx_peer(self, AT)->tx;
+    struct mrd_send_state *tx = hand_tx_peer(self, AT)->tx;
     mrd_txq_rest(self->end[AT].e, queue_to(self, REMOTE));
-    other = queue_to(self, REMOTE + 1);
+    struct mrd_txq *other = queue_to(self, REMOTE + 1);
     for (unsigned i = 0; i < 5; i++) {
         struct mrd_msg *msg = &hand_qp(self, AT)->msgs[i];
 
@@ -249,13 +238,11 @@ TEST_F(pair, mrd_txq_retry__delay_doubles)
 /* Writes that were refused for want of room do not stand in line: all of them are tried. */
 TEST_F(pair, mrd_txq_retry__writes_and_one_send)
 {
-    struct mrd_txq *q;
-
     for (unsigned i = 0; i < 5; i++)
         post(self, i, i % 2 ? MRD_WR_RDMA_WRITE : MRD_WR_SEND, REMOTE);
     for (unsigned i = 0; i < 5; i++)
         refuse(self, &hand_qp(self, AT)->msgs[i]);
-    q = queue_to(self, REMOTE);
+    struct mrd_txq *q = queue_to(self, REMOTE);
     set_time(self, q->rnr_at_ns);
     mrd_txq_retry(self->end[AT].e, q->peer);
     for (unsigned i = 0; i < 5; i++)

@@ -24,15 +24,13 @@ static struct mrd_peer *another(struct pair *p, unsigned i)
 {
     struct mrd_engine *e = p->end[AT].e;
     struct mrd_addr addr = {.port = p->end[1 - AT].addr.port};
-    struct mrd_peer *other;
-    struct mrd_ah *ah;
     int error;
 
     addr.ip[12] = 1;
     addr.ip[13] = (uint8_t)(i >> 8);
     addr.ip[14] = (uint8_t)i;
-    ah = mrd_engine_create_ah(e, p->end[AT].pd, &addr, 0, &error);
-    other = mrd_peer_open(e, &addr);
+    struct mrd_ah *ah = mrd_engine_create_ah(e, p->end[AT].pd, &addr, 0, &error);
+    struct mrd_peer *other = mrd_peer_open(e, &addr);
     mrd_send_state_open(e, other);
     answered(other, NAME + 1 + i);
     post(p, ah);
@@ -60,24 +58,20 @@ static void run(bool moved, bool full, bool fails)
         .qkey = PAIR_QKEY,
         .order = MRD_ORDER_MSG};
     uint64_t begun_ns, first_ns = 0;
-    struct mrd_qp *kept;
-    struct mrd_cq *cq;
     struct mrd_peer *peer, *others[16];
     struct mrd_msg *first = NULL;
-    struct mrd_ah *ah;
-    struct mrd_addr addr;
     struct mrd_wc wc;
     int error;
 
     pair_begin(p);
-    kept = end->qp;
-    cq = mrd_engine_create_cq(end->e, NULL, 4 * DEPTH, NULL, &error);
+    struct mrd_qp *kept = end->qp;
+    struct mrd_cq *cq = mrd_engine_create_cq(end->e, NULL, 4 * DEPTH, NULL, &error);
     attr.send_cq = attr.recv_cq = cq;
     end->qp = mrd_engine_create_qp(end->e, end->pd, &attr, &error);
     assert_non_null(end->qp);
     peer = hand_tx_peer(p, AT);
     answered(peer, NAME);
-    addr = peer->addr;
+    struct mrd_addr addr = peer->addr;
     if (moved) {
         addr.ip[15] = MOVED_IP;
         mrd_peer_move(&end->e->peers, peer, &addr);
@@ -86,7 +80,7 @@ static void run(bool moved, bool full, bool fails)
         for (uint32_t i = 0; i < p->config.max_peers - 1; i++) {
             others[i] = another(p, i);
         }
-    ah = mrd_engine_create_ah(end->e, end->pd, &addr, 0, &error);
+    struct mrd_ah *ah = mrd_engine_create_ah(end->e, end->pd, &addr, 0, &error);
     begun_ns = p->now;
     for (unsigned i = 0; i < (full ? 220 : 600) && !first_ns; i++) {
         mrd_engine_begin(end->e, p->now += 100 * MRD_MSEC);

@@ -21,16 +21,13 @@ static void lose_all(struct pair *p, struct mrd_peer *peer)
 /* A row of packets is lost: no more of them are sent again than the window holds. */
 TEST_F(pair, mrd_engine_tx__retransmissions_wait_for_the_window)
 {
-    struct mrd_send_state *tx;
-    struct mrd_peer *peer;
     struct mrd_wc wc;
-    unsigned sent;
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(pair_poll(self, 0, &wc), 1);
-    peer = pair_peer(self, 0);
-    tx = peer->tx;
+    struct mrd_peer *peer = pair_peer(self, 0);
+    struct mrd_send_state *tx = peer->tx;
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(self, 0), PACKETS);
@@ -39,7 +36,7 @@ TEST_F(pair, mrd_engine_tx__retransmissions_wait_for_the_window)
     assert_int_equal(tx->sent.lost.num, PACKETS);
 
     tx->cc.cwnd_bytes = WINDOW * tx->cc.packet_bytes;
-    sent = pair_tx(self, 0);
+    unsigned sent = pair_tx(self, 0);
     assert_true(sent > 0 && sent <= WINDOW + 1);
     assert_true(tx->sent.lost.num >= PACKETS - WINDOW - 1);
     pair_settle(self, self->now + MRD_SEC);

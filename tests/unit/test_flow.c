@@ -200,15 +200,13 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_gone__rsn_stops_at_one_that_may_come, self
  */
 TEST_F_WITH(flow_fixture, mrd_flow_rx_gone__msn_stops_at_one_that_may_come, self->msn = UINT32_MAX)
 {
-    struct mrd_reorder_entry *p;
-
     mrd_flow_rx_gone(&self->rx, 0, false, 0);
     mrd_flow_rx_gone(&self->rx, 1, false, 0);
     mrd_flow_rx_gone(&self->rx, 3, false, 0);
     assert_int_equal(self->rx.num_gone, 3);
     assert_false(mrd_flow_rx_idle(&self->rx));
     assert_int_equal(mrd_flow_rx_judge(&self->rx, 1, false, 0), MRD_MSN_OLD);
-    p = insert(self, 2, MRD_REORDER_FULL);
+    struct mrd_reorder_entry *p = insert(self, 2, MRD_REORDER_FULL);
     assert_null(mrd_flow_rx_deliver(&self->rx));
     mrd_flow_rx_gone(&self->rx, UINT32_MAX, false, 0);
     assert_int_equal(self->rx.msn_next, 2);
@@ -245,11 +243,10 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_claim__once, self->rsn = 10)
 TEST_F_WITH(flow_fixture, mrd_flow_rx_insert__keeps_the_order_of_msn, self->msn = UINT32_MAX - 2)
 {
     static const uint32_t msn[] = {UINT32_MAX, 2, 0, UINT32_MAX - 1, 1};
-    struct mrd_node *at;
 
     for (size_t i = 0; i < 5; i++)
         insert(self, msn[i], MRD_REORDER_FULL);
-    at = self->rx.pending.next;
+    struct mrd_node *at = self->rx.pending.next;
     for (uint32_t i = 0; i < 5; i++, at = at->next)
         assert_int_equal(mrd_container_of(at, struct mrd_reorder_entry, node)->msn,
                          UINT32_MAX - 1 + i);
@@ -258,10 +255,8 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_insert__keeps_the_order_of_msn, self->msn 
 
 TEST_F_WITH(flow_fixture, mrd_flow_rx_find__by_msn, self->msn = 5)
 {
-    struct mrd_reorder_entry *p;
-
     insert(self, 6, MRD_REORDER_OPEN);
-    p = insert(self, 8, MRD_REORDER_OPEN);
+    struct mrd_reorder_entry *p = insert(self, 8, MRD_REORDER_OPEN);
     insert(self, 9, MRD_REORDER_OPEN);
     assert_ptr_equal(mrd_flow_rx_find(&self->rx, 8), p);
     assert_null(mrd_flow_rx_find(&self->rx, 7));

@@ -67,13 +67,12 @@ TEST(mrd_ids_available__no_memory)
 TEST(mrd_ids_release__the_next_id_is_higher)
 {
     struct mrd_ids ids;
-    struct mrd_tx_id *a, *b;
 
     unit_alloc_init(&alloc);
     mrd_ids_init(&ids, &alloc.ops);
     assert_true(mrd_ids_available(&ids));
-    a = take(&ids);
-    b = take(&ids);
+    struct mrd_tx_id *a = take(&ids);
+    struct mrd_tx_id *b = take(&ids);
     assert_ptr_equal(mrd_ids_find(&ids, 0), a);
     give(&ids, a);
     assert_null(mrd_ids_find(&ids, 0));

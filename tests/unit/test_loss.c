@@ -246,12 +246,10 @@ TEST(mrd_loss_log__keeps_the_newest)
 
 TEST_F(loss_fixture, mrd_loss_spurious__widens_the_window_once)
 {
-    struct mrd_retx *r;
-
     send_at(self, 0, PATH_A, 0);
     mrd_sent_get(&self->s, 0)->by_order = 1;
     mrd_loss_log(&self->loss, &self->alloc.ops, mrd_sent_get(&self->s, 0), PATH_B);
-    r = mrd_loss_spurious(&self->loss, 0, 1);
+    struct mrd_retx *r = mrd_loss_spurious(&self->loss, 0, 1);
     assert_non_null(r);
     assert_true(r->by_order);
     assert_int_equal(r->old_path, PATH_B);

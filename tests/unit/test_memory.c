@@ -144,11 +144,10 @@ TEST_F(two_sides, mrd_reg_mr__kinds_of_memory)
     uint8_t stack[2000], *heap = malloc(BYTES);
     uint8_t *shared = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, -1);
     FILE *file = tmpfile();
-    uint8_t *mapped;
 
     assert_non_null(file);
     assert_int_equal(ftruncate(fileno(file), BYTES), 0);
-    mapped = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
+    uint8_t *mapped = map_memory(BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
     assert_true(mapped != MAP_FAILED);
     transfer(self, fixed, heap, BYTES, 0, BYTES);
     transfer(self, stack, heap, sizeof(stack), 1, sizeof(stack) - 1);
@@ -166,7 +165,6 @@ TEST_F(two_sides, mrd_reg_mr__huge_pages)
 {
     size_t bytes = 4 << 20;
     uint8_t *huge = map_memory(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_HUGETLB, -1);
-    uint8_t *plain;
 
     bool reserved = huge != MAP_FAILED;
 
@@ -175,7 +173,7 @@ TEST_F(two_sides, mrd_reg_mr__huge_pages)
         assert_non_null(huge);
         (void)madvise(huge, bytes, MADV_HUGEPAGE);
     }
-    plain = calloc(1, bytes);
+    uint8_t *plain = calloc(1, bytes);
     assert_non_null(plain);
     transfer(self, plain, huge, bytes, 0, (uint32_t)bytes);
     free(plain);
@@ -296,11 +294,10 @@ TEST_F(two_sides, mrd_reg_mr__inaccessible)
 TEST_F(two_sides, mrd_reg_mr__file_that_ends)
 {
     FILE *file = tmpfile();
-    uint8_t *at;
 
     assert_non_null(file);
     assert_int_equal(ftruncate(fileno(file), (off_t)self->page), 0);
-    at = map_memory(3 * self->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
+    uint8_t *at = map_memory(3 * self->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
     if (mrd_memory_is_readable((uintptr_t)at + self->page))
         skip();
     refused(self, at, 3 * self->page, MRD_ACCESS_LOCAL_WRITE,

@@ -178,12 +178,11 @@ TEST_F(pages, mrd_memory_check__file_that_ends)
 {
     const struct pages *f = self;
     FILE *file = tmpfile();
-    uint8_t *at;
 
     assert_non_null(file);
     skip_where_nobody_tells(f);
     assert_int_equal(ftruncate(fileno(file), (off_t)f->page), 0);
-    at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
+    uint8_t *at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
     bad(f, at, 3 * f->page, true, "");
     bad(f, at + f->page, 1, false, "");
     good(f, at, f->page, true);
@@ -201,11 +200,10 @@ TEST_F(pages, mrd_memory_check__device_memory)
                                    .exclude_kernel = 1,
                                    .exclude_hv = 1};
     int fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0);
-    uint8_t *at;
 
     if (fd < 0)
         skip(); /* not everybody may */
-    at = map_memory(2 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
+    uint8_t *at = map_memory(2 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fd);
     good(f, at, 2 * f->page, true);
     munmap(at, 2 * f->page);
     close(fd);

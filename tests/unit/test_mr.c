@@ -129,11 +129,9 @@ TEST_F(mr_fixture, mrd_mr_del__keys_are_dead)
     struct mrd_mr_impl *mr;
 
     for (int i = 0; i < 200; i++) {
-        uint32_t lkey, rkey;
-
         mr = add(self, 0x1000, 16, ALL);
-        lkey = mr->pub.lkey;
-        rkey = mr->pub.rkey;
+        uint32_t lkey = mr->pub.lkey;
+        uint32_t rkey = mr->pub.rkey;
         assert_int_equal(mrd_mr_local(&self->mrs, &self->pd, lkey, 0x1000, 16, 0), MRD_MR_OK);
         mrd_mr_del(&self->mrs, mr);
         self->mrs.next--; /* the next one takes the same place */
@@ -147,12 +145,9 @@ TEST_F(mr_fixture, mrd_mr_del__keys_are_dead)
 /* A key was told if a region has it, or had it lately; 0 is none. */
 TEST_F(mr_fixture, mrd_mr_was_told__lately)
 {
-    struct mrd_mr_impl *mr;
-    uint32_t rkey;
-
     assert_false(mrd_mr_was_told(&self->mrs, 0));
-    mr = add(self, 4096, 64, ALL);
-    rkey = mr->pub.rkey;
+    struct mrd_mr_impl *mr = add(self, 4096, 64, ALL);
+    uint32_t rkey = mr->pub.rkey;
     assert_true(mrd_mr_was_told(&self->mrs, rkey));
     assert_false(mrd_mr_was_told(&self->mrs, rkey + 1));
     mrd_mr_del(&self->mrs, mr);
@@ -165,10 +160,8 @@ TEST_F(mr_fixture, mrd_mr_was_told__lately)
 TEST_F(mr_fixture, mrd_mr_add__no_lkey_is_0)
 {
     for (uint32_t i = 0; i < 4200; i++) {
-        struct mrd_mr_impl *mr;
-
         self->mrs.next = 0; /* the index that an lkey of 0 would have */
-        mr = add(self, 4096, 64, ALL);
+        struct mrd_mr_impl *mr = add(self, 4096, 64, ALL);
         assert_int_not_equal(mr->pub.lkey, 0);
         mrd_mr_del(&self->mrs, mr);
     }

@@ -26,7 +26,6 @@ TEST_F(local, mrd_resolve__names)
         "host:x", "localhost:7x", "localhost:65536", "localhost:+7", "*",
         "*:5"};
     char address[MRD_ADDRESS_MAX];
-    int error;
 
     resolves(self->context, "localhost:5", "127.0.0.1:5");
     resolves(self->context, "localhost", "127.0.0.1:4793");
@@ -37,7 +36,7 @@ TEST_F(local, mrd_resolve__names)
         assert_non_null(strstr(mrd_last_error(), "HOST:PORT"));
     }
     assert_int_equal(mrd_resolve(self->context, "localhost:5", address, 11), -ENOSPC);
-    error = mrd_resolve(self->context, "no-such-host.invalid:5", address, sizeof(address));
+    int error = mrd_resolve(self->context, "no-such-host.invalid:5", address, sizeof(address));
     assert_true(error == -ENOENT || error == -EAGAIN);
     assert_non_null(strstr(mrd_last_error(), "no-such-host.invalid"));
 }
@@ -60,7 +59,6 @@ TEST_F_WITH(local, mrd_query_device__limits, self->attr.max_peers = 77, self->at
         struct mrd_device_attr attr;
         uint8_t tail[8];
     } later = {.tail = {1}};
-    struct mrd_cq *cq;
 
     assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr)), 0);
     assert_int_equal(attr.max_peers, 77);
@@ -71,7 +69,7 @@ TEST_F_WITH(local, mrd_query_device__limits, self->attr.max_peers = 77, self->at
     assert_int_equal(attr.max_qp_wr, 1 << 20);
     assert_true(attr.max_paths >= 32 && attr.max_mr && attr.max_mr_bytes > 1ull << 40);
     assert_true(attr.max_rd_atomic && attr.max_res_rd_atomic);
-    cq = mrd_create_cq(self->context, (int)attr.max_cqe + 1, NULL);
+    struct mrd_cq *cq = mrd_create_cq(self->context, (int)attr.max_cqe + 1, NULL);
     assert_null(cq);
     assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr) - 1), -EINVAL);
     assert_int_equal(mrd_query_device(self->context, &later.attr, sizeof(later)), 0);

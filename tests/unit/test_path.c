@@ -147,10 +147,8 @@ TEST_F(path_fixture, mrd_path_found__takes_the_loss_back)
 /* One packet is let through after a suspension; the path is back with its ack. */
 TEST_F(path_fixture, mrd_path_usable__first_packet_after_expiry_is_probe)
 {
-    uint64_t end_ns;
-
     lose_at(self, 5, SEC_NS);
-    end_ns = self->path[5].until_ns;
+    uint64_t end_ns = self->path[5].until_ns;
     assert_true(mrd_path_usable(&self->path[5], end_ns));
     assert_false(mrd_path_is_good(&self->path[5])); /* not for data */
     mrd_path_sent(&self->paths, 5);

@@ -74,10 +74,8 @@ TEST_F(peer_fixture, mrd_peer_find__by_the_whole_address)
     addr[2].scope++;
     addr[3].ip[0]++;
     for (int i = 0; i < 4; i++) {
-        struct mrd_peer *peer;
-
         assert_null(mrd_peer_find(&self->peers, &addr[i]));
-        peer = mrd_peer_add(&self->peers, &addr[i]);
+        struct mrd_peer *peer = mrd_peer_add(&self->peers, &addr[i]);
         for (int k = 0; k < 4; k++)
             assert_int_equal(mrd_peer_find(&self->peers, &addr[k]) == peer, i == k);
     }
@@ -145,11 +143,9 @@ TEST_F(peer_fixture, mrd_peer_remove__is_not_found_again)
 
 TEST_F(peer_fixture, mrd_peer_tx_begin__nothing_sent)
 {
-    struct mrd_send_state *tx;
-
     memset(self->peers.send_states.items, 0xff,
            self->peers.send_states.item_bytes); /* as an earlier tenant leaves it */
-    tx = mrd_peer_tx_begin(&self->peers, add(self, 1), PATHS, NULL, 1000);
+    struct mrd_send_state *tx = mrd_peer_tx_begin(&self->peers, add(self, 1), PATHS, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);
     assert_int_equal(tx->sent.tracker, MRD_TRACKER_WIDEST);
@@ -197,11 +193,10 @@ TEST_F(peer_fixture, mrd_peer_rx_begin__one_for_each_entry)
 /* A life's number tells a refusal of an earlier half from one of this. */
 TEST_F(peer_fixture, mrd_peer_rx_begin__counts_lives)
 {
-    uint8_t life;
     struct mrd_peer *peer = add(self, 1);
 
     mrd_peer_rx_begin(&self->peers, peer, TRACKER);
-    life = peer->space.life;
+    uint8_t life = peer->space.life;
     mrd_rcv_add(&peer->rx->rcv, 5, false);
     mrd_slots_shut(&peer->rx->slots, 3);
     mrd_peer_rx_end(&self->peers, peer, MRD_SPACE_NONE);
@@ -348,11 +343,10 @@ TEST(mrd_peer_bytes__active)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         const struct mrd_addr addr = {.port = 1};
         struct mrd_peers peers;
-        struct mrd_peer *peer;
 
         unit_alloc_init(&alloc);
         assert_true(mrd_peers_init(&peers, &alloc.ops, 1, table[i].paths, TRACKER, false));
-        peer = mrd_peer_add(&peers, &addr);
+        struct mrd_peer *peer = mrd_peer_add(&peers, &addr);
         mrd_peer_tx_begin(&peers, peer, table[i].paths, NULL, 0);
         if (table[i].both_ways)
             mrd_peer_rx_begin(&peers, peer, TRACKER);

@@ -92,16 +92,15 @@ TEST_F(pairs, mrd_peer_find__who_has_a_half)
 /* By both names, wherever it is; by what it calls itself in its space, and in its answers. */
 TEST_F(pairs, mrd_peer_find_pair__by_both_names)
 {
-    struct mrd_peer *answers, *buried, *newest;
     struct mrd_peer *speaks = add(self, 1, OWN);
 
     receive_from(self, speaks, INC);
-    answers = add(self, 1, OWN);
+    struct mrd_peer *answers = add(self, 1, OWN);
     send_to(self, answers, INC + 1);
-    buried = add(self, 1, OWN);
+    struct mrd_peer *buried = add(self, 1, OWN);
     receive_from(self, buried, INC + 2);
     mrd_peer_rx_end(&self->peers, buried, MRD_SPACE_TOMB);
-    newest = add(self, 1, OWN);
+    struct mrd_peer *newest = add(self, 1, OWN);
     receive_from(self, newest, INC + 3);
     for (uint8_t host = 1; host <= 2; host++) {
         assert_ptr_equal(find_pair(self, host, OWN, INC), speaks);
@@ -135,10 +134,8 @@ TEST_F(pairs, mrd_peer_find_pair__who_is_there)
 /* Whom we asked as that, in that epoch, until it answers. */
 TEST_F(pairs, mrd_peer_find_asked__until_it_answers)
 {
-    struct mrd_peer *peer;
-
     receive_from(self, add(self, 1, OWN), INC);
-    peer = add(self, 1, OWN);
+    struct mrd_peer *peer = add(self, 1, OWN);
     send_to(self, peer, 0);
     assert_ptr_equal(mrd_peer_find_asked(&self->peers, OWN, EPOCH), peer);
     assert_null(mrd_peer_find_asked(&self->peers, OWN + 1, EPOCH));

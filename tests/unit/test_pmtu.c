@@ -228,7 +228,6 @@ TEST_F(search, mrd_pmtu_too_big__for_a_while)
 TEST(mrd_pmtu_lost__of_another_size)
 {
     for (unsigned falls = 0; falls < 2; falls++) {
-        uint32_t bytes;
         struct mrd_pmtu m;
 
         mrd_pmtu_init(&m, &range, false);
@@ -243,7 +242,7 @@ TEST(mrd_pmtu_lost__of_another_size)
         else
             mrd_pmtu_too_big(&m, 1344, 0);
         mrd_pmtu_lost(&m, LIMIT, 70 * MRD_SEC);
-        bytes = mrd_pmtu_next(&m, &range, 70 * MRD_SEC);
+        uint32_t bytes = mrd_pmtu_next(&m, &range, 70 * MRD_SEC);
         assert_int_equal(bytes, falls ? 4032 : 1344);
         for (unsigned i = 0; i < 2; i++) {
             mrd_pmtu_sent(&m, bytes);

@@ -30,12 +30,11 @@ TEST(mrd_pool_init__aligns_items)
     for (size_t i = 0; i < sizeof(item_bytes) / sizeof(item_bytes[0]); i++) {
         struct unit_alloc a;
         struct mrd_pool pool;
-        char *first, *second;
 
         unit_alloc_init(&a);
         assert_true(mrd_pool_init(&pool, &a.ops, item_bytes[i], ITEMS));
-        first = mrd_pool_alloc(&pool);
-        second = mrd_pool_alloc(&pool);
+        char *first = mrd_pool_alloc(&pool);
+        char *second = mrd_pool_alloc(&pool);
         assert_int_equal((uintptr_t)second % 16, (uintptr_t)first % 16);
         assert_true((size_t)(second - first) >= item_bytes[i]);
         mrd_pool_fini(&pool);

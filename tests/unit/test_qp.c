@@ -20,8 +20,6 @@ FIXTURE(qp_fixture)
 
 static void begin(struct qp_fixture *f)
 {
-    size_t bytes;
-
     memset(f, 0, sizeof(*f));
     f->attr.cap = (struct mrd_qp_cap){.max_send_wr = SEND_WR,
                                       .max_recv_wr = RECV_WR,
@@ -29,7 +27,7 @@ static void begin(struct qp_fixture *f)
                                       .max_recv_sge = RECV_SGE,
                                       .max_inline_data = INLINE};
     f->attr.qkey = 0x1234;
-    bytes = mrd_qp_bytes(&f->attr.cap);
+    size_t bytes = mrd_qp_bytes(&f->attr.cap);
     f->qp = calloc(1, bytes); /* exactly, so that a sanitizer sees a slot that lies outside */
     assert_non_null(f->qp);
     mrd_qp_init(f->qp, &f->pd, &f->attr, bytes);
@@ -228,19 +226,17 @@ TEST(mrd_qp_msg_alloc__table)
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         bool write = table[i].op == MRD_OP_WRITE;
         struct qp_fixture f;
-        struct mrd_send_wr wr;
-        struct mrd_msg *msg;
 
         begin(&f);
         f.qp->pub.order = table[i].order;
         f.qp->rnr_retry = 5;
-        wr = send_wr(&f, 2);
+        struct mrd_send_wr wr = send_wr(&f, 2);
         wr.opcode = table[i].opcode;
         wr.send_flags = table[i].flags;
         wr.imm_data = 0x55;
         wr.wr.rdma.remote_addr = 0x1000;
         wr.wr.rdma.rkey = 0x2000;
-        msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
+        struct mrd_msg *msg = mrd_qp_msg_alloc(f.qp, &wr, 16);
         assert_int_equal(msg->wr.op, table[i].op);
         assert_int_equal(msg->wr.part_flags, table[i].part_flags);
         assert_int_equal(msg->wr.signaled, table[i].flags & MRD_SEND_SIGNALED ? 1 : 0);
@@ -293,14 +289,11 @@ TEST_F(qp_fixture, mrd_qp_msg_alloc__slot_is_fresh)
 /* The bytes are taken at once: the caller's buffer is free when the post returns. */
 TEST_F(qp_fixture, mrd_qp_msg_alloc__copies_inline_data)
 {
-    struct mrd_send_wr wr;
-    struct mrd_msg *msg;
-
     memcpy(&self->memory[0], "ABCDEFGH", 8);
     memcpy(&self->memory[10], "ijklmnop", 8);
-    wr = send_wr(self, 2);
+    struct mrd_send_wr wr = send_wr(self, 2);
     wr.send_flags = MRD_SEND_INLINE;
-    msg = mrd_qp_msg_alloc(self->qp, &wr, 16);
+    struct mrd_msg *msg = mrd_qp_msg_alloc(self->qp, &wr, 16);
     memset(self->memory, 0, sizeof(self->memory));
     assert_true(msg->wr.is_inline);
     assert_memory_equal(msg->wr.inline_data, "ABCDEFGHijklmnop", 16);

@@ -54,11 +54,9 @@ TEST_F(recvq_fixture, mrd_recvq_take__oldest_first)
 
 TEST_F(recvq_fixture, mrd_recvq_return__is_next_again)
 {
-    struct mrd_recv *recv;
-
     post(self, 1);
     post(self, 2);
-    recv = mrd_recvq_take(&self->q);
+    struct mrd_recv *recv = mrd_recvq_take(&self->q);
     mrd_recvq_return(&self->q, recv);
     assert_int_equal(self->q.num_posted, 2);
     assert_ptr_equal(mrd_recvq_take(&self->q), recv);
@@ -78,12 +76,11 @@ TEST_F(recvq_fixture, mrd_recvq_free__makes_room_for_another)
 
 TEST_F(recvq_fixture, mrd_recvq_post__copies_the_list)
 {
-    struct mrd_recv *recv;
     struct mrd_recv_wr wr = (struct mrd_recv_wr){.wr_id = 9, .sg_list = self->sge, .num_sge = 2};
 
     assert_int_equal(mrd_recvq_post(&self->q, &wr), 0);
     memset(self->sge, 0, sizeof(self->sge)); /* the caller's list may go */
-    recv = mrd_recvq_take(&self->q);
+    struct mrd_recv *recv = mrd_recvq_take(&self->q);
     assert_int_equal(recv->wr_id, 9);
     assert_int_equal(recv->num_sge, 2);
     assert_int_equal(recv->length, 16);

@@ -176,14 +176,13 @@ TEST(mrd_sent_run__ends_where_packets_differ)
     enum { N = 6 };
     for (uint32_t how = 0; how < 7; how++) {
         struct sent_fixture fixture = {.first = FIRST}, *f = &fixture;
-        struct mrd_sent *rec, *odd;
 
         begin(f);
-        rec = send(f, MRD_SENT_SEGMENT, 1);
+        struct mrd_sent *rec = send(f, MRD_SENT_SEGMENT, 1);
         send_more(f, rec, N - 1, true);
         assert_int_equal(mrd_sent_run(&f->s, rec, FIRST + N), N);
         assert_int_equal(mrd_sent_run(&f->s, rec, FIRST + 2), 2);
-        odd = mrd_sent_get(&f->s, FIRST + 4);
+        struct mrd_sent *odd = mrd_sent_get(&f->s, FIRST + 4);
         if (how == 0)
             odd->id++;
         else if (how == 1)

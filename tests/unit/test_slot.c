@@ -78,10 +78,9 @@ TEST(mrd_slots_judge__table)
 TEST(mrd_slots_open__pool_exhausted)
 {
     struct unit_alloc alloc;
-    struct mrd_slot *slot;
 
     begin(&alloc, 1);
-    slot = mrd_slots_open(&slots, 5);
+    struct mrd_slot *slot = mrd_slots_open(&slots, 5);
     assert_non_null(slot);
     assert_null(mrd_slots_open(&slots, 6));
     assert_int_equal(judge(6), MRD_SLOT_BEGIN);

@@ -226,7 +226,6 @@ TEST_F(world, mrd_get_async_event__behind_forgotten_ones)
 {
     struct mrd_srq_attr attr = {.srq_limit = 1};
     struct mrd_async_event event;
-    int error;
 
     for (unsigned i = 0; i < 64; i++) {
         struct mrd_srq *srq =
@@ -238,7 +237,7 @@ TEST_F(world, mrd_get_async_event__behind_forgotten_ones)
     assert_false(readable(self->to.context));
     assert_int_equal(mrd_modify_srq(self->srq, &attr, MRD_SRQ_LIMIT), 0);
     assert_true(readable(self->to.context));
-    error = mrd_get_async_event(self->to.context, &event);
+    int error = mrd_get_async_event(self->to.context, &event);
     assert_int_equal(error, 0);
     mrd_ack_async_event(&event);
 }

@@ -204,11 +204,10 @@ static void *exchange(void *arg)
 TEST(single__takes_no_lock)
 {
     struct end e;
-    struct mrd_lock *held;
 
     open_end(&e, MRD_THREADING_SINGLE);
     assert_false(mrd_context_impl(e.context)->thread.started);
-    held = &mrd_context_impl(e.context)->lock;
+    struct mrd_lock *held = &mrd_context_impl(e.context)->lock;
     mrd_lock_take(held);
     exchange(&e);
     assert_int_equal(atomic_load(&held->word), MRD_LOCK_HELD);
@@ -220,11 +219,10 @@ TEST(single__takes_no_lock)
 TEST(multi__takes_the_lock)
 {
     struct end e;
-    struct mrd_lock *held;
     pthread_t thread;
 
     open_end(&e, MRD_THREADING_MULTI);
-    held = &mrd_context_impl(e.context)->lock;
+    struct mrd_lock *held = &mrd_context_impl(e.context)->lock;
     mrd_lock_take(held);
     assert_int_equal(pthread_create(&thread, NULL, exchange, &e), 0);
     await_sleepers(held, 1);
@@ -263,10 +261,9 @@ TEST(single__forked)
 {
     struct end e;
     int status;
-    pid_t child;
 
     open_end(&e, MRD_THREADING_SINGLE);
-    child = fork();
+    pid_t child = fork();
     assert_true(child >= 0);
     if (!child) {
         struct mrd_wc wc;

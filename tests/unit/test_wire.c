@@ -352,11 +352,10 @@ TEST(mrd_wire_follow__is_the_next_header)
                                      .msn = 3};
         uint8_t first[MRD_WIRE_HEAD_BYTES_MAX], next[MRD_WIRE_HEAD_BYTES_MAX];
         uint8_t expected[MRD_WIRE_HEAD_BYTES_MAX], *end;
-        uint32_t len;
 
         head.flags = 0;
         end = mrd_wire_put_part(mrd_wire_put_head(first, &head), &part);
-        len = (uint32_t)(end - first);
+        uint32_t len = (uint32_t)(end - first);
         mrd_wire_add_flags(first, MRD_WIRE_ACK_REQUEST);
         mrd_wire_seal(first, end);
         head.psn++;
@@ -375,10 +374,9 @@ TEST(mrd_wire_add_flags__keeps_the_others)
 {
     struct mrd_wire_head head = data_head, got;
     struct frame f;
-    uint8_t *end;
 
     head.flags = MRD_WIRE_FIRST_CONTACT;
-    end = mrd_wire_put_head(f.buf, &head);
+    uint8_t *end = mrd_wire_put_head(f.buf, &head);
     mrd_wire_add_flags(f.buf, MRD_WIRE_ACK_REQUEST);
     mrd_wire_set_payload_check(f.buf, 0xcafe);
     finish(&f, end, 0);

@@ -11,11 +11,10 @@
 static enum mrd_wire_error get_exact(const uint8_t *buf, uint32_t len, struct mrd_wire_head *head)
 {
     uint8_t *exact = malloc(len ? len : 1);
-    enum mrd_wire_error error;
 
     assert_non_null(exact);
     memcpy(exact, buf, len);
-    error = mrd_wire_get(exact, len, head);
+    enum mrd_wire_error error = mrd_wire_get(exact, len, head);
     free(exact);
     return error;
 }

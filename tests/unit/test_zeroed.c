@@ -110,20 +110,18 @@ TEST(mrd_zeroed_alloc__untouched_pages_cost_nothing)
 TEST(mrd_open_device__memory_of_later_contexts)
 {
     void *volatile block;
-    long before;
 
     if (has_shadow)
         skip();
     block = malloc(31 * MIB);
     assert_non_null(block);
     free(block);
-    before = resident_kib();
+    long before = resident_kib();
     for (unsigned i = 0; i < CONTEXTS; i++) {
         struct mrd_context *context = open_local(&(struct mrd_context_attr){.paths = 2});
-        long open;
 
         assert_non_null(context);
-        open = resident_kib();
+        long open = resident_kib();
         assert_int_equal(mrd_close_device(context), 0);
         if (open - before > CONTEXT_KIB_MAX)
             fail_msg("context %u: %ld KiB more than before all", i, open - before);
