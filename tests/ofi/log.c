@@ -25,13 +25,12 @@ void log_keep(void)
 void log_says(const char *text)
 {
     static char log[LOG_BYTES];
-    size_t bytes;
 
     fflush(stderr);
     assert_true(dup2(real_stderr, STDERR_FILENO) >= 0);
     close(real_stderr);
     rewind(kept);
-    bytes = fread(log, 1, sizeof(log) - 1, kept);
+    size_t bytes = fread(log, 1, sizeof(log) - 1, kept);
     fclose(kept);
     log[bytes] = '\0';
     if (!strstr(log, text))

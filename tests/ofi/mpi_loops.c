@@ -58,12 +58,10 @@ static void check(const struct loop *l, const uint32_t *at, int from, int to)
 
 static double allreduce(struct loop *l)
 {
-    double start, took;
-
     fill(l, l->from, l->rank, 0);
-    start = MPI_Wtime();
+    double start = MPI_Wtime();
     MPI_Allreduce(l->from, l->to, words(l), MPI_UINT32_T, MPI_SUM, MPI_COMM_WORLD);
-    took = MPI_Wtime() - start;
+    double took = MPI_Wtime() - start;
     for (int i = 0; i < words(l); i++) {
         uint32_t sum = 0;
 
@@ -77,13 +75,11 @@ static double allreduce(struct loop *l)
 
 static double alltoall(struct loop *l)
 {
-    double start, took;
-
     for (int r = 0; r < l->ranks; r++)
         fill(l, l->from + (size_t)r * (size_t)words(l), l->rank, r);
-    start = MPI_Wtime();
+    double start = MPI_Wtime();
     MPI_Alltoall(l->from, words(l), MPI_UINT32_T, l->to, words(l), MPI_UINT32_T, MPI_COMM_WORLD);
-    took = MPI_Wtime() - start;
+    double took = MPI_Wtime() - start;
     for (int r = 0; r < l->ranks; r++)
         check(l, l->to + (size_t)r * (size_t)words(l), r, l->rank);
     return took;
@@ -92,12 +88,11 @@ static double alltoall(struct loop *l)
 static double bcast(struct loop *l)
 {
     int root = (int)(l->turn % (uint32_t)l->ranks);
-    double start;
 
     if (l->rank == root)
         fill(l, l->to, root, 0);
     MPI_Barrier(MPI_COMM_WORLD);
-    start = MPI_Wtime();
+    double start = MPI_Wtime();
     MPI_Bcast(l->to, words(l), MPI_UINT32_T, root, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     start = MPI_Wtime() - start;
@@ -127,10 +122,9 @@ static double pingpong(struct loop *l)
 static double ring(struct loop *l)
 {
     int next = (l->rank + 1) % l->ranks, prev = (l->rank + l->ranks - 1) % l->ranks;
-    double start;
 
     fill(l, l->from, l->rank, 0);
-    start = MPI_Wtime();
+    double start = MPI_Wtime();
     MPI_Sendrecv(l->from, words(l), MPI_UINT32_T, next, 2, l->to, words(l), MPI_UINT32_T, prev, 2,
                  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     start = MPI_Wtime() - start;
@@ -186,21 +180,19 @@ int main(int argc, char **argv)
 {
     struct loop l = {0};
     double (*turn)(struct loop * l), *took, first = 0;
-    uint32_t turns;
-    size_t room;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &l.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &l.ranks);
     turn = argc == 4 ? find(argv[1]) : NULL;
     l.bytes = argc == 4 ? atoi(argv[2]) & ~3 : 0;
-    turns = argc == 4 ? (uint32_t)atoi(argv[3]) : 0;
+    uint32_t turns = argc == 4 ? (uint32_t)atoi(argv[3]) : 0;
     if (!turn || !turns || l.bytes < 4) {
         fprintf(stderr,
                 "usage: mpi_loops allreduce|alltoall|bcast|pingpong|ring|pause BYTES TURNS\n");
         MPI_Abort(MPI_COMM_WORLD, 2);
     }
-    room = (size_t)l.bytes * (size_t)l.ranks;
+    size_t room = (size_t)l.bytes * (size_t)l.ranks;
     l.from = malloc(room);
     l.to = malloc(room);
     took = calloc(turns, sizeof(*took));

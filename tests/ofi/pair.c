@@ -96,14 +96,13 @@ void end_open(struct end *e, const struct end_options *o, struct end *share)
     unsigned slot = 0;
     const char *node = o->node ? o->node : "127.0.0.1";
     char port[8];
-    int error;
 
     if (getenv("FI_MRD_DEVICE"))
         node = NULL; /* an RDMA device has its own */
     snprintf(port, sizeof(port), "%u", o->port);
-    error = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node,
-                       node && o->port ? port : NULL, node ? FI_SOURCE | FI_NUMERICHOST : 0, hints,
-                       &e->info);
+    int error = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node,
+                           node && o->port ? port : NULL, node ? FI_SOURCE | FI_NUMERICHOST : 0,
+                           hints, &e->info);
     if (error)
         fail_msg("no provider mrd: %s (FI_PROVIDER_PATH is %s)", fi_strerror(-error),
                  getenv("FI_PROVIDER_PATH"));
@@ -260,10 +259,8 @@ static void take_error(struct fid_cq *cq, struct entry *entry)
 
 bool end_take(struct fid_cq *cq, struct entry *entry)
 {
-    ssize_t n;
-
     *entry = (struct entry){.src = FI_ADDR_NOTAVAIL};
-    n = fi_cq_readfrom(cq, &entry->ok, 1, &entry->src);
+    ssize_t n = fi_cq_readfrom(cq, &entry->ok, 1, &entry->src);
     if (n == -FI_EAGAIN)
         return false;
     entry->bare = n < 0 && n != -FI_EAVAIL;

@@ -237,9 +237,7 @@ static void run_one(struct world *w, enum kind kind, enum fi_datatype type, enum
 {
     size_t bytes = ELEMENTS * types[type].bytes;
     uint8_t *target = w->memory + OFFSET;
-    struct entry entry;
     struct lists l;
-    unsigned wrong;
 
     memset(w->memory, BLANK, 4096);
     types[type].fill(target, was);
@@ -247,9 +245,9 @@ static void run_one(struct world *w, enum kind kind, enum fi_datatype type, enum
     types[type].fill(l.compare, against);
     memset(l.result, 0, sizeof(l.result));
     POST(post(&w->p.a, kind, type, op, &l, ELEMENTS, OFFSET, &l));
-    entry = end_ok(w->p.a.tx, &l);
+    struct entry entry = end_ok(w->p.a.tx, &l);
     assert_true(entry.ok.flags & FI_ATOMIC);
-    wrong = types[type].check(op, target, kind == WRITE ? NULL : l.result);
+    unsigned wrong = types[type].check(op, target, kind == WRITE ? NULL : l.result);
     if (wrong < ELEMENTS)
         fail_msg("kind %d, type %d, op %d: element %u is wrong", kind, type, op, wrong);
     assert_blank(w->memory, OFFSET);
@@ -345,18 +343,16 @@ TEST(ofi_atomic__query_tells_the_truth)
 TEST(ofi_atomic__as_many_as_there_may_be)
 {
     struct fi_atomic_attr attr;
-    uint32_t *operand, *result, *memory;
     struct fid_mr *mr;
     struct world w;
-    struct end *a;
     int tx;
 
     world_open(&w, &(struct end_options){0});
-    a = &w.p.a;
+    struct end *a = &w.p.a;
     assert_int_equal(query(a, FETCH, FI_UINT32, FI_BXOR, &attr), 0);
-    operand = malloc((attr.count + 1) * 4);
-    result = malloc((attr.count + 1) * 4);
-    memory = malloc((attr.count + 1) * 4);
+    uint32_t *operand = malloc((attr.count + 1) * 4);
+    uint32_t *result = malloc((attr.count + 1) * 4);
+    uint32_t *memory = malloc((attr.count + 1) * 4);
     for (uint32_t i = 0; i <= attr.count; i++) {
         operand[i] = 0x1000000 + i;
         memory[i] = i * i;
@@ -396,11 +392,10 @@ TEST(ofi_atomic__lists_and_injected)
                                 .datatype = FI_UINT16,
                                 .op = FI_SUM};
     struct world w;
-    struct end *a;
     int tx;
 
     world_open(&w, &(struct end_options){.counts = FI_WRITE});
-    a = &w.p.a;
+    struct end *a = &w.p.a;
     msg.addr = a->to;
     msg.context = &tx;
     memset(w.memory, 0, 4096);
@@ -427,10 +422,9 @@ TEST(ofi_atomic__refused)
     struct lists l = {.operand = {1}};
     struct fid_mr *mr;
     struct world w;
-    struct end *a;
 
     world_open(&w, &(struct end_options){0});
-    a = &w.p.a;
+    struct end *a = &w.p.a;
     for (int type = FI_UINT32; type <= FI_UINT64; type++) {
         for (int kind = 0; kind < KINDS; kind++) {
             enum fi_op op = kind == COMPARE ? FI_CSWAP : FI_SUM;
@@ -464,10 +458,9 @@ TEST(ofi_atomic__write_only)
     struct lists l = {.operand = {1}};
     struct fid_mr *mr;
     struct world w;
-    struct end *a;
 
     world_open(&w, &(struct end_options){0});
-    a = &w.p.a;
+    struct end *a = &w.p.a;
     assert_int_equal(
         fi_mr_reg(w.p.b.domain, w.memory, 4096, FI_REMOTE_WRITE, 0, KEY + 1, 0, &mr, NULL), 0);
     for (int type = FI_UINT32; type <= FI_UINT64; type++) {
@@ -548,7 +541,6 @@ TEST(ofi_atomic__none_lost_on_one_word)
     struct end other, third;
     struct entry entry;
     struct world w;
-    uint64_t *word;
 
     world_open(&w, &o);
     end_open(&other, &o, NULL);
@@ -558,7 +550,7 @@ TEST(ofi_atomic__none_lost_on_one_word)
     s.end = &third;
     for (unsigned i = 0; i < TIMES; i++)
         targets[i] = (struct fi_rma_ioc){0, 1, KEY};
-    word = (uint64_t *)(void *)w.memory;
+    uint64_t *word = (uint64_t *)(void *)w.memory;
     *word = 0;
     while (added < ADDS || listed < LISTS || s.left) {
         for (; adds < ADDS && adds - added < FLIGHT; adds++)
@@ -590,12 +582,11 @@ TEST(ofi_atomic__target_counts)
     struct fid_cntr *of_region;
     struct fid_mr *mr;
     struct world w;
-    struct end *a, *b;
 
     world_open(&w, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
                                          .counts = FI_REMOTE_READ | FI_REMOTE_WRITE});
-    a = &w.p.a;
-    b = &w.p.b;
+    struct end *a = &w.p.a;
+    struct end *b = &w.p.b;
     assert_int_equal(fi_cntr_open(b->domain, &(struct fi_cntr_attr){0}, &of_region, NULL), 0);
     assert_int_equal(fi_mr_reg(b->domain, w.memory, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
                                KEY + 1, FI_RMA_EVENT, &mr, NULL),

@@ -43,10 +43,9 @@ TEST_F(end, ofi_av__table_with_removed_entries)
     struct sockaddr_in in[SOME], back;
     fi_addr_t addr[SOME], gone[SOME];
     size_t bytes = sizeof(back), num = 0;
-    struct fid_av *av;
 
     end_open(self, &plain, NULL);
-    av = open_table(self);
+    struct fid_av *av = open_table(self);
     for (unsigned i = 0; i < SOME; i++)
         in[i] = nth(i);
     assert_int_equal(fi_av_insert(av, in, SOME, NULL, 0, NULL), SOME);
@@ -107,12 +106,11 @@ TEST_F(end, ofi_av__some_are_no_addresses)
 
 static void exchange(struct pair *p, fi_addr_t src)
 {
-    struct entry entry;
     char in[8];
 
     POST(fi_recv(p->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
     POST(fi_send(p->a.ep, "x", 1, NULL, p->a.to, p));
-    entry = end_ok(p->b.rx, in);
+    struct entry entry = end_ok(p->b.rx, in);
     assert_int_equal(entry.src, src);
     end_ok(p->a.tx, p);
 }
@@ -147,10 +145,8 @@ TEST(ofi_av__thousands)
 /* Twice in the vector: the first entry is its name, as long as there is one. */
 TEST_F(pair, ofi_av__twice)
 {
-    fi_addr_t second;
-
     pair_open(self, &plain);
-    second = end_meet(&self->b, &self->a);
+    fi_addr_t second = end_meet(&self->b, &self->a);
     assert_true(second != self->b.to);
     exchange(self, self->b.to);
     assert_int_equal(fi_av_remove(self->b.av, &self->b.to, 1, 0), 0);
@@ -168,10 +164,9 @@ TEST(ofi_av__removed_under_way)
     enum { LONG = 300000 };
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct pair p;
-    fi_addr_t to;
 
     pair_open(&p, &plain);
-    to = p.a.to;
+    fi_addr_t to = p.a.to;
     POST(fi_recv(p.b.ep, in, LONG, NULL, p.b.to, in));
     POST(fi_send(p.a.ep, out, LONG, NULL, to, out));
     assert_int_equal(fi_av_remove(p.a.av, &to, 1, 0), 0);

@@ -276,11 +276,10 @@ TEST(ofi_close__thousands_to_nobody)
 {
     struct world w;
     struct end gone;
-    fi_addr_t to;
 
     world_open(&w);
     end_open(&gone, &deep, NULL);
-    to = end_meet(&w.p.a, &gone);
+    fi_addr_t to = end_meet(&w.p.a, &gone);
     end_close(&gone);
     for (unsigned i = 0; i < SILENT; i++)
         if (fi_inject(w.p.a.ep, w.out, 100, to) == -FI_EAGAIN)
@@ -315,11 +314,10 @@ TEST_F(end, ofi_close__with_an_error_that_nobody_read)
     struct end_options o = {.depth = DEPTH, .counts = FI_SEND};
     struct fi_cq_err_entry error = {0};
     struct end gone;
-    fi_addr_t to;
 
     end_open(self, &o, NULL);
     end_open(&gone, &o, NULL);
-    to = end_meet(self, &gone);
+    fi_addr_t to = end_meet(self, &gone);
     end_close(&gone);
     for (unsigned i = 0; i < ENTRIES; i++)
         POST(fi_send(self->ep, "x", 1, NULL, to, NULL));

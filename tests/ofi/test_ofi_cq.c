@@ -70,7 +70,6 @@ TEST_F(pair, ofi_cq__progress_that_is_meant)
 {
     struct fi_cq_tagged_entry entry[4];
     struct fid_poll *set;
-    struct fid *fid;
     void *context;
 
     open_with_receives(self, 8);
@@ -86,7 +85,7 @@ TEST_F(pair, ofi_cq__progress_that_is_meant)
     assert_int_equal(fi_cq_read(self->b.rx, entry, 4), -FI_EAGAIN);
     assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
     arrive(self);
-    fid = &self->b.rx->fid;
+    struct fid *fid = &self->b.rx->fid;
     assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), -FI_EAGAIN);
     assert_int_equal(fi_cq_read(self->b.rx, entry, 4), 1);
 

@@ -175,20 +175,18 @@ TEST(ofi_dead__under_traffic)
 {
     uint8_t *out = filled(LONG, 1);
     struct peer victim;
-    fi_addr_t self;
     struct end e;
-    uint64_t since_ns;
     struct entry entry = {0};
     char in;
 
     start(&victim, target);
     end_open(&e, &options, NULL);
     meet_target(&e, &victim);
-    self = end_meet(&e, &e);
+    fi_addr_t self = end_meet(&e, &e);
     POST(fi_send(e.ep, out, LONG, NULL, victim.to, out));
     end_silent(e.tx);
     process_kill(&victim.process);
-    since_ns = end_now_ns();
+    uint64_t since_ns = end_now_ns();
     while (!end_take(e.tx, &entry)) {
         POST(fi_recv(e.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
         POST(fi_inject(e.ep, "x", 1, self));
@@ -207,7 +205,6 @@ TEST(ofi_dead__sender_of_a_long_message)
     uint8_t *in = blank(LONG);
     struct peer victim, other;
     struct entry entry = {.err = FI_ENOMSG};
-    uint64_t since_ns;
     struct end e;
 
     start(&victim, long_sender);
@@ -215,7 +212,7 @@ TEST(ofi_dead__sender_of_a_long_message)
     end_open(&e, &options, NULL);
     meet(&e, &victim);
     meet(&e, &other);
-    since_ns = end_now_ns();
+    uint64_t since_ns = end_now_ns();
     while (entry.err == FI_ENOMSG) {
         assert_int_equal(fi_trecvmsg(e.ep, &peek, FI_PEEK), 0);
         entry = end_next(e.rx);
@@ -368,7 +365,6 @@ TEST(ofi_dead__close_with_work_under_way)
 {
     uint8_t *out = filled(MEMORY, 1), *in = blank(MEMORY);
     struct peer victim;
-    uint64_t since_ns;
     struct end e;
 
     start(&victim, target);
@@ -389,7 +385,7 @@ TEST(ofi_dead__close_with_work_under_way)
     POST(fi_read(e.ep, in, 100, NULL, victim.to, 0, KEY + 1, NULL));
     POST(fi_atomic(e.ep, out, 2, NULL, victim.to, 0, KEY, FI_UINT32, FI_BXOR, NULL));
     process_kill(&victim.process);
-    since_ns = end_now_ns();
+    uint64_t since_ns = end_now_ns();
     end_close(&e);
     assert_true(end_now_ns() - since_ns < SLACK_S * SEC_NS);
     free(in);

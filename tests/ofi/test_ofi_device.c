@@ -206,7 +206,6 @@ TEST(ofi_device__gone)
     struct iovec iov = {many, sizeof(many)};
     struct fi_msg multi = {
         .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = many};
-    struct entry entry;
     struct pair p;
     char in[2];
 
@@ -228,7 +227,7 @@ TEST(ofi_device__gone)
     end_fails(p.a.rx, &in[1], FI_EIO);
     POST(fi_recvmsg(p.a.ep, &multi, FI_MULTI_RECV));
     end_ok(p.a.rx, many);
-    entry = end_fails(p.a.rx, many, FI_EIO);
+    struct entry entry = end_fails(p.a.rx, many, FI_EIO);
     assert_true(entry.ok.flags & FI_MULTI_RECV);
     assert_true(fi_read(p.a.ep, &word, sizeof(word), NULL, p.a.to, 0, KEY, &word) != 0 ||
                 end_next(p.a.tx).err != 0);

@@ -29,7 +29,6 @@ TEST_F(end, ofi_eq__what_the_application_writes)
     struct pollfd fd = {.events = POLLIN};
     pthread_t thread;
     struct fid_eq *eq;
-    struct fid *fid;
     uint32_t type;
 
     end_open(self, &waiting, NULL);
@@ -50,7 +49,7 @@ TEST_F(end, ofi_eq__what_the_application_writes)
     assert_int_equal(entry.data, 5);
     assert_int_equal(pthread_join(thread, NULL), 0);
 
-    fid = &eq->fid;
+    struct fid *fid = &eq->fid;
     assert_int_equal(fi_control(fid, FI_GETWAIT, &fd.fd), 0);
     assert_int_equal(fi_trywait(self->fabric, &fid, 1), 0);
     assert_int_equal(pthread_create(&thread, NULL, write_late, eq), 0);

@@ -253,7 +253,6 @@ TEST_F(end, ofi_expect__receive_posted_in_sleep)
     struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
-    struct sleeper s;
     pthread_t thread;
 
     sleeps.wait = FI_WAIT_UNSPEC;
@@ -261,7 +260,7 @@ TEST_F(end, ofi_expect__receive_posted_in_sleep)
     start(&victim, alive);
     open_and_hear(self, &sleeps, &victim);
     process_kill(&victim.process);
-    s = (struct sleeper){.e = self, .from = victim.to};
+    struct sleeper s = (struct sleeper){.e = self, .from = victim.to};
     must(pthread_create(&thread, NULL, post_in_a_while, &s) == 0);
     assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, SLACK_S * 1000), -FI_EAVAIL);
     expect_error(self->rx, &victim, s.in);
@@ -293,7 +292,6 @@ TEST_F(end, ofi_expect__old_news_and_receive)
 {
     struct peer sender;
     struct entry entry;
-    uint64_t since_ns;
     char in[16];
 
     start(&sender, reborn);
@@ -302,7 +300,7 @@ TEST_F(end, ofi_expect__old_news_and_receive)
     POST(fi_recv(self->ep, in + 8, 8, NULL, FI_ADDR_UNSPEC, in + 8));
     POST(fi_send(self->ep, "a", 1, NULL, sender.to, NULL));
     end_sleep_ms(3 * PEER_TIMEOUT_MS);
-    since_ns = end_now_ns();
+    uint64_t since_ns = end_now_ns();
     while (!end_take(self->tx, &entry)) /* and no more progress is made */
         end_patience(since_ns);
     assert_int_equal(entry.err, FI_EHOSTUNREACH);

@@ -200,14 +200,13 @@ TEST(ofi_info__not_offered)
 
     for (unsigned i = 0; i < sizeof(change) / sizeof(change[0]); i++) {
         struct fi_info *hints = end_hints(&plain), *info = NULL;
-        int result;
 
         hints->caps |= FI_MSG;
         assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
         fi_freeinfo(info);
         info = NULL;
         change[i](hints);
-        result = fi_getinfo(now, NULL, NULL, 0, hints, &info);
+        int result = fi_getinfo(now, NULL, NULL, 0, hints, &info);
         if (result != -FI_ENODATA)
             fail_msg("change %u of the hints: %d", i, result);
         fi_freeinfo(hints);
@@ -385,7 +384,6 @@ TEST(ofi_info__endpoint_at_its_source)
 {
     struct sockaddr_in name = {0}, first = {0};
     size_t bytes = sizeof(name);
-    struct fi_info *hints;
     struct fid_ep *ep;
     struct fid_cq *cq;
     struct end e;
@@ -400,7 +398,7 @@ TEST(ofi_info__endpoint_at_its_source)
     assert_int_equal(bytes, sizeof(name));
 
     /* Its port is taken: another one cannot have it, and says so. */
-    hints = fi_dupinfo(e.info);
+    struct fi_info *hints = fi_dupinfo(e.info);
     memcpy(hints->src_addr, &first, sizeof(first));
     assert_int_equal(fi_endpoint(e.domain, hints, &ep, NULL), 0);
     assert_int_equal(fi_cq_open(e.domain, &(struct fi_cq_attr){0}, &cq, NULL), 0);

@@ -46,12 +46,11 @@ TEST(ofi_limits__empty_messages)
     struct fi_msg_tagged tmsg = {.tag = 3};
     struct fi_msg msg = {.addr = 0};
     struct iovec none[LIST] = {{NULL, 0}};
-    struct end *a, *b;
     struct world w;
 
     world_open(&w, &(struct end_options){0});
-    a = &w.p.a;
-    b = &w.p.b;
+    struct end *a = &w.p.a;
+    struct end *b = &w.p.b;
     msg.addr = tmsg.addr = a->to;
     msg.context = tmsg.context = a;
     for (unsigned first = 0; first < 2; first++) {
@@ -127,11 +126,10 @@ TEST(ofi_limits__no_memory)
     struct iovec none[LIST] = {{NULL, 0}};
     struct fi_msg_rma msg = {.msg_iov = none, .rma_iov = to, .rma_iov_count = LIST};
     uint64_t word = 1, old = 2;
-    struct end *a;
     struct world w;
 
     world_open(&w, &(struct end_options){.counts = FI_WRITE | FI_READ});
-    a = &w.p.a;
+    struct end *a = &w.p.a;
     msg.addr = a->to;
     msg.context = a;
     for (unsigned i = 0; i < LIST; i++)
@@ -183,11 +181,10 @@ TEST(ofi_limits__lists)
                                    .rma_iov_count = LIST,
                                    .datatype = FI_UINT64,
                                    .op = FI_SUM};
-    struct end *a;
     struct world w;
 
     world_open(&w, &(struct end_options){0});
-    a = &w.p.a;
+    struct end *a = &w.p.a;
     rma.addr = atomic.addr = a->to;
     for (unsigned i = 0; i <= LIST; i++) {
         list[i] = (struct iovec){&words[i], sizeof(words[i])};
@@ -246,12 +243,11 @@ TEST(ofi_limits__injected)
     struct fi_rma_iov to = {0, INJECT_BYTES, KEY};
     struct fi_msg_rma rma = {
         .msg_iov = list, .iov_count = LIST, .rma_iov = &to, .rma_iov_count = 1};
-    struct end *a, *b;
     struct world w;
 
     world_open(&w, &(struct end_options){.counts = FI_WRITE});
-    a = &w.p.a;
-    b = &w.p.b;
+    struct end *a = &w.p.a;
+    struct end *b = &w.p.b;
     msg.addr = rma.addr = a->to;
     msg.context = rma.context = a;
     assert_int_equal(a->info->tx_attr->inject_size, INJECT_BYTES);
@@ -316,14 +312,13 @@ static void set_flags(struct fid_ep *ep, uint64_t flags)
 /* Those that calls have that name none. */
 TEST(ofi_limits__flags_by_default)
 {
-    struct end *a, *b;
     uint64_t none = FI_COMPLETION;
     uint8_t in[8];
     struct world w;
 
     world_open(&w, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION, .counts = FI_WRITE});
-    a = &w.p.a;
-    b = &w.p.b;
+    struct end *a = &w.p.a;
+    struct end *b = &w.p.b;
     flags_of(a->ep, FI_TRANSMIT, 0);
     flags_of(a->ep, FI_RECV, 0);
     assert_int_equal(fi_control(&a->ep->fid, FI_SETOPSFLAG, &none), -FI_EINVAL);

@@ -51,10 +51,9 @@ static fi_addr_t meet(struct end *e, const struct end *other, const char *interf
 static void not_offered(const char *node, uint64_t flags, const char *why)
 {
     struct fi_info *hints = end_hints(&left), *info;
-    int result;
 
     log_keep();
-    result = fi_getinfo(now, node, "4793", flags, hints, &info);
+    int result = fi_getinfo(now, node, "4793", flags, hints, &info);
     log_says(why);
     assert_int_equal(result, -FI_ENODATA);
     fi_freeinfo(hints);
@@ -114,7 +113,6 @@ TEST_F(end, ofi_link__addresses_and_their_text)
     size_t bytes = sizeof(back), len;
     fi_addr_t addr[3];
     char text[64], expected[64];
-    ssize_t result;
 
     end_open(self, &left, NULL);
     name = name_of(self);
@@ -134,7 +132,7 @@ TEST_F(end, ofi_link__addresses_and_their_text)
     name.sin6_scope_id = 0;
     assert_int_equal(fi_av_insert(self->av, &name, 1, &addr[2], 0, NULL), 1);
     log_keep();
-    result = fi_send(self->ep, "x", 1, NULL, addr[2], NULL);
+    ssize_t result = fi_send(self->ep, "x", 1, NULL, addr[2], NULL);
     log_says("is link-local and needs its interface");
     assert_int_equal(result, -FI_EINVAL);
 }

@@ -111,13 +111,12 @@ static void forget_message(struct model *w, unsigned i)
 static void message_comes(struct model *w)
 {
     struct mrd_ofi_unexpected *u = calloc(1, sizeof(*u));
-    struct mrd_ofi_rx *found;
     unsigned i = 0;
 
     assert_non_null(u);
     u->peer = peer((unsigned)draw(w, PEERS));
     u->head.tag = draw_tag(w);
-    found = mrd_ofi_posted_find(&w->m, u->peer, u->head.tag);
+    struct mrd_ofi_rx *found = mrd_ofi_posted_find(&w->m, u->peer, u->head.tag);
     while (i < w->num_rx && !takes(w->rx[i], u->peer, u->head.tag))
         i++;
     assert_ptr_equal(found, i < w->num_rx ? w->rx[i] : NULL);
@@ -134,14 +133,13 @@ static void message_comes(struct model *w)
 static void receive_is_posted(struct model *w)
 {
     struct mrd_ofi_rx *rx = malloc(sizeof(*rx));
-    struct mrd_ofi_unexpected *found;
     unsigned i = 0;
 
     assert_non_null(rx);
     *rx = draw_receive(w);
     mrd_list_init(&rx->node);
     mrd_list_init(&rx->from_node);
-    found = mrd_ofi_unexpected_find(&w->m, rx);
+    struct mrd_ofi_unexpected *found = mrd_ofi_unexpected_find(&w->m, rx);
     while (i < w->num_messages && !takes(rx, w->message[i]->peer, w->message[i]->head.tag))
         i++;
     assert_ptr_equal(found, i < w->num_messages ? w->message[i] : NULL);

@@ -164,14 +164,13 @@ static void send_one(struct world *w)
 {
     struct message m = {.id = ++w->ids, .from = (int)draw(w, SENDERS), .tagged = draw(w, 5) > 0};
     struct end *from = &w->sender[m.from];
-    struct slot *s;
 
     if (w->waiting.num == MESSAGES)
         return;
     m.tag = m.tagged ? draw_tag(w) : 0;
     m.len = m.tagged && !draw(w, 6) ? LONG : SHORT;
     memcpy(w->out, &m.id, sizeof(m.id));
-    s = find_slot(w, &m);
+    struct slot *s = find_slot(w, &m);
     if (m.len == LONG) { /* its bytes have to stay until they are read */
         uint8_t *copy = malloc(LONG);
 
@@ -248,7 +247,6 @@ static void search(struct world *w)
     struct slot like = {.tagged = true, .from = (int)draw(w, SENDERS + 1) - 1, .tag = draw_tag(w)};
     unsigned kind = (unsigned)draw(w, 3), i;
     struct fi_msg_tagged msg = {.addr = addr_of(w, like.from), .tag = like.tag};
-    struct entry entry;
 
     if (kind == 1 && w->claimed.num == MESSAGES)
         return;
@@ -260,7 +258,7 @@ static void search(struct world *w)
         end_fails(w->c.rx, msg.context, FI_ENOMSG);
         return;
     }
-    entry = end_ok(w->c.rx, msg.context);
+    struct entry entry = end_ok(w->c.rx, msg.context);
     assert_int_equal(entry.ok.tag, w->waiting.m[i].tag);
     assert_int_equal(entry.ok.len, w->waiting.m[i].len);
     assert_int_equal(entry.src, w->who[w->waiting.m[i].from]);
@@ -275,8 +273,6 @@ static void search(struct world *w)
 static void take_claim(struct world *w)
 {
     struct slot *s = free_slot(w);
-    struct message m;
-    struct iovec iov;
     void *context = &w->claimer[draw(w, 4)];
     unsigned i = 0;
     uint64_t id;
@@ -285,7 +281,7 @@ static void take_claim(struct world *w)
         i++;
     if (!s)
         return;
-    iov = (struct iovec){s->buf, LONG};
+    struct iovec iov = (struct iovec){s->buf, LONG};
     assert_int_equal(
         fi_trecvmsg(w->c.ep,
                     &(struct fi_msg_tagged){.msg_iov = &iov, .iov_count = 1, .context = context},
@@ -293,7 +289,7 @@ static void take_claim(struct world *w)
         i < w->claimed.num ? 0 : -FI_EINVAL);
     if (i == w->claimed.num)
         return;
-    m = take_off(&w->claimed, i);
+    struct message m = take_off(&w->claimed, i);
     memmove(&w->claimer[i], &w->claimer[i + 1], (w->claimed.num - i) * sizeof(w->claimer[0]));
     assert_int_equal(end_ok(w->c.rx, context).ok.len, m.len);
     memcpy(&id, s->buf, sizeof(id));

@@ -22,12 +22,11 @@ static void write_one(struct region *r, size_t offset)
 static void expect_refusal(struct region *r, ssize_t posted, const int *tx, int err)
 {
     char port[16];
-    struct entry entry;
     struct sockaddr_in name;
     size_t bytes = sizeof(name);
 
     assert_int_equal(posted, 0);
-    entry = end_fails(r->p.a.tx, tx, err);
+    struct entry entry = end_fails(r->p.a.tx, tx, err);
     assert_int_equal(fi_getname(&r->p.b.ep->fid, &name, &bytes), 0);
     snprintf(port, sizeof(port), ":%u", ntohs(name.sin_port));
     if (!strstr(entry.text, "127.0.0.1") || !strstr(entry.text, port))
@@ -43,12 +42,11 @@ TEST(ofi_mr__outside_of_the_region)
                    {UINT64_MAX, 1},      {UINT64_MAX, 8},          {1ull << 63, 100},
                    {0, REGION_BYTES + 1}};
     uint8_t *out = filled(REGION_BYTES + 1, 1);
-    struct end *a;
     struct region r;
     int tx;
 
     region_open(&r, &(struct end_options){0});
-    a = &r.p.a;
+    struct end *a = &r.p.a;
     for (unsigned i = 0; i < sizeof(outside) / sizeof(outside[0]); i++) {
         expect_refusal(
             &r, fi_write(a->ep, out, outside[i].len, NULL, a->to, outside[i].offset, r.key, &tx),
@@ -67,12 +65,11 @@ TEST(ofi_mr__outside_of_the_region)
 TEST(ofi_mr__outside_of_addresses)
 {
     uint8_t *out = filled(100, 1);
-    struct end *a;
     struct region r;
     int tx;
 
     region_open(&r, &(struct end_options){.mr_mode = FI_MR_BASIC});
-    a = &r.p.a;
+    struct end *a = &r.p.a;
     expect_refusal(&r, fi_write(a->ep, out, 100, NULL, a->to, 0, r.key, &tx), &tx, FI_EINVAL);
     expect_refusal(&r, fi_write(a->ep, out, 100, NULL, a->to, r.base - 1, r.key, &tx), &tx,
                    FI_EINVAL);
@@ -107,12 +104,11 @@ TEST(ofi_mr__missing_access)
     enum { READ_ONLY = 1, WRITE_ONLY, LOCAL };
     uint8_t *memory = blank(1000), *out = filled(1000, 1), *in = blank(1000);
     struct fid_mr *mr[3];
-    struct end *a;
     struct region r;
     int tx;
 
     region_open(&r, &(struct end_options){0});
-    a = &r.p.a;
+    struct end *a = &r.p.a;
     mr[0] = region_add(&r.p.b, memory, 1000, FI_REMOTE_READ, READ_ONLY);
     mr[1] = region_add(&r.p.b, memory, 1000, FI_REMOTE_WRITE, WRITE_ONLY);
     mr[2] = region_add(&r.p.b, memory, 1000, FI_SEND | FI_RECV | FI_READ | FI_WRITE, LOCAL);
@@ -140,14 +136,12 @@ TEST(ofi_mr__closed_region_and_its_key)
 {
     enum { OTHER = 5 };
     uint8_t *first = blank(1000), *second = blank(3000), *out = filled(2000, 1);
-    struct fid_mr *mr;
-    struct end *a;
     struct region r;
     int tx;
 
     region_open(&r, &(struct end_options){0});
-    a = &r.p.a;
-    mr = region_add(&r.p.b, first, 1000, REGION_ACCESS, OTHER);
+    struct end *a = &r.p.a;
+    struct fid_mr *mr = region_add(&r.p.b, first, 1000, REGION_ACCESS, OTHER);
     POST(fi_write(a->ep, out, 1000, NULL, a->to, 0, OTHER, &tx));
     end_ok(a->tx, &tx);
     assert_filled(first, 1000, 1);
@@ -182,14 +176,12 @@ TEST(ofi_mr__longer_region_under_a_known_key)
 {
     enum { OTHER = 5 };
     uint8_t *first = blank(1000), *second = blank(3000), *out = filled(2000, 1);
-    struct fid_mr *mr;
-    struct end *a;
     struct region r;
     int tx;
 
     region_open(&r, &(struct end_options){0});
-    a = &r.p.a;
-    mr = region_add(&r.p.b, first, 1000, REGION_ACCESS, OTHER);
+    struct end *a = &r.p.a;
+    struct fid_mr *mr = region_add(&r.p.b, first, 1000, REGION_ACCESS, OTHER);
     POST(fi_write(a->ep, out, 1000, NULL, a->to, 0, OTHER, &tx));
     end_ok(a->tx, &tx);
     assert_int_equal(fi_close(&mr->fid), 0);

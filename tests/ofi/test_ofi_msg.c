@@ -17,7 +17,6 @@ static void send_one(struct end *from, fi_addr_t to, struct end *at, size_t len,
                      uint64_t message)
 {
     uint8_t *out = filled(len, message), *in = blank(len + 64);
-    struct entry entry;
     int tx, rx;
 
     if (expected)
@@ -27,7 +26,7 @@ static void send_one(struct end *from, fi_addr_t to, struct end *at, size_t len,
         ends_drive_for(5);
         POST(fi_recv(at->ep, in, len + 64, NULL, FI_ADDR_UNSPEC, &rx));
     }
-    entry = end_ok(at->rx, &rx);
+    struct entry entry = end_ok(at->rx, &rx);
     assert_int_equal(entry.ok.len, len);
     assert_int_equal(entry.ok.flags, FI_RECV | FI_MSG);
     assert_filled(in, len, message);
@@ -60,10 +59,8 @@ TEST_F(pair, ofi_msg__ends_of_one_domain)
 
 TEST_F(end, ofi_msg__to_oneself)
 {
-    fi_addr_t own;
-
     end_open(self, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
-    own = end_meet(self, self);
+    fi_addr_t own = end_meet(self, self);
     for (unsigned i = 0; i < NUM_SIZES; i++) {
         send_one(self, own, self, sizes[i], true, i);
         send_one(self, own, self, sizes[i], false, i);
@@ -256,13 +253,11 @@ TEST_F(pair, ofi_msg__source_is_told_of_those_who_are_known)
 {
     uint64_t in[2];
     struct end stranger;
-    fi_addr_t to, back;
-    struct entry entry;
     int rx;
 
     pair_open(self, &(struct end_options){0});
     end_open(&stranger, &(struct end_options){0}, NULL);
-    to = end_meet(&stranger, &self->b);
+    fi_addr_t to = end_meet(&stranger, &self->b);
     POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(self->a.ep, "a", 1, self->a.to));
     assert_int_equal(end_ok(self->b.rx, &rx).src, self->b.to);
@@ -271,7 +266,7 @@ TEST_F(pair, ofi_msg__source_is_told_of_those_who_are_known)
     POST(fi_inject(stranger.ep, "s", 1, to));
     assert_int_equal(end_ok(self->b.rx, &rx).src, FI_ADDR_NOTAVAIL);
 
-    back = end_meet(&self->b, &stranger);
+    fi_addr_t back = end_meet(&self->b, &stranger);
     assert_true(back != self->b.to);
     POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(stranger.ep, "s", 1, to));
@@ -280,7 +275,7 @@ TEST_F(pair, ofi_msg__source_is_told_of_those_who_are_known)
     assert_int_equal(fi_av_remove(self->b.av, &back, 1, 0), 0);
     POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(stranger.ep, "s", 1, to));
-    entry = end_ok(self->b.rx, &rx);
+    struct entry entry = end_ok(self->b.rx, &rx);
     assert_int_equal(entry.src, FI_ADDR_NOTAVAIL);
     assert_int_equal(fi_inject(self->b.ep, "b", 1, back), -FI_EINVAL);
     end_close(&stranger);
@@ -360,7 +355,6 @@ TEST_F(pair, ofi_msg__delivery_complete_by_default)
 static void truncate_one(struct pair *p, size_t len, size_t room, bool expected)
 {
     uint8_t *out = filled(len, len), *in = blank(len);
-    struct entry entry;
     int tx, rx;
 
     if (expected)
@@ -370,7 +364,7 @@ static void truncate_one(struct pair *p, size_t len, size_t room, bool expected)
         ends_drive_for(5);
         POST(fi_recv(p->b.ep, in, room, NULL, FI_ADDR_UNSPEC, &rx));
     }
-    entry = end_fails(p->b.rx, &rx, FI_ETRUNC);
+    struct entry entry = end_fails(p->b.rx, &rx, FI_ETRUNC);
     assert_int_equal(entry.ok.len, room);
     assert_int_equal(entry.olen, len - room);
     assert_filled(in, room, len);

@@ -21,10 +21,9 @@ enum {
 static size_t len_of(uint64_t message)
 {
     struct mrd_rng rng;
-    uint64_t r;
 
     mrd_rng_init(&rng, message);
-    r = mrd_rng_u64(&rng);
+    uint64_t r = mrd_rng_u64(&rng);
     if (r % 4 == 0)
         return EAGER_BYTES + 1 + (r >> 8) % (LEN_MAX - EAGER_BYTES);
     return (r >> 8) % (r % 4 == 1 ? EAGER_BYTES + 1 : INJECT_BYTES + 1);
@@ -221,10 +220,9 @@ TEST(ofi_order__receives_for_many_are_released_once)
         /* Two at a time are posted. */
         while (posted < BUFFERS && (posted < 2 || many[posted - 2].released)) {
             struct many *m = &many[posted++];
-            struct iovec iov;
 
             m->memory = blank(BUFFER_BYTES);
-            iov = (struct iovec){m->memory, BUFFER_BYTES};
+            struct iovec iov = (struct iovec){m->memory, BUFFER_BYTES};
             POST(fi_recvmsg(
                 p.b.ep,
                 &(struct fi_msg){
@@ -298,7 +296,6 @@ TEST(ofi_order__cancelled_receive_for_many)
     enum { BYTES = 32 << 20 };
     uint8_t *out = filled(BYTES, 1), *in = blank(BYTES + 65536);
     struct iovec iov = {in, BYTES + 65536};
-    struct entry entry;
     struct pair p;
     int rx, tx;
 
@@ -310,7 +307,7 @@ TEST(ofi_order__cancelled_receive_for_many)
     POST(fi_send(p.a.ep, out, BYTES, NULL, p.a.to, &tx));
     UNTIL(in[0] != BLANK);
     assert_int_equal(fi_cancel(&p.b.ep->fid, &rx), 0);
-    entry = end_next(p.b.rx);
+    struct entry entry = end_next(p.b.rx);
     assert_int_equal(entry.err, 0);
     assert_int_equal(entry.ok.len, BYTES);
     assert_false(entry.ok.flags & FI_MULTI_RECV);

@@ -145,11 +145,10 @@ static void raw_say(struct raw *r, struct mrd_ofi_wire_head head, const void *mo
 TEST(ofi_raw__nobody_receives)
 {
     uint64_t word = 1, old;
-    struct raw *r;
     struct end e;
 
     end_open(&e, &(struct end_options){0}, NULL);
-    r = raw_context(&e);
+    struct raw *r = raw_context(&e);
     POST(fi_send(e.ep, &word, sizeof(word), NULL, r->to, &word));
     end_fails(e.tx, &word, FI_ECONNREFUSED);
     POST(fi_write(e.ep, &word, sizeof(word), NULL, r->to, 0, KEY, &word));
@@ -167,12 +166,11 @@ TEST(ofi_raw__answers_to_an_earlier_life)
 {
     struct mrd_ofi_wire_head head, done = {.what = MRD_OFI_DONE};
     uint8_t *out = calloc(1, LONG);
-    struct raw *r;
     struct end e;
 
     assert_non_null(out);
     end_open(&e, &(struct end_options){0}, NULL);
-    r = raw_open(&e);
+    struct raw *r = raw_open(&e);
     POST(fi_send(e.ep, out, LONG, NULL, r->to, out));
     head = raw_hear(r);
     assert_int_equal(head.what, MRD_OFI_MSG);
@@ -194,12 +192,11 @@ TEST(ofi_raw__answers_to_no_question)
 {
     struct mrd_ofi_wire_head head, done = {.what = MRD_OFI_DONE};
     uint8_t *out = calloc(1, LONG);
-    struct raw *r;
     struct end e;
 
     assert_non_null(out);
     end_open(&e, &(struct end_options){0}, NULL);
-    r = raw_open(&e);
+    struct raw *r = raw_open(&e);
     POST(fi_send(e.ep, out, LONG, NULL, r->to, out));
     head = raw_hear(r);
     done.answer = head.id;
@@ -232,13 +229,11 @@ TEST(ofi_raw__another_version)
         {.version = MRD_OFI_WIRE_VERSION + 1, .what = MRD_OFI_TELL, .tag = KEY},
     };
     uint8_t *out = calloc(1, LONG);
-    struct mrd_ofi_wire_head head;
-    struct raw *r;
     struct end e;
 
     assert_non_null(out);
     end_open(&e, &(struct end_options){0}, NULL);
-    r = raw_open(&e);
+    struct raw *r = raw_open(&e);
     for (unsigned i = 0; i < 2; i++) {
         POST(fi_write(e.ep, out, 8, NULL, r->to, 0, KEY, out));
         assert_int_equal(raw_hear(r).what, MRD_OFI_ASK);
@@ -249,7 +244,7 @@ TEST(ofi_raw__another_version)
         end_fails(e.tx, out, FI_EOPNOTSUPP);
         end_fails(e.tx, out, FI_EOPNOTSUPP);
     }
-    head = raw_hear(r);
+    struct mrd_ofi_wire_head head = raw_hear(r);
     assert_int_equal(head.what, MRD_OFI_REFUSED);
     assert_int_equal(head.version, MRD_OFI_WIRE_VERSION);
     end_close(&e);
@@ -355,7 +350,6 @@ TEST(ofi_raw__noise)
     uint8_t *memory = calloc(1, 1 << 16);
     struct entry entry;
     struct fid_mr *mr;
-    struct raw *r;
     struct end e;
 
     seed = text ? strtoull(text, NULL, 0) : 12345;
@@ -365,7 +359,7 @@ TEST(ofi_raw__noise)
     assert_int_equal(fi_mr_reg(e.domain, target, sizeof(target), FI_REMOTE_WRITE | FI_REMOTE_READ,
                                0, KEY, 0, &mr, NULL),
                      0);
-    r = raw_open(&e);
+    struct raw *r = raw_open(&e);
     for (unsigned i = 0; i < NOISE; i++) {
         post_something(&e, r, memory);
         say_noise(r);

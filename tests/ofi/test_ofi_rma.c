@@ -13,12 +13,11 @@ static void write_and_read(struct region *r, size_t offset, size_t len, uint64_t
 {
     uint8_t *out = filled(len, message), *in = blank(len + 8);
     struct end *a = &r->p.a;
-    struct entry entry;
     int tx;
 
     memset(r->memory, BLANK, REGION_BYTES);
     POST(fi_write(a->ep, out, len, NULL, a->to, r->base + offset, r->key, &tx));
-    entry = end_ok(a->tx, &tx);
+    struct entry entry = end_ok(a->tx, &tx);
     assert_int_equal(entry.ok.flags, FI_RMA | FI_WRITE);
     assert_filled(r->memory + offset, len, message);
     assert_blank(r->memory, offset);
@@ -61,11 +60,10 @@ TEST(ofi_rma__by_offset)
 TEST(ofi_rma__by_address)
 {
     uint8_t *memory = blank(1);
-    struct fid_mr *other;
     struct region r;
 
     region_open(&r, &(struct end_options){.mr_mode = FI_MR_BASIC});
-    other = region_add(&r.p.b, memory, 1, REGION_ACCESS, REGION_KEY);
+    struct fid_mr *other = region_add(&r.p.b, memory, 1, REGION_ACCESS, REGION_KEY);
     assert_true(fi_mr_key(other) != r.key);
     write_and_read_all(&r);
     assert_int_equal(fi_close(&other->fid), 0);
@@ -115,12 +113,11 @@ TEST(ofi_rma__lists_of_remote_ranges)
         {500000, PART, REGION_KEY}, {1, PART - 10, OTHER}, {100, PART + 10, REGION_KEY}};
     struct fi_msg_rma msg = {
         .msg_iov = from, .iov_count = 2, .rma_iov = ranges, .rma_iov_count = 3};
-    struct fid_mr *mr;
     struct region r;
     int tx;
 
     region_open(&r, &(struct end_options){0});
-    mr = region_add(&r.p.b, other, PART, REGION_ACCESS, OTHER);
+    struct fid_mr *mr = region_add(&r.p.b, other, PART, REGION_ACCESS, OTHER);
     msg.addr = r.p.a.to;
     msg.context = &tx;
     POST(fi_writemsg(r.p.a.ep, &msg, 0));
@@ -278,15 +275,14 @@ TEST(ofi_rma__target_counts)
     struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
     struct fid_cntr *cntr;
     struct fid_mr *mr;
-    struct end *a, *b;
     struct region r;
     int tx;
 
     region_open(
         &r, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_RMA_EVENT,
                                   .counts = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE});
-    a = &r.p.a;
-    b = &r.p.b;
+    struct end *a = &r.p.a;
+    struct end *b = &r.p.b;
     assert_int_equal(fi_cntr_open(b->domain, &attr, &cntr, NULL), 0);
     assert_int_equal(
         fi_mr_reg(b->domain, memory, 1000, REGION_ACCESS, 0, OTHER, FI_RMA_EVENT, &mr, NULL), 0);

@@ -170,10 +170,9 @@ TEST(ofi_search__from_one_sender)
     struct fi_msg_tagged peek = {.addr = 5, .tag = TAG};
     uint8_t *out[NUM];
     struct pair p;
-    fi_addr_t self;
 
     open_with_messages(&p, out);
-    self = end_meet(&p.b, &p.b);
+    fi_addr_t self = end_meet(&p.b, &p.b);
     assert_int_equal(fi_trecvmsg(p.b.ep, &peek, FI_PEEK), -FI_EINVAL);
     peek.addr = self;
     assert_int_equal(fi_trecvmsg(p.b.ep, &peek, FI_PEEK), 0);

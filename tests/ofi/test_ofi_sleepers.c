@@ -177,11 +177,10 @@ TEST_F(pair, ofi_sleepers__quiet_again)
     struct epoll_event event = {.events = EPOLLIN};
     int set = epoll_create1(EPOLL_CLOEXEC), fd;
     struct fi_cq_tagged_entry entry;
-    struct fid *fid;
     char in[8];
 
     pair_open(self, &waiting);
-    fid = &self->b.rx->fid;
+    struct fid *fid = &self->b.rx->fid;
     assert_int_equal(fi_control(fid, FI_GETWAIT, &fd), 0);
     assert_int_equal(epoll_ctl(set, EPOLL_CTL_ADD, fd, &event), 0);
     for (unsigned i = 0; i < 20; i++) {
@@ -202,12 +201,11 @@ TEST(ofi_sleepers__nothing_to_wait_on)
 {
     struct end_options turning = {.wait = FI_WAIT_YIELD}, none = {0};
     enum fi_wait_obj obj = FI_WAIT_SET;
-    struct fid *fid;
     struct end e;
     int fd;
 
     end_open(&e, &none, NULL);
-    fid = &e.rx->fid;
+    struct fid *fid = &e.rx->fid;
     assert_int_equal(fi_trywait(e.fabric, &fid, 1), -FI_EINVAL);
     assert_int_equal(fi_trywait(e.fabric, &fid, 0), 0);
     fid = &e.av->fid;

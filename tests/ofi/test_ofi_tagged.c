@@ -132,7 +132,6 @@ TEST(ofi_tagged__data_lists_and_lengths)
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
         struct iovec from[2] = {{out, lens[i] / 3}, {out + lens[i] / 3, lens[i] - lens[i] / 3}};
         struct iovec to[2] = {{in, lens[i] / 2}, {in + lens[i] / 2, lens[i] - lens[i] / 2}};
-        struct entry entry;
 
         POST(fi_trecvv(p.b.ep, to, NULL, 2, FI_ADDR_UNSPEC, i, 0, &rx));
         POST(fi_tsendv(p.a.ep, from, NULL, 2, p.a.to, i, &tx));
@@ -143,7 +142,7 @@ TEST(ofi_tagged__data_lists_and_lengths)
 
         receive_tagged(&p, in, LONG, i, 0, &rx);
         POST(fi_tsenddata(p.a.ep, out, lens[i], NULL, ~(uint64_t)i, p.a.to, i, &tx));
-        entry = end_ok(p.b.rx, &rx);
+        struct entry entry = end_ok(p.b.rx, &rx);
         assert_int_equal(entry.ok.flags, FI_RECV | FI_TAGGED | FI_REMOTE_CQ_DATA);
         assert_int_equal(entry.ok.data, ~(uint64_t)i);
         end_ok(p.a.tx, &tx);
@@ -218,13 +217,12 @@ TEST(ofi_tagged__first_of_the_messages_that_fit)
 TEST_F(pair, ofi_tagged__receives_from_one_sender)
 {
     uint8_t in[3][8];
-    fi_addr_t to, other;
     struct end third;
 
     pair_open(self, &(struct end_options){.order = FI_ORDER_SAS});
     end_open(&third, &(struct end_options){.order = FI_ORDER_SAS}, NULL);
-    to = end_meet(&third, &self->b);
-    other = end_meet(&self->b, &third);
+    fi_addr_t to = end_meet(&third, &self->b);
+    fi_addr_t other = end_meet(&self->b, &third);
     POST(fi_trecv(self->b.ep, in[0], 8, NULL, other, 1, 0, in[0]));
     POST(fi_trecv(self->b.ep, in[1], 8, NULL, self->b.to, 1, 0, in[1]));
     POST(fi_tinject(self->a.ep, "a", 1, self->a.to, 1));

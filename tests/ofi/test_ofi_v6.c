@@ -121,10 +121,9 @@ static void not_offered(const char *node, const char *service, uint64_t flags,
                         const struct fi_info *hints, const char *why)
 {
     struct fi_info *info;
-    int result;
 
     log_keep();
-    result = fi_getinfo(now, node, service, flags, hints, &info);
+    int result = fi_getinfo(now, node, service, flags, hints, &info);
     log_says(why);
     assert_int_equal(result, -FI_ENODATA);
 }
@@ -161,13 +160,11 @@ TEST(ofi_v6__v4_mapped)
 
     for (unsigned source = 0; source < 2; source++) {
         for (unsigned port = 0; port < 2; port++) {
-            const struct sockaddr_in *got;
-
             assert_int_equal(
                 fi_getinfo(now, node, port ? "47990" : NULL, source ? FI_SOURCE : 0, hints, &info),
                 0);
             assert_int_equal(info->addr_format, FI_SOCKADDR_IN);
-            got = source ? info->src_addr : info->dest_addr;
+            const struct sockaddr_in *got = source ? info->src_addr : info->dest_addr;
             assert_int_equal(source ? info->src_addrlen : info->dest_addrlen, sizeof(*got));
             assert_int_equal(got->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
             fi_freeinfo(info);
@@ -195,12 +192,11 @@ TEST(ofi_v6__name_of_an_endpoint)
     struct end_options o = v6;
     struct sockaddr_in6 name;
     size_t bytes = sizeof(name);
-    uint16_t port;
     struct end e;
 
     end_open(&e, &o, NULL);
     assert_int_equal(fi_getname(&e.ep->fid, &name, &bytes), 0);
-    port = ntohs(name.sin6_port);
+    uint16_t port = ntohs(name.sin6_port);
     assert_true(port);
     assert_is(&name, bytes, "::1", port);
     bytes = sizeof(struct sockaddr_in);
@@ -292,14 +288,13 @@ TEST(ofi_v6__vector_of_one_format)
                    .sin_addr = {htonl(INADDR_LOOPBACK)}}};
     fi_addr_t addr;
     struct end e;
-    int result;
 
     end_open(&e, &v6_format, NULL);
     assert_int_equal(fi_av_insert(e.av, &in, 1, &addr, 0, NULL), 0);
     assert_int_equal(addr, FI_ADDR_NOTAVAIL);
     assert_int_equal(fi_av_insert(e.av, &none, 1, &addr, 0, NULL), 0);
     log_keep();
-    result = fi_av_insertsvc(e.av, "127.0.0.1:1000", NULL, &addr, 0, NULL);
+    int result = fi_av_insertsvc(e.av, "127.0.0.1:1000", NULL, &addr, 0, NULL);
     log_says("127.0.0.1:1000 is no address of the domain's format");
     assert_int_equal(result, 0);
     log_keep();
@@ -326,12 +321,11 @@ TEST_F(end, ofi_v6__to_v4)
 {
     struct sockaddr_in6 mapped = address("::ffff:127.0.0.1", PORT);
     fi_addr_t addr;
-    ssize_t result;
 
     end_open(self, &v6_format, NULL);
     assert_int_equal(fi_av_insert(self->av, &mapped, 1, &addr, 0, NULL), 1);
     log_keep();
-    result = fi_send(self->ep, "x", 1, NULL, addr, NULL);
+    ssize_t result = fi_send(self->ep, "x", 1, NULL, addr, NULL);
     log_says("127.0.0.1:47990 cannot be sent to: \"127.0.0.1:47990\" is an IPv4 address, and this "
              "context is bound to an IPv6 one");
     assert_int_equal(result, -FI_EINVAL);
@@ -344,7 +338,6 @@ static void name_does_not_fit(const struct end_options *o, void *name, size_t by
 {
     struct fid_ep *ep;
     struct end e;
-    int result;
 
     end_open(&e, o, NULL);
     assert_int_equal(fi_endpoint(e.domain, e.info, &ep, NULL), 0);
@@ -352,7 +345,7 @@ static void name_does_not_fit(const struct end_options *o, void *name, size_t by
     assert_int_equal(fi_ep_bind(ep, &e.tx->fid, FI_TRANSMIT | FI_RECV), 0);
     assert_int_equal(fi_setname(&ep->fid, name, bytes), 0);
     log_keep();
-    result = fi_enable(ep);
+    int result = fi_enable(ep);
     log_says("is not of the format that it has to have");
     assert_int_equal(result, -FI_EADDRNOTAVAIL);
     assert_int_equal(fi_close(&ep->fid), 0);
@@ -389,7 +382,6 @@ TEST(ofi_v6__nobody_there)
     struct end_options o = v6;
     struct sockaddr_in6 name;
     size_t bytes = sizeof(name);
-    struct entry entry;
     struct end e, gone;
     char text[64];
 
@@ -399,7 +391,7 @@ TEST(ofi_v6__nobody_there)
     assert_int_equal(fi_getname(&gone.ep->fid, &name, &bytes), 0);
     end_close(&gone);
     POST(fi_send(e.ep, "x", 1, NULL, e.to, &e));
-    entry = end_fails(e.tx, &e, FI_EHOSTUNREACH);
+    struct entry entry = end_fails(e.tx, &e, FI_EHOSTUNREACH);
     snprintf(text, sizeof(text), "[::1]:%u: ", ntohs(name.sin6_port));
     assert_memory_equal(entry.text, text, strlen(text));
     end_close(&e);

@@ -165,10 +165,8 @@ TEST_F(pair, ofi_wait__several_sleep_on_one_queue)
 
 TEST_F(end, ofi_wait__signal_wakes_a_reader)
 {
-    struct sleeper sleeper;
-
     end_open(self, &waiting, NULL);
-    sleeper = (struct sleeper){.cq = self->rx};
+    struct sleeper sleeper = (struct sleeper){.cq = self->rx};
     assert_int_equal(pthread_create(&sleeper.thread, NULL, sread, &sleeper), 0);
     end_sleep_ms(LATE_MS / 2);
     assert_int_equal(fi_cq_signal(self->rx), 0);
@@ -258,12 +256,11 @@ TEST_F(pair, ofi_wait__descriptor_of_a_queue)
 TEST_F(pair, ofi_wait__trywait_of_a_queue_with_an_entry)
 {
     struct fi_cq_tagged_entry entry;
-    struct fid *fid;
     char in[8];
     int rx;
 
     pair_open(self, &waiting);
-    fid = &self->b.rx->fid;
+    struct fid *fid = &self->b.rx->fid;
     assert_int_equal(fi_trywait(self->b.fabric, &fid, 1), 0);
     POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, &rx));
     POST(fi_inject(self->a.ep, "x", 1, self->a.to));
@@ -278,18 +275,16 @@ TEST_F(pair, ofi_wait__counter_until_its_threshold)
 {
     enum { NUM = 5 };
     struct end_options o = waiting;
-    struct fid_cntr *cntr;
-    uint64_t used_ns;
     struct sender s;
     char in[8];
 
     o.counts = FI_SEND | FI_RECV;
     pair_open(self, &o);
-    cntr = end_cntr(&self->b, FI_RECV);
+    struct fid_cntr *cntr = end_cntr(&self->b, FI_RECV);
     for (unsigned i = 0; i < NUM; i++)
         POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
     assert_int_equal(fi_cntr_wait(cntr, 1, LATE_MS / 4), -FI_ETIMEDOUT);
-    used_ns = cpu_ns();
+    uint64_t used_ns = cpu_ns();
     sender_start(&s, &self->a, NUM, true);
     assert_int_equal(fi_cntr_wait(cntr, NUM, LONG_MS), 0);
     assert_true(cpu_ns() - used_ns < LATE_MS * 1000000ull * 3 / 4);

@@ -10,11 +10,10 @@ enum { LONG = 300000, KEY = 0x51, TAG = 0x52 };
 static void send_one(struct end *src, struct end *dst, size_t len)
 {
     uint8_t *out = filled(len, len), *in = blank(len);
-    struct entry entry;
 
     POST(fi_trecv(dst->ep, in, len, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
     POST(fi_tsend(src->ep, out, len, NULL, src->to, TAG, out));
-    entry = end_ok(dst->rx, in);
+    struct entry entry = end_ok(dst->rx, in);
     assert_int_equal(entry.ok.len, len);
     assert_int_equal(entry.src, dst->to);
     end_ok(src->tx, out);

@@ -27,12 +27,11 @@ struct told name_of(const struct end *e)
 void child_open(int channel, struct end *e, uint16_t port)
 {
     struct end_options o = options;
-    struct told told;
 
     setenv("CMOCKA_TEST_ABORT", "1", 1); /* it has no tests to go on with */
     o.port = port;
     end_open(e, &o, NULL);
-    told = name_of(e);
+    struct told told = name_of(e);
     process_tell(channel, &told, sizeof(told));
     must(process_hear(channel, &told, sizeof(told), patience_ns()));
     must(fi_av_insert(e->av, &told.name, 1, &e->to, 0, NULL) == 1);
