@@ -270,11 +270,10 @@ static void print_counters(void)
 int main(int argc, char **argv)
 {
     struct rusage usage;
-    double s;
 
     parse(argc, argv);
     open_all();
-    s = run();
+    double s = run();
     getrusage(RUSAGE_SELF, &usage);
     printf("%u posters, %u pollers: %.0f messages/s, %.2f s user, %.2f s system, %ld switches, "
            "%u polls empty, %u posts full\n",

@@ -164,7 +164,6 @@ static void list(const struct CMUnitTest *tests, size_t num)
 int main(int argc, char **argv)
 {
     bool lists = argc > 1 && strcmp(argv[1], "--list") == 0;
-    struct CMUnitTest *tests;
     size_t num = 0;
     int status = 0;
 
@@ -172,7 +171,7 @@ int main(int argc, char **argv)
     argv += 1 + lists;
     for (struct kit_test *test = first; test; test = test->next)
         num++;
-    tests = calloc(num + 1, sizeof(*tests));
+    struct CMUnitTest *tests = calloc(num + 1, sizeof(*tests));
     if (!tests)
         return EXIT_FAILURE;
     num = 0;

@@ -37,13 +37,12 @@ static int open_socket(const char *address, int source_port)
 int main(int argc, char **argv)
 {
     char payload[PAYLOAD_BYTES] = {0};
-    int fd;
 
     if (argc != 4) {
         fprintf(stderr, "usage: send_from_port ADDRESS SOURCE_PORT COUNT\n");
         return 2;
     }
-    fd = open_socket(argv[1], atoi(argv[2]));
+    int fd = open_socket(argv[1], atoi(argv[2]));
     if (fd < 0)
         return fail("socket");
     for (int sent = 0; sent < atoi(argv[3]);) {

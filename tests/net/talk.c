@@ -151,7 +151,6 @@ static int serve(uint16_t port, double seconds)
     while (!stopped && now_s() < end_s) {
         struct message message;
         struct mrd_wc wc;
-        struct mrd_ah *ah;
 
         if (mrd_poll_cq(end.cq, 1, &wc) != 1) {
             pause_ms(1);
@@ -168,7 +167,7 @@ static int serve(uint16_t port, double seconds)
         came++;
         twice += seen[message.number / 8] >> message.number % 8 & 1;
         seen[message.number / 8] |= (uint8_t)(1 << message.number % 8);
-        ah = mrd_create_ah_from_wc(end.pd, &wc);
+        struct mrd_ah *ah = mrd_create_ah_from_wc(end.pd, &wc);
         if (ah) {
             note_sender(ah, senders, &num_senders);
             if (!transmit(ah, wc.src_qp, next, &message))
@@ -196,10 +195,9 @@ static int ask(const char *address, unsigned messages, unsigned window, unsigned
     unsigned answered = 0, anew = 0, under_way = 0;
     struct message message = {.client = (uint64_t)(now_s() * 1e9)};
     double heard_s = now_s();
-    struct mrd_ah *ah;
 
     open_end(0, paths);
-    ah = mrd_create_ah(end.pd, address);
+    struct mrd_ah *ah = mrd_create_ah(end.pd, address);
     must(ah, "address handle");
     while (!stopped && answered < messages && now_s() < heard_s + GIVE_UP_S) {
         struct mrd_wc wc;

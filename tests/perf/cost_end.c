@@ -34,13 +34,12 @@ static unsigned receive_straight(struct cost_end *end, const struct cost_burst *
 {
     struct mrd_rx_plan *plan = &end->plan;
     uint32_t head = b->total_len < MRD_HEAD_PEEK_BYTES ? b->total_len : MRD_HEAD_PEEK_BYTES;
-    unsigned planned;
 
     if (head > b->segment_len)
         head = b->segment_len;
     toggle(end);
-    planned = mrd_engine_rx_plan(end->engine, b->bytes, head, b->segments, b->segment_len,
-                                 b->total_len, &b->from, plan);
+    unsigned planned = mrd_engine_rx_plan(end->engine, b->bytes, head, b->segments, b->segment_len,
+                                          b->total_len, &b->from, plan);
     toggle(end);
     for (unsigned i = 0; i < planned; i++) {
         const uint8_t *at = b->bytes + i * b->segment_len;
@@ -91,12 +90,11 @@ static unsigned rx_burst(struct cost_end *end, bool *more, uint64_t now_ns)
     while (cost_wire_arrival_ns(link) <= now_ns) {
         bool is_long = link->first->total_len >= LONG_BYTES;
         unsigned planned = 0;
-        struct cost_burst *b;
 
         /* A plan must know all that was received before. */
         if (n && (is_long || n + link->first->segments > MRD_RX_BATCH_MAX))
             return n;
-        b = cost_wire_take(link);
+        struct cost_burst *b = cost_wire_take(link);
         if (is_long)
             planned = receive_straight(end, b);
         n += report(end, b, planned, end->rx + n);
@@ -180,12 +178,11 @@ static unsigned finish(struct cost_end *end, uint64_t now_ns)
 {
     uint32_t peer_id, index;
     unsigned sent = 0;
-    bool is_due;
 
     toggle(end);
     if (!end->rx_more)
         mrd_engine_drained(end->engine, now_ns);
-    is_due = mrd_engine_deadline(end->engine) <= now_ns;
+    bool is_due = mrd_engine_deadline(end->engine) <= now_ns;
     if (is_due) {
         mrd_engine_expire(end->engine, now_ns);
         while (mrd_engine_wants_path(end->engine, &peer_id, &index))
@@ -219,10 +216,8 @@ static unsigned step(struct cost_end *end, bool may_halve, uint64_t now_ns)
 
 static void tell_ready(struct cost_end *end, uint64_t now_ns)
 {
-    bool says_ready;
-
     toggle(end);
-    says_ready = mrd_engine_says_ready(end->engine);
+    bool says_ready = mrd_engine_says_ready(end->engine);
     toggle(end);
     if (says_ready)
         begin_and_send(end, now_ns);
@@ -231,11 +226,10 @@ static void tell_ready(struct cost_end *end, uint64_t now_ns)
 void cost_end_post_send(struct cost_end *end, struct mrd_send_wr *list, uint64_t now_ns)
 {
     struct mrd_send_wr *bad;
-    int error;
 
     toggle(end);
     mrd_engine_begin(end->engine, now_ns);
-    error = mrd_engine_post_send(end->engine, end->qp, list, &bad, now_ns);
+    int error = mrd_engine_post_send(end->engine, end->qp, list, &bad, now_ns);
     toggle(end);
     cost_check(!error, "mrd_engine_post_send");
     send_all(end, now_ns);
@@ -244,10 +238,9 @@ void cost_end_post_send(struct cost_end *end, struct mrd_send_wr *list, uint64_t
 void cost_end_post_recv(struct cost_end *end, struct mrd_recv_wr *list, uint64_t now_ns)
 {
     struct mrd_recv_wr *bad;
-    int error;
 
     toggle(end);
-    error = mrd_engine_post_recv(end->engine, end->qp, list, &bad);
+    int error = mrd_engine_post_recv(end->engine, end->qp, list, &bad);
     toggle(end);
     cost_check(!error, "mrd_engine_post_recv");
     tell_ready(end, now_ns);
@@ -255,10 +248,8 @@ void cost_end_post_recv(struct cost_end *end, struct mrd_recv_wr *list, uint64_t
 
 static int poll_cq(struct cost_end *end, struct mrd_wc *wc, int max)
 {
-    int n;
-
     toggle(end);
-    n = mrd_engine_poll_cq(end->engine, end->cq, max, wc);
+    int n = mrd_engine_poll_cq(end->engine, end->cq, max, wc);
     toggle(end);
     cost_check(n >= 0, "mrd_engine_poll_cq");
     return n;

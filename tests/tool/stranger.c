@@ -278,7 +278,6 @@ static int meet_server(const char *address, const char *port)
     struct sockaddr_in at = local(port);
     int listener = socket(AF_INET, SOCK_STREAM, 0), on = 1, fd;
     char target[32];
-    struct frame to;
 
     (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (bind(listener, (struct sockaddr *)&at, sizeof(at)) != 0 || listen(listener, 1) != 0)
@@ -294,7 +293,7 @@ static int meet_server(const char *address, const char *port)
     if (!hears(&honest, FRAME_OPENED, 0))
         die("the server does not open a stream");
     fd = accept(listener, NULL, NULL);
-    to = (struct frame){.session = honest.last.seq, .stream = honest.last.arg};
+    struct frame to = (struct frame){.session = honest.last.seq, .stream = honest.last.arg};
     meddle(&to, session);
     data(&honest, &to, 0, "a word");
     if (!gives(fd, "a word") || guess(to.session) != 0)
@@ -309,7 +308,6 @@ static int meet_client(const char *address, const char *port)
     const char *colon = strrchr(address, ':');
     int fd = socket(AF_INET, SOCK_STREAM, 0);
     struct mrd_peer_attr client;
-    struct frame to;
 
     open_end(&honest, (uint16_t)atoi(colon + 1));
     open_end(&strange, 0);
@@ -326,7 +324,7 @@ static int meet_client(const char *address, const char *port)
     honest.ah = mrd_create_ah_from_wc(honest.pd, &honest.wc);
     strange.ah = mrd_create_ah(strange.pd, client.address);
     honest.qpn = strange.qpn = honest.wc.src_qp;
-    to = (struct frame){.session = honest.last.seq, .stream = honest.last.arg};
+    struct frame to = (struct frame){.session = honest.last.seq, .stream = honest.last.arg};
     meddle(&to, session);
     tell(&honest,
          &(struct frame){.type = FRAME_OPENED,

@@ -348,7 +348,6 @@ static uint64_t draw_size(void)
 static bool open_one(const struct place *to)
 {
     int fd = socket(to->any.ss_family, SOCK_STREAM | SOCK_NONBLOCK, 0);
-    struct conn *c;
 
     if (fd < 0 ||
         (connect(fd, (const struct sockaddr *)&to->any, to->len) != 0 && errno != EINPROGRESS)) {
@@ -356,7 +355,7 @@ static bool open_one(const struct place *to)
         wrong++;
         return false;
     }
-    c = add(fd);
+    struct conn *c = add(fd);
     c->head = (struct head){
         .seed = draw(UINT64_MAX) | 2, .up = draw_size(), .down = draw_size(), .magic = MAGIC};
     c->head.deed = (uint32_t)draw(2 * DEEDS);
