@@ -196,13 +196,19 @@ static void on_ended(struct stream *s, int error, const char *why)
     ended++;
 }
 
-static void on_opened(struct stream *s)
+/* One end of a pair becomes the stream's; the other is returned. */
+static int join(struct stream *s, int (*with)(struct stream *s, int in, int out))
 {
     int pair[2];
 
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-    (void)stream_join(s, pair[0], pair[0]);
-    close(pair[1]);
+    (void)with(s, pair[0], pair[0]);
+    return pair[1];
+}
+
+static void on_opened(struct stream *s)
+{
+    close(join(s, stream_join));
 }
 
 static const struct stream_ops stream_ops = {on_opened, on_ended};
@@ -260,13 +266,25 @@ static struct stream *is_asked(uint32_t session)
     return last_asked;
 }
 
-static void accept_it(struct stream *s)
+static struct stream *is_accepted(uint32_t session)
 {
-    int pair[2];
+    struct stream *s = is_asked(session);
 
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-    (void)hub_accept(s, pair[0], pair[0]);
-    close(pair[1]);
+    close(join(s, hub_accept));
+    return s;
+}
+
+/* A frame that has the numbers of a stream. */
+static void comes_for(const struct stream *s, uint32_t from, struct frame frame)
+{
+    frame.session = s->own;
+    frame.stream = s->id;
+    comes(from, &frame, "");
+}
+
+static void is_lost(uint32_t id, bool silent)
+{
+    the_link.ops->lost(the_link.arg, id, "peer", silent);
 }
 
 static void arrives(struct stream *s, enum frame_type type, enum mrd_wc_status status)
@@ -295,14 +313,8 @@ static struct stream *dials(struct link_peer *server)
 
 static void is_opened(const struct stream *s, uint32_t session, uint32_t remote)
 {
-    comes(PEER,
-          &(struct frame){.type = FRAME_OPENED,
-                          .session = s->own,
-                          .stream = s->id,
-                          .seq = session,
-                          .arg = remote,
-                          .credit = 4},
-          "");
+    comes_for(s, PEER,
+              (struct frame){.type = FRAME_OPENED, .seq = session, .arg = remote, .credit = 4});
 }
 
 /* ------------------------------------------------------------------------------------------ whose */
@@ -313,12 +325,10 @@ TEST_F(hub_fixture, hub_came__of_somebody_else)
     static const enum frame_type types[] = {FRAME_REFUSED, FRAME_CREDIT, FRAME_FIN,
                                             FRAME_DONE,    FRAME_RESET,  FRAME_RECALL,
                                             FRAME_OPENED,  FRAME_YIELD,  FRAME_ASK};
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-        comes(OTHER,
-              &(struct frame){.type = types[i], .session = s->own, .stream = s->id, .seq = 1}, "");
+        comes_for(s, OTHER, (struct frame){.type = types[i], .seq = 1});
     comes(OTHER, &(struct frame){.type = FRAME_GONE, .seq = 1}, "");
     assert_int_equal(ended, 0);
     assert_int_equal(s->out.state, STREAM_OUT_WRITING);
@@ -330,9 +340,8 @@ TEST_F(hub_fixture, hub_came__of_somebody_else)
 /* A question about somebody else's session is answered as one about nobody's, and not at once again. */
 TEST_F(hub_fixture, hub_came__guesses)
 {
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
     comes(PEER, &(struct frame){.type = FRAME_PING, .session = s->own}, "");
     assert_int_equal(sent(FRAME_GONE), 0);
     comes(OTHER, &(struct frame){.type = FRAME_PING, .session = s->own}, "");
@@ -367,8 +376,7 @@ TEST_F(hub_fixture, hub_came__reset_instead_of_opened)
 {
     struct stream *s = dials(add_peer(&the_link, PEER, 0));
 
-    comes(PEER,
-          &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .arg = 104}, "");
+    comes_for(s, PEER, (struct frame){.type = FRAME_RESET, .arg = 104});
     assert_int_equal(ended, 1);
 }
 
@@ -378,19 +386,13 @@ TEST_F(hub_fixture, hub_came__reset_instead_of_opened)
  */
 TEST_F(hub_fixture, hub_came__recall_before_credit)
 {
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
     s->in.flow.sent = s->in.flow.allowed;
     stream_in_read(s);
     assert_true(stream_is_unpolled(s));
-    comes(PEER,
-          &(struct frame){.type = FRAME_RECALL,
-                          .session = s->own,
-                          .stream = s->id,
-                          .seq = 1,
-                          .credit = s->in.flow.allowed + 2},
-          "");
+    comes_for(s, PEER,
+              (struct frame){.type = FRAME_RECALL, .seq = 1, .credit = s->in.flow.allowed + 2});
     assert_int_equal(sent(FRAME_YIELD), 1);
     assert_int_equal(sent(FRAME_FIN), 1); /* all that there was to be read */
 }
@@ -407,20 +409,11 @@ static void hurries(struct stream *s, uint64_t after_ns)
 /* Its socket is dead, with bytes to be read that there is no credit for. */
 static struct stream *is_broken(void)
 {
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
     s->in.flow.sent = s->in.flow.allowed;
     stream_out_on_socket_lost(s, ECONNRESET, "");
     return s;
-}
-
-static void credit_comes(const struct stream *s, uint32_t credit)
-{
-    comes(
-        PEER,
-        &(struct frame){.type = FRAME_CREDIT, .session = s->own, .stream = s->id, .credit = credit},
-        "");
 }
 
 /* A broken stream without credit asks, before it takes a slow network for a reader that sleeps. */
@@ -434,10 +427,12 @@ TEST_F(hub_fixture, stream_drain_check_deadline__broken)
     hurries(s, 3 * stall_timeout_ns);
     assert_int_equal(sent(FRAME_ASK), 1);
     assert_int_equal(ended, 0);
-    credit_comes(s, s->in.flow.allowed - 1); /* an old one is no answer */
+    comes_for(s, PEER,
+              (struct frame){.type = FRAME_CREDIT,
+                             .credit = s->in.flow.allowed - 1}); /* an old one is no answer */
     hurries(s, 4 * stall_timeout_ns);
     assert_int_equal(ended, 0);
-    credit_comes(s, s->in.flow.allowed);
+    comes_for(s, PEER, (struct frame){.type = FRAME_CREDIT, .credit = s->in.flow.allowed});
     hurries(s, 5 * stall_timeout_ns);
     assert_int_equal(ended, 1);
 }
@@ -458,25 +453,23 @@ TEST_F(hub_fixture, hub_on_sweep__written_after_half_close)
 {
     struct stream *s = is_asked(1);
     char scrap[4096];
-    int pair[2];
+    int end = join(s, hub_accept);
 
-    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
-    (void)hub_accept(s, pair[0], pair[0]);
-    assert_int_equal(shutdown(pair[1], SHUT_WR), 0);
+    assert_int_equal(shutdown(end, SHUT_WR), 0);
     stream_in_read(s);
     assert_int_equal(sent(FRAME_FIN), 1);
 
-    fill(pair[0]);
+    fill(s->in.fd);
     assert_int_equal(event_add(s->out.writable, NULL), 0);         /* as after EAGAIN */
     assert_int_equal(event_base_loop(self->base, EVLOOP_ONCE), 0); /* the sweep */
     assert_int_equal(ended, 0);
-    while (read(pair[1], scrap, sizeof(scrap)) > 0)
+    while (read(end, scrap, sizeof(scrap)) > 0)
         ;
     assert_int_equal(event_base_loop(self->base, EVLOOP_ONCE), 0); /* it is writable */
     assert_true(stream_is_unpolled(s));
 
-    assert_int_equal(write(pair[0], "x", 1), 1); /* unread: close() is a reset */
-    close(pair[1]);
+    assert_int_equal(write(s->in.fd, "x", 1), 1); /* unread: close() is a reset */
+    close(end);
     assert_int_equal(event_base_loop(self->base, EVLOOP_ONCE), 0); /* the next sweep */
     assert_int_equal(ended, 1);
     assert_int_equal(sent(FRAME_RESET), 1);
@@ -497,40 +490,31 @@ TEST_F(hub_fixture, stream_drain_check_deadline__never_answered)
 /* Whoever is asked answers, with what there is. */
 TEST_F(hub_fixture, hub_came__asked)
 {
-    struct frame ask = {.type = FRAME_ASK};
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
-    ask.session = s->own;
-    ask.stream = s->id;
-    comes(PEER, &ask, "");
+    comes_for(s, PEER, (struct frame){.type = FRAME_ASK});
     assert_int_equal(sent(FRAME_CREDIT), 1);
     assert_int_equal(the_link.frame[the_link.num_frames - 1].credit, s->out.flow.told);
 
     /* Between RECALL and YIELD there is no CREDIT. */
     assert_true(stream_out_shrink(s, 1));
     assert_int_equal(sent(FRAME_RECALL), 1);
-    comes(PEER, &ask, "");
+    comes_for(s, PEER, (struct frame){.type = FRAME_ASK});
     assert_int_equal(sent(FRAME_CREDIT), 1);
-    comes(PEER,
-          &(struct frame){
-              .type = FRAME_YIELD, .session = s->own, .stream = s->id, .seq = 1, .credit = 1},
-          "");
+    comes_for(s, PEER, (struct frame){.type = FRAME_YIELD, .seq = 1, .credit = 1});
     assert_int_equal(sent(FRAME_CREDIT), 2);
 }
 
 /* A cut stream waits for what is on its way, as long as its peer is there. */
 TEST_F(hub_fixture, stream_drain_check_deadline__cut)
 {
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
-    comes(PEER, &(struct frame){.type = FRAME_RESET, .session = s->own, .stream = s->id, .seq = 2},
-          "");
+    comes_for(s, PEER, (struct frame){.type = FRAME_RESET, .seq = 2});
     assert_int_equal(s->out.state, STREAM_OUT_DRAINING);
     hurries(s, 3 * stall_timeout_ns);
     assert_int_equal(ended, 0);
-    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    is_lost(PEER, false);
     assert_int_equal(ended, 0);
     hurries(s, 3 * stall_timeout_ns);
     assert_int_equal(ended, 1);
@@ -544,17 +528,14 @@ TEST_F(hub_fixture, stream_drain_check_deadline__cut)
  */
 TEST_F(hub_fixture, hub_lost__new_session_lives)
 {
-    struct stream *old = is_asked(1);
+    struct stream *old = is_accepted(1);
 
-    accept_it(old);
     arrives(old, FRAME_OPENED, MRD_WC_SUCCESS);
-    struct stream *fresh = is_asked(2);
-    accept_it(fresh);
-    struct stream *asked = is_asked(2);
+    struct stream *fresh = is_accepted(2), *asked = is_asked(2);
     the_link.num_frames = 0;
-    the_link.ops->lost(the_link.arg, OTHER, "other", false);
+    is_lost(OTHER, false);
     assert_int_equal(ended, 0);
-    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    is_lost(PEER, false);
     assert_int_equal(ended, 1);
     assert_int_equal(sent(FRAME_GONE), 1);
     assert_int_equal(the_link.frame[0].stream, 70);
@@ -564,32 +545,43 @@ TEST_F(hub_fixture, hub_lost__new_session_lives)
 
     /* It knows the session now: it loses it, too. */
     arrives(fresh, FRAME_OPENED, MRD_WC_SUCCESS);
-    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    is_lost(PEER, false);
     assert_int_equal(ended, 3);
 }
 
 /* Whoever does not answer has no session, new or old. Nothing is sent to it. */
 TEST_F(hub_fixture, hub_lost__silent)
 {
-    accept_it(is_asked(1));
+    (void)is_accepted(1);
     (void)is_asked(1);
     the_link.num_frames = 0;
-    the_link.ops->lost(the_link.arg, PEER, "peer", true);
+    is_lost(PEER, true);
     assert_int_equal(ended, 2);
     assert_int_equal(the_link.num_frames, 0);
+}
+
+/* Streams to a peer: nobody has heard of the first, the second was heard, the third is open. */
+struct opening {
+    struct stream *asks, *was_heard, *open;
+};
+
+static struct opening dials_three(struct link_peer *server)
+{
+    struct opening o = {dials(server), dials(server), dials(server)};
+
+    arrives(o.was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
+    arrives(o.open, FRAME_OPEN, MRD_WC_SUCCESS);
+    is_opened(o.open, 9, 33);
+    return o;
 }
 
 /* At the near end: an OPEN that has not arrived asks whoever is there now. */
 TEST_F(hub_fixture, hub_lost__opening)
 {
-    struct link_peer *server = add_peer(&the_link, PEER, 0);
-    struct stream *asks = dials(server), *was_heard = dials(server), *open = dials(server);
+    struct stream *asks = dials_three(add_peer(&the_link, PEER, 0)).asks;
     uint32_t own = asks->own;
 
-    arrives(was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
-    arrives(open, FRAME_OPEN, MRD_WC_SUCCESS);
-    is_opened(open, 9, 33);
-    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    is_lost(PEER, false);
     assert_int_equal(ended, 2);
     arrives(asks, FRAME_OPEN, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(ended, 2);
@@ -601,16 +593,14 @@ TEST_F(hub_fixture, hub_lost__opening)
 TEST_F(hub_fixture, hub_move__opening)
 {
     struct link_peer *first = add_peer(&the_link, PEER, 0), *second = add_peer(&the_link, OTHER, 0);
-    struct stream *asks = dials(first), *was_heard = dials(first), *open = dials(first);
+    struct opening o = dials_three(first);
+    struct stream *asks = o.asks;
     uint32_t own = asks->own;
 
-    arrives(was_heard, FRAME_OPEN, MRD_WC_SUCCESS);
-    arrives(open, FRAME_OPEN, MRD_WC_SUCCESS);
-    is_opened(open, 9, 33);
     hub_move(&hub, first, second);
     assert_ptr_equal(asks->peer, second);
-    assert_ptr_equal(was_heard->peer, first);
-    assert_ptr_equal(open->peer, first);
+    assert_ptr_equal(o.was_heard->peer, first);
+    assert_ptr_equal(o.open->peer, first);
     assert_int_equal(sent(FRAME_OPEN), 4);
     assert_int_equal(second->uses, 2);
     assert_true(second->watched);
@@ -624,10 +614,7 @@ TEST_F(hub_fixture, hub_move__opening)
           "");
     assert_int_equal(asks->state, STREAM_OPENING);
     assert_int_equal(sent(FRAME_RESET), 1);
-    comes(OTHER,
-          &(struct frame){
-              .type = FRAME_OPENED, .session = asks->own, .stream = asks->id, .seq = 8, .arg = 1},
-          "");
+    comes_for(asks, OTHER, (struct frame){.type = FRAME_OPENED, .seq = 8, .arg = 1});
     assert_int_equal(asks->state, STREAM_OPEN);
     assert_int_equal(ended, 0);
 }
@@ -648,9 +635,9 @@ TEST_F(hub_fixture, hub_lost__tells)
 {
     struct link_peer *server = add_peer(&the_link, PEER, 0);
 
-    the_link.ops->lost(the_link.arg, PEER, "peer", false);
+    is_lost(PEER, false);
     assert_null(last_silent);
-    the_link.ops->lost(the_link.arg, PEER, "peer", true);
+    is_lost(PEER, true);
     assert_ptr_equal(last_silent, server);
 }
 
@@ -665,9 +652,8 @@ TEST_F(hub_fixture, hub_came__target)
 /* A stream some of whose frames were lost ends, and its other end is told. */
 TEST_F(hub_fixture, hub_sent__lost_frame)
 {
-    struct stream *s = is_asked(1);
+    struct stream *s = is_accepted(1);
 
-    accept_it(s);
     arrives(s, FRAME_CREDIT, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(ended, 1);
     assert_int_equal(sent(FRAME_RESET), 1);

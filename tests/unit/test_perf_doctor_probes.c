@@ -2,14 +2,45 @@
 /* What doctor says of bare datagrams: each finding where its input is, and not where it is not. */
 #include "tests/unit/doctor_fixture.h"
 
-/* Judges probes that fare so on the way there. */
+/* Judges probes that fare so on the way there, or back. */
 static void judge(struct ill there)
 {
     examine(&there, NULL);
     perf_doctor_judge_probes(report);
 }
 
+static void judge_back(struct ill back)
+{
+    examine(NULL, &back);
+    perf_doctor_judge_probes(report);
+}
+
+/* The same with other arrivals; takes the array. */
+static void judge_arrivals(struct json_object *arrivals)
+{
+    examine(NULL, NULL);
+    json_object_object_add(report, "probe_arrivals", arrivals);
+    perf_doctor_judge_probes(report);
+}
+
+/* How many source ports came through. */
+static size_t ports_through(void)
+{
+    return json_object_array_length(json_object_object_get(report, "ports_through"));
+}
+
 static uint32_t bound, few; /* of what the next functions do */
+
+/* Datagrams there are dropped by that, with that bound: one finding, with these words, or none. */
+static void drop(bool (*drops)(uint32_t number, uint32_t port), uint32_t new_bound,
+                 const char *name, const char *words)
+{
+    bound = new_bound;
+    judge((struct ill){.drops = drops});
+    expect_findings((const char *const[]){name, NULL});
+    if (words)
+        says(name, words);
+}
 
 static bool first_ports(uint32_t number, uint32_t port)
 {
@@ -19,12 +50,9 @@ static bool first_ports(uint32_t number, uint32_t port)
 
 TEST(judge_ports__all_well)
 {
-    struct json_object *through = NULL;
-
     judge((struct ill){0});
     found_none();
-    assert_true(json_object_object_get_ex(report, "ports_through", &through));
-    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS);
+    assert_int_equal(ports_through(), PERF_PROBE_PORTS);
     assert_true(perf_doctor_may_run(report));
     assert_false(json_object_object_get_ex(report, "probe_arrivals", NULL));
     assert_false(json_object_object_get_ex(report, "probe_back_arrivals", NULL));
@@ -33,17 +61,11 @@ TEST(judge_ports__all_well)
 /* One port that is blocked is named by its number; the others are left to run from. */
 TEST(judge_ports__blocked)
 {
-    struct json_object *through = NULL;
-
-    bound = 1;
-    judge((struct ill){.drops = first_ports});
-    found_saying("ports_blocked", "40000");
-    assert_true(json_object_object_get_ex(report, "ports_through", &through));
-    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS - 1);
-    assert_int_equal(perf_json_u32_at(through, 0), FIRST_PORT + 1);
-    bound = PERF_PROBE_PORTS - 1;
-    judge((struct ill){.drops = first_ports});
-    found_saying("ports_blocked", "31 of 32");
+    drop(first_ports, 1, "ports_blocked", "40000");
+    assert_int_equal(ports_through(), PERF_PROBE_PORTS - 1);
+    assert_int_equal(perf_json_u32_at(json_object_object_get(report, "ports_through"), 0),
+                     FIRST_PORT + 1);
+    drop(first_ports, PERF_PROBE_PORTS - 1, "ports_blocked", "31 of 32");
     assert_true(perf_doctor_may_run(report));
 }
 
@@ -56,9 +78,7 @@ static bool sizes_drop(uint32_t mtu, uint32_t repeat)
 /* Nothing else is said of a way on which nothing arrives. */
 TEST(judge_ports__nothing_arrives)
 {
-    bound = PERF_PROBE_PORTS;
-    judge((struct ill){.drops = first_ports});
-    found("no_udp_there");
+    drop(first_ports, PERF_PROBE_PORTS, "no_udp_there", NULL);
     assert_false(perf_doctor_may_run(report));
 }
 
@@ -89,8 +109,7 @@ TEST(judge_ect__dropped)
     says("ecn_dropped", "32 of 32");
     says("ecn_dropped", "MRD_ECN=off");
     assert_true(perf_doctor_may_run(report));
-    examine(NULL, &(struct ill){.drops = all_drop, .drops_plain = none_drop});
-    perf_doctor_judge_probes(report);
+    judge_back((struct ill){.drops = all_drop, .drops_plain = none_drop});
     found_saying("ecn_dropped", "from the server");
     assert_true(perf_doctor_may_run(report));
 }
@@ -98,13 +117,10 @@ TEST(judge_ect__dropped)
 /* By one of eight paths only: the others' ports are as they should be, and all can be used. */
 TEST(judge_ect__dropped_on_some)
 {
-    struct json_object *through = NULL;
-
     bound = 4;
     judge((struct ill){.drops = first_ports, .drops_plain = none_drop});
     found_saying("ecn_dropped", "4 of 32");
-    assert_true(json_object_object_get_ex(report, "ports_through", &through));
-    assert_int_equal(json_object_array_length(through), PERF_PROBE_PORTS);
+    assert_int_equal(ports_through(), PERF_PROBE_PORTS);
 }
 
 /* A link that loses nearly all lets some of either kind pass: it is no firewall for ECT. */
@@ -127,14 +143,11 @@ TEST(judge_ect__bad_link)
 /* Sizes leave without ECT, and tell an MTU where the network drops what has it. */
 TEST(judge_ect__sizes_tell)
 {
-    struct json_object *mtu = NULL;
-
     bound = 4000;
     judge((struct ill){
         .drops = all_drop, .drops_plain = none_drop, .drops_size = sizes_drop, .icmp_mtu = 1500});
     found("ecn_dropped", "mtu_path");
-    assert_true(json_object_object_get_ex(report, "mtu_through", &mtu));
-    assert_int_equal(json_object_get_int(mtu), 1500);
+    assert_int_equal(json_object_get_int(json_object_object_get(report, "mtu_through")), 1500);
 }
 
 /* More is sent only where ports are silent. */
@@ -152,8 +165,7 @@ TEST(some_silent__ports)
 
 TEST(judge_back__nothing_arrives)
 {
-    examine(NULL, &(struct ill){.drops = all_drop});
-    perf_doctor_judge_probes(report);
+    judge_back((struct ill){.drops = all_drop});
     found("no_udp_back");
     assert_false(perf_doctor_may_run(report));
 }
@@ -172,17 +184,14 @@ static int all_marked(uint32_t number, uint32_t port)
 
 TEST(judge_back__like_there)
 {
-    examine(NULL, &(struct ill){.drops = third_of_some, .ecn = all_marked});
-    perf_doctor_judge_probes(report);
+    judge_back((struct ill){.drops = third_of_some, .ecn = all_marked});
     found("loss_on_some", "ecn_marks");
     says("loss_on_some", "from the server");
     says("ecn_marks", "from the server");
-    examine(&(struct ill){.drops = third_of_some}, NULL);
-    perf_doctor_judge_probes(report);
+    judge((struct ill){.drops = third_of_some});
     found_saying("loss_on_some", "to the server");
     bound = 3;
-    examine(NULL, &(struct ill){.drops = first_ports});
-    perf_doctor_judge_probes(report);
+    judge_back((struct ill){.drops = first_ports});
     found_saying("ports_blocked", "3 of 32 source ports of the server");
 }
 
@@ -194,12 +203,8 @@ static bool third_of_first_ports(uint32_t number, uint32_t port)
 
 TEST(judge_ports__some_lose)
 {
-    bound = 8;
-    judge((struct ill){.drops = third_of_first_ports});
-    found_saying("loss_on_some", "8 of 32");
-    bound = 1;
-    judge((struct ill){.drops = third_of_first_ports});
-    found("loss_on_some");
+    drop(third_of_first_ports, 8, "loss_on_some", "8 of 32");
+    drop(third_of_first_ports, 1, "loss_on_some", NULL);
 }
 
 /* As few as three of a port are named, as mrd_perf(1) says, where no other loses anything. */
@@ -211,19 +216,11 @@ static bool few_of_first_ports(uint32_t number, uint32_t port)
 TEST(judge_loss__three_of_25)
 {
     few = 3;
-    bound = 1;
-    judge((struct ill){.drops = few_of_first_ports});
-    found("loss_on_some");
-    bound = 8;
-    judge((struct ill){.drops = few_of_first_ports});
-    found_saying("loss_on_some", "8 of 32");
-    bound = 16; /* of half of the ports: chance may do that */
-    judge((struct ill){.drops = few_of_first_ports});
-    found("loss_on_all");
-    few = 2; /* of one port: by chance */
-    bound = 1;
-    judge((struct ill){.drops = few_of_first_ports});
-    found_none();
+    drop(few_of_first_ports, 1, "loss_on_some", NULL);
+    drop(few_of_first_ports, 8, "loss_on_some", "8 of 32");
+    drop(few_of_first_ports, 16, "loss_on_all", NULL); /* of half: chance may do that */
+    few = 2;
+    drop(few_of_first_ports, 1, NULL, NULL); /* of one port: by chance */
 }
 
 /* Ports that lost less are not counted among those that share a bad link. */
@@ -285,12 +282,8 @@ static bool first_of_some_ports(uint32_t number, uint32_t port)
 
 TEST(judge_loss__border_of_all)
 {
-    bound = 7;
-    judge((struct ill){.drops = first_of_some_ports});
-    found_none();
-    bound = 8;
-    judge((struct ill){.drops = first_of_some_ports});
-    found_saying("loss_on_all", "1.0%");
+    drop(first_of_some_ports, 7, NULL, NULL);
+    drop(first_of_some_ports, 8, "loss_on_all", "1.0%");
 }
 
 /* A way of which one port is left: nothing to compare it with. */
@@ -311,17 +304,12 @@ TEST(judge_probes__duplicates)
 {
     struct json_object *arrivals = json_object_new_array();
 
-    examine(NULL, NULL);
-    for (uint32_t i = 0; i < PERF_PROBE_MAX; i++)
-        arrive(arrivals, i, ECT0);
-    for (uint32_t i = 0; i < PERF_PROBE_MAX; i++)
-        arrive(arrivals, i, ECT0);
-    json_object_object_add(report, "probe_arrivals", arrivals);
-    perf_doctor_judge_probes(report);
+    for (uint32_t i = 0; i < 2 * PERF_PROBE_MAX; i++)
+        arrive(arrivals, i % PERF_PROBE_MAX, ECT0);
+    judge_arrivals(arrivals);
     found_none();
 
     arrivals = json_object_new_array();
-    examine(NULL, NULL);
     bound = 8;
     for (uint32_t i = 0; i < PERF_PROBE_MAX; i++) {
         if (i < PERF_PROBE_SIZE_BASE && third_of_first_ports(i, i % PERF_PROBE_PORTS))
@@ -329,8 +317,7 @@ TEST(judge_probes__duplicates)
         arrive(arrivals, i, ECT0);
         arrive(arrivals, i, ECT0);
     }
-    json_object_object_add(report, "probe_arrivals", arrivals);
-    perf_doctor_judge_probes(report);
+    judge_arrivals(arrivals);
     found("loss_on_some");
 }
 
@@ -345,13 +332,11 @@ TEST(judge_order__overtaken)
 {
     for (uint32_t late = 16; late <= 17; late++) {
         struct json_object *arrivals = json_object_new_array();
-        examine(NULL, NULL);
         for (uint32_t i = 0; i < PERF_PROBE_SIZE_BASE; i++)
             arrive(arrivals, i < 2 * late ? i ^ 1 : i, ECT0);
         for (uint32_t i = PERF_PROBE_SIZE_BASE; i < PERF_PROBE_MAX; i++)
             arrive(arrivals, i, NOT_ECT);
-        json_object_object_add(report, "probe_arrivals", arrivals);
-        perf_doctor_judge_probes(report);
+        judge_arrivals(arrivals);
         if (late == 16) /* 2% of 800 are not more than 2% */
             found_none();
         else
@@ -491,12 +476,10 @@ TEST(judge_probes__foreign_numbers)
 {
     struct json_object *arrivals = json_object_new_array();
 
-    examine(NULL, NULL);
     arrive(arrivals, PERF_PROBE_MAX, ECT0);
     json_object_array_add(arrivals, json_object_new_int64(-1));
     json_object_array_add(arrivals, json_object_new_int(ECT0));
     json_object_array_add(arrivals, json_object_new_int64(1)); /* half a pair */
-    json_object_object_add(report, "probe_arrivals", arrivals);
-    perf_doctor_judge_probes(report);
+    judge_arrivals(arrivals);
     found("no_udp_there");
 }
