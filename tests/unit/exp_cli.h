@@ -144,6 +144,12 @@ static inline double exp_number(struct json_object *run, const char *path)
     return value;
 }
 
+static inline void exp_assert_near(double value, double expected, double error)
+{
+    if (!(fabs(value - expected) <= error))
+        fail_msg("%.9g, not %.9g", value, expected);
+}
+
 /* All columns of the table have a value in the run. */
 static inline void exp_assert_columns(const struct simx_experiment *experiment,
                                       struct json_object *run)

@@ -15,8 +15,7 @@ static struct simx_net net;
 
 static void expect_near(double value, double expected)
 {
-    if (!(fabs(value - expected) <= 1e-9))
-        fail_msg("expected %.9g, found %.9g", expected, value);
+    exp_assert_near(value, expected, 1e-9);
 }
 
 static void make_net(const char *line)

@@ -17,12 +17,6 @@
 /* At 100 Gb/s a byte takes 0.08 ns. */
 #define BYTE_US 0.08e-3
 
-static void expect_near(double value, double expected, double tolerance)
-{
-    if (!(fabs(value - expected) <= tolerance))
-        fail_msg("expected %.9g, found %.9g", expected, value);
-}
-
 /* ------------------------------------------------------------------------------------- triggers */
 
 /* A run of a matrix to its end, on the fabric of SMALL. */
@@ -163,12 +157,12 @@ static void check_bandwidths(const char *line, double factor)
 
     assert_true(exp_number(run, "unfinished") == 0);
     assert_true(exp_number(run, "size_bytes") == 49152);
-    expect_near(exp_number(run, "algbw_gbps"), bits / us / 1e3, 1e-6);
-    expect_near(exp_number(run, "busbw_gbps"), bits / us / 1e3 * factor, 1e-6);
-    expect_near(exp_number(run, "ideal_busbw_gbps"),
-                bits / exp_number(run, "ideal_completion_us") / 1e3 * factor, 1e-6);
-    expect_near(exp_number(run, "completion_over_ideal"),
-                us / exp_number(run, "ideal_completion_us"), 1e-6);
+    exp_assert_near(exp_number(run, "algbw_gbps"), bits / us / 1e3, 1e-6);
+    exp_assert_near(exp_number(run, "busbw_gbps"), bits / us / 1e3 * factor, 1e-6);
+    exp_assert_near(exp_number(run, "ideal_busbw_gbps"),
+                    bits / exp_number(run, "ideal_completion_us") / 1e3 * factor, 1e-6);
+    exp_assert_near(exp_number(run, "completion_over_ideal"),
+                    us / exp_number(run, "ideal_completion_us"), 1e-6);
     assert_true(exp_number(run, "fct_us.max") <= us);
     json_object_put(run);
 }

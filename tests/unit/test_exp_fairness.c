@@ -14,12 +14,6 @@ static size_t length(struct json_object *run, const char *key)
     return json_object_array_length(simx_json_get(run, key));
 }
 
-static void assert_near(double value, double expected, double error)
-{
-    if (!(fabs(value - expected) <= error))
-        fail_msg("%.9g, not %.9g", value, expected);
-}
-
 TEST(simx_exp_fairness__refusals)
 {
     exp_assert_refused("fairness -tm traffic.cm", "makes its own traffic");
@@ -36,11 +30,11 @@ TEST(simx_exp_fairness__the_narrow_link)
         exp_measure_only(SHORT "--flows 2 --gbps 5 --rtt 200 --speedup 3 --buffer 0.5");
 
     assert_int_equal(exp_number(result, "hosts"), 4);
-    assert_near(exp_number(result, "config.base_rtt_us"), 200, 0.01);
-    assert_near(exp_number(result, "config.gbps"), 15, 1e-9);
-    assert_near(exp_number(result, "config.narrow_gbps"), 5, 1e-9);
-    assert_near(exp_number(result, "config.bdp_bytes"), 125000, 10);
-    assert_near(exp_number(result, "config.buffer_bytes"), 62500, 10);
+    exp_assert_near(exp_number(result, "config.base_rtt_us"), 200, 0.01);
+    exp_assert_near(exp_number(result, "config.gbps"), 15, 1e-9);
+    exp_assert_near(exp_number(result, "config.narrow_gbps"), 5, 1e-9);
+    exp_assert_near(exp_number(result, "config.bdp_bytes"), 125000, 10);
+    exp_assert_near(exp_number(result, "config.buffer_bytes"), 62500, 10);
     assert_null(simx_json_get(result, "config.queue_packets"));
     json_object_put(result);
 
@@ -64,11 +58,11 @@ TEST(simx_exp_fairness__one_flow)
     assert_true(exp_number(result, "least_over_fair") == 1);
     assert_true(exp_number(result, "flows_over_fair") == 1);
     assert_null(simx_json_get(result, "tcp_over_fair"));
-    assert_near(exp_number(result, "even_us"), 200, 1e-6); /* two base RTTs */
+    exp_assert_near(exp_number(result, "even_us"), 200, 1e-6); /* two base RTTs */
     assert_true(exp_number(result, "utilisation") > 0.9);
     assert_true(exp_number(result, "utilisation") <= 1);
-    assert_near(exp_number(result, "goodput_gbps"),
-                10 * exp_number(result, "utilisation") * 4096 / 4238, 0.2);
+    exp_assert_near(exp_number(result, "goodput_gbps"),
+                    10 * exp_number(result, "utilisation") * 4096 / 4238, 0.2);
     assert_int_equal(length(result, "shares"), 1);
     assert_int_equal(length(result, "names"), 1);
     /* Flows without end: no time of theirs is known, and none is missing. */
@@ -94,11 +88,12 @@ TEST(simx_exp_fairness__figures)
         squares += share[i] * share[i];
         least = fmin(least, share[i]);
     }
-    assert_near(exp_number(result, "goodput_gbps"), 10 * sum, 1e-6);
-    assert_near(exp_number(result, "jain"), sum * sum / (3 * squares), 1e-6);
-    assert_near(exp_number(result, "least_over_fair"), least * 3 / sum, 1e-6);
-    assert_near(exp_number(result, "flows_over_fair"), (share[0] + share[1]) / 2 * 3 / sum, 1e-6);
-    assert_near(exp_number(result, "tcp_over_fair"), share[2] * 3 / sum, 1e-6);
+    exp_assert_near(exp_number(result, "goodput_gbps"), 10 * sum, 1e-6);
+    exp_assert_near(exp_number(result, "jain"), sum * sum / (3 * squares), 1e-6);
+    exp_assert_near(exp_number(result, "least_over_fair"), least * 3 / sum, 1e-6);
+    exp_assert_near(exp_number(result, "flows_over_fair"), (share[0] + share[1]) / 2 * 3 / sum,
+                    1e-6);
+    exp_assert_near(exp_number(result, "tcp_over_fair"), share[2] * 3 / sum, 1e-6);
     json_object_put(result);
 }
 

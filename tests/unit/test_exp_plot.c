@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "tests/kit/kit.h"
+#include "tests/unit/exp_runs.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/plot.h"
 
@@ -24,22 +24,17 @@ static struct simx_picture lines(void)
                                  .y = {{"a", 100, "first"}, {"b", 1, "second"}}};
 }
 
-/* The commands for results that are given as JSON, and how many lines they draw. */
+/* The commands for results that are given as JSON with ' for ", and how many lines they draw. */
 static unsigned script_of(const struct simx_picture *picture, const char *const *texts,
                           char *script)
 {
     struct json_object *runs[RUNS_MAX];
-    size_t num = 0;
-
-    for (; texts[num]; num++)
-        assert_non_null(runs[num] = json_tokener_parse(texts[num]));
-
+    size_t num = exp_runs_make(runs, texts);
     FILE *out = fmemopen(script, SCRIPT_BYTES, "w");
     unsigned drawn = simx_plot_script(picture, runs, num, "it's.svg", out);
 
     fclose(out);
-    for (size_t i = 0; i < num; i++)
-        json_object_put(runs[i]);
+    exp_runs_free(runs, num);
     return drawn;
 }
 
@@ -52,9 +47,8 @@ static void expect_in(const char *text, const char *part)
 /* A line for each value; one that no result has is not drawn. */
 TEST(simx_plot_script__a_line_a_value)
 {
-    static const char *const both[] = {"{\"x\":1,\"a\":0.5,\"b\":7}",
-                                       "{\"x\":2,\"a\":0.25,\"b\":null}", NULL};
-    static const char *const one[] = {"{\"x\":1,\"a\":0.5}", NULL};
+    static const char *const both[] = {"{'x':1,'a':0.5,'b':7}", "{'x':2,'a':0.25,'b':null}", NULL};
+    static const char *const one[] = {"{'x':1,'a':0.5}", NULL};
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
@@ -70,10 +64,9 @@ TEST(simx_plot_script__a_line_a_value)
 /* Summaries have intervals; results of one group follow each other and are one line. */
 TEST(simx_plot_script__a_line_a_group)
 {
-    static const char *const texts[] = {
-        "{\"g\":4096,\"mean\":{\"x\":0,\"a\":3},\"ci95\":{\"x\":0,\"a\":1}}",
-        "{\"g\":4096,\"mean\":{\"x\":2,\"a\":4},\"ci95\":{\"x\":0,\"a\":null}}",
-        "{\"g\":\"rc\",\"x\":1,\"a\":5}", NULL};
+    static const char *const texts[] = {"{'g':4096,'mean':{'x':0,'a':3},'ci95':{'x':0,'a':1}}",
+                                        "{'g':4096,'mean':{'x':2,'a':4},'ci95':{'x':0,'a':null}}",
+                                        "{'g':'rc','x':1,'a':5}", NULL};
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
@@ -91,9 +84,9 @@ TEST(simx_plot_script__a_line_a_group)
 /* A line for each group and value: a colour a group, dashes a value. */
 TEST(simx_plot_script__a_line_a_group_and_value)
 {
-    static const char *const texts[] = {"{\"g\":0.01,\"x\":1,\"a\":3,\"b\":6}",
-                                        "{\"g\":0.01,\"x\":2,\"a\":4,\"b\":7}",
-                                        "{\"g\":0.1,\"x\":1,\"a\":5,\"b\":null}", NULL};
+    static const char *const texts[] = {"{'g':0.01,'x':1,'a':3,'b':6}",
+                                        "{'g':0.01,'x':2,'a':4,'b':7}",
+                                        "{'g':0.1,'x':1,'a':5,'b':null}", NULL};
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
@@ -115,11 +108,10 @@ TEST(simx_plot_script__a_line_a_group_and_value)
 /* A line for each name: the elements of an array in each point. */
 TEST(simx_plot_script__a_line_a_name)
 {
-    static const char *const texts[] = {
-        "{\"who\":[\"1 mrd\",\"2 "
-        "TCP\"],\"o\":[{\"t\":1,\"v\":[0.5,0]},{\"t\":2,\"v\":[0.25,0.75]}]}",
-        NULL};
-    static const char *const nobody[] = {"{\"o\":[{\"t\":1,\"v\":[0.5,0]}]}", NULL};
+    static const char *const texts[] = {"{'who':['1 mrd','2 TCP'],"
+                                        "'o':[{'t':1,'v':[0.5,0]},{'t':2,'v':[0.25,0.75]}]}",
+                                        NULL};
+    static const char *const nobody[] = {"{'o':[{'t':1,'v':[0.5,0]}]}", NULL};
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];
 
@@ -139,8 +131,8 @@ TEST(simx_plot_script__a_line_a_name)
 TEST(simx_plot_script__arrays)
 {
     static const char *const texts[] = {
-        "{\"g\":\"k\",\"at\":9,\"n\":[10,20,null],\"o\":[{\"t\":1,\"v\":8},{\"t\":2,\"v\":2},"
-        "{\"t\":3,\"v\":4}]}",
+        "{'g':'k','at':9,'n':[10,20,null],'o':[{'t':1,'v':8},{'t':2,'v':2},"
+        "{'t':3,'v':4}]}",
         NULL};
     struct simx_picture picture = lines();
     char script[SCRIPT_BYTES];

@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What mrd_sim prints of its runs: JSON lines, CSV, tables. */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <errno.h>
 #include <math.h>
 
-#include "tests/kit/kit.h"
-#include "tools/sim/report.h"
+#include "tests/unit/exp_runs.h"
 
 enum { RUNS_MAX = 4 };
-
-/* Parse runs written with ' for ". */
-static size_t runs_make(struct json_object **runs, const char *const *texts)
-{
-    size_t n = 0;
-
-    for (; texts[n]; n++) {
-        char *text = strdup(texts[n]);
-        for (char *c = text; *c; c++)
-            *c = *c == '\'' ? '"' : *c;
-        runs[n] = json_tokener_parse(text);
-        free(text);
-        assert_non_null(runs[n]);
-    }
-    return n;
-}
-
-static void runs_free(struct json_object **runs, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        json_object_put(runs[i]);
-}
 
 TEST(simx_json_number__text)
 {
@@ -75,7 +50,7 @@ TEST(simx_json_get__paths)
         NULL,
     };
     struct json_object *runs[RUNS_MAX];
-    size_t n = runs_make(runs, texts);
+    size_t n = exp_runs_make(runs, texts);
 
     assert_true(simx_json_get_number(runs[0], "n") == 7);
     assert_true(simx_json_get_number(runs[0], "fct_us.max") == 2.5);
@@ -91,7 +66,7 @@ TEST(simx_json_get__paths)
     assert_true(json_object_is_type(simx_json_get(runs[0], "fct_us"), json_type_object));
     assert_null(simx_json_get(runs[0], "fct_us."));
     assert_null(simx_json_get(runs[0], ""));
-    runs_free(runs, n);
+    exp_runs_free(runs, n);
 }
 
 /* Print into memory and compare. */
@@ -163,11 +138,11 @@ TEST(simx_report_csv__table)
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         struct json_object *runs[RUNS_MAX];
-        size_t n = runs_make(runs, cases[i].runs);
+        size_t n = exp_runs_make(runs, cases[i].runs);
         FILE *out = print();
         assert_int_equal(simx_report_csv(out, runs, n), 0);
         expect(out, cases[i].csv);
-        runs_free(runs, n);
+        exp_runs_free(runs, n);
     }
 }
 
@@ -187,7 +162,7 @@ TEST(simx_report_table__columns)
         NULL,
     };
     struct json_object *runs[RUNS_MAX];
-    size_t n = runs_make(runs, texts);
+    size_t n = exp_runs_make(runs, texts);
     FILE *out = print();
 
     assert_int_equal(simx_report_table(out, columns, runs, n), 0);
@@ -198,7 +173,7 @@ TEST(simx_report_table__columns)
     out = print();
     assert_int_equal(simx_report_table(out, columns, runs, 0), 0);
     expect(out, "spray  FCT max [us]  drops  note [\xc2\xb5]\n");
-    runs_free(runs, n);
+    exp_runs_free(runs, n);
 }
 
 int kit_after_all(void)

@@ -6,28 +6,18 @@
 
 #include <math.h>
 
-#include "tests/kit/kit.h"
-#include "tools/sim/report.h"
+#include "tests/unit/exp_runs.h"
 
 enum { RUNS_MAX = 8 };
 
-/* The summary of runs written with ' for ". */
+/* The summary of these runs. */
 static struct json_object *summary_of(const char *const *texts)
 {
     struct json_object *runs[RUNS_MAX] = {0};
-    size_t n = 0;
-
-    for (; texts[n]; n++) {
-        char *text = strdup(texts[n]);
-        for (char *c = text; *c; c++)
-            *c = *c == '\'' ? '"' : *c;
-        runs[n] = json_tokener_parse(text);
-        free(text);
-        assert_non_null(runs[n]);
-    }
+    size_t n = exp_runs_make(runs, texts);
     struct json_object *summary = simx_seeds_summary(runs, n);
-    for (size_t i = 0; i < n; i++)
-        json_object_put(runs[i]);
+
+    exp_runs_free(runs, n);
     return summary;
 }
 

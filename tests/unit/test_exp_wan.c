@@ -5,12 +5,6 @@
 
 #define SHORT "wan --duration 0.4 "
 
-static void assert_near(double value, double expected, double error)
-{
-    if (!(fabs(value - expected) <= error))
-        fail_msg("%.9g, not %.9g", value, expected);
-}
-
 TEST(simx_exp_wan__points)
 {
     struct simx_config config;
@@ -42,14 +36,14 @@ TEST(simx_exp_wan__formulas)
     struct json_object *cubic = exp_measure_only(SHORT "--rtt 80000 --loss 0.0001");
     struct json_object *none = exp_measure_only(SHORT "--rtt 80000 --loss 0");
 
-    assert_near(exp_number(reno, "cubic_gbps"), 12.2474 * 1408 * 8 / 20e6 * 0.99, 1e-5);
-    assert_near(exp_number(reno, "bbr_gbps"), 0.98 * 0.99 * 1408 / 1506, 1e-6);
-    assert_near(exp_number(cubic, "cubic_gbps"), 158.52 * 1408 * 8 / 80e6 * 0.9999, 1e-4);
-    assert_near(exp_number(none, "cubic_gbps"), 1408. / 1506, 1e-6);
-    assert_near(exp_number(reno, "over_cubic"),
-                exp_number(reno, "goodput_gbps") / exp_number(reno, "cubic_gbps"), 1e-6);
-    assert_near(exp_number(reno, "config.base_rtt_us"), 20000, 0.01);
-    assert_near(exp_number(reno, "rtt_ms"), 20, 1e-9);
+    exp_assert_near(exp_number(reno, "cubic_gbps"), 12.2474 * 1408 * 8 / 20e6 * 0.99, 1e-5);
+    exp_assert_near(exp_number(reno, "bbr_gbps"), 0.98 * 0.99 * 1408 / 1506, 1e-6);
+    exp_assert_near(exp_number(cubic, "cubic_gbps"), 158.52 * 1408 * 8 / 80e6 * 0.9999, 1e-4);
+    exp_assert_near(exp_number(none, "cubic_gbps"), 1408. / 1506, 1e-6);
+    exp_assert_near(exp_number(reno, "over_cubic"),
+                    exp_number(reno, "goodput_gbps") / exp_number(reno, "cubic_gbps"), 1e-6);
+    exp_assert_near(exp_number(reno, "config.base_rtt_us"), 20000, 0.01);
+    exp_assert_near(exp_number(reno, "rtt_ms"), 20, 1e-9);
     json_object_put(reno);
     json_object_put(cubic);
     json_object_put(none);
@@ -62,7 +56,7 @@ TEST(simx_exp_wan__a_short_path_is_full)
     struct json_object *lossy = exp_measure_only(SHORT "--rtt 1000 --loss 0.001");
 
     /* 1408 of 1550 bytes are payload with mrd. */
-    assert_near(exp_number(clean, "full_gbps"), 1408. / 1550, 1e-6);
+    exp_assert_near(exp_number(clean, "full_gbps"), 1408. / 1550, 1e-6);
     assert_true(exp_number(clean, "efficiency") > 0.8);
     assert_true(exp_number(clean, "efficiency") < 1.01);
     assert_true(exp_number(clean, "utilisation") > 0.8 && exp_number(clean, "utilisation") <= 1);
