@@ -10,7 +10,7 @@
 #include "tests/kit/kit.h"
 #include "tools/perf/doctor_advice.h"
 #include "tools/perf/doctor_probe.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum { FIRST_PORT = 40000, NOT_ECT = 0, ECT1 = 1, ECT0 = 2, CE = 3, WANTED = 4 << 20 };
 
@@ -61,11 +61,11 @@ static inline void add_facts(const char *name)
 
     for (unsigned i = 0; i < 2; i++) {
         struct json_object *facts = json_object_new_object();
-        perf_json_add_u64(facts, "cpus", 8);
-        perf_json_add_bool(facts, "gso", true);
-        perf_json_add_bool(facts, "gro", true);
-        perf_json_add_u64(facts, "rcvbuf_wanted", WANTED);
-        perf_json_add_u64(facts, "rcvbuf_granted", WANTED);
+        json_add_u64(facts, "cpus", 8);
+        json_add_bool(facts, "gso", true);
+        json_add_bool(facts, "gro", true);
+        json_add_u64(facts, "rcvbuf_wanted", WANTED);
+        json_add_u64(facts, "rcvbuf_granted", WANTED);
         json_object_object_add(facts, "allowances", json_object_new_object());
         json_object_object_add(both, ends[i], facts);
     }
@@ -120,7 +120,7 @@ static inline struct json_object *finding(const char *name)
     (void)json_object_object_get_ex(report, "findings", &findings);
     for (size_t i = 0; findings && i < json_object_array_length(findings); i++) {
         struct json_object *one = json_object_array_get_idx(findings, i);
-        if (strcmp(perf_json_get_string(one, "name"), name) == 0)
+        if (strcmp(json_get_string(one, "name"), name) == 0)
             return one;
     }
     return NULL;
@@ -137,8 +137,8 @@ static inline void expect_findings(const char *const *names)
         struct json_object *one = finding(names[num]);
         if (!one)
             fail_msg("%s is not found, but %s", names[num], json_object_to_json_string(findings));
-        assert_true(strlen(perf_json_get_string(one, "text")) > 10);
-        assert_true(strlen(perf_json_get_string(one, "advice")) > 10);
+        assert_true(strlen(json_get_string(one, "text")) > 10);
+        assert_true(strlen(json_get_string(one, "advice")) > 10);
     }
     if (findings && json_object_array_length(findings) != num)
         fail_msg("more is found: %s", json_object_to_json_string(findings));
@@ -153,8 +153,8 @@ static inline void says(const char *name, const char *words)
     struct json_object *one = finding(name);
 
     assert_non_null(one);
-    if (!strstr(perf_json_get_string(one, "text"), words) &&
-        !strstr(perf_json_get_string(one, "advice"), words))
+    if (!strstr(json_get_string(one, "text"), words) &&
+        !strstr(json_get_string(one, "advice"), words))
         fail_msg("%s does not say '%s': %s", name, words, json_object_to_json_string(one));
 }
 

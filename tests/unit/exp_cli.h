@@ -83,7 +83,7 @@ static inline struct json_object *exp_measure_ended(const char *line, unsigned i
 {
     struct json_object *result = exp_measure(line, index);
 
-    assert_int_equal(simx_json_get_number(result, "unfinished"), 0);
+    assert_int_equal(json_get_number(result, "unfinished"), 0);
     return result;
 }
 
@@ -137,7 +137,7 @@ static inline void exp_assert_same(const char *line, unsigned index)
 
 static inline double exp_number(struct json_object *run, const char *path)
 {
-    double value = simx_json_get_number(run, path);
+    double value = json_get_number(run, path);
 
     if (!isfinite(value))
         fail_msg("'%s' is not a number in %s", path, json_object_to_json_string(run));
@@ -155,7 +155,7 @@ static inline void exp_assert_columns(const struct simx_experiment *experiment,
                                       struct json_object *run)
 {
     for (const struct simx_column *column = experiment->columns; column->key; column++) {
-        if (!simx_json_get(run, column->key))
+        if (!json_get(run, column->key))
             fail_msg("%s has no '%s'", experiment->name, column->key);
     }
 }

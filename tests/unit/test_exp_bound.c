@@ -248,7 +248,7 @@ TEST(simx_bounds_init__runs)
 
     for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
         struct json_object *run = exp_measure_ended(lines[i], 0);
-        double end = simx_json_get_number(run, "completion_over_ideal");
+        double end = json_get_number(run, "completion_over_ideal");
 
         if (exp_number(run, "max_over_ideal") < 1 || end < 1)
             fail_msg("%s: %g and %g", lines[i], exp_number(run, "max_over_ideal"), end);

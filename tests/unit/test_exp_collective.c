@@ -187,7 +187,7 @@ TEST(simx_exp_allreduce__ideal)
     double near_us = 2 * (1 + packet_us) + packet_us, far_us = 4 * (1 + packet_us) + packet_us;
 
     exp_assert_columns(&simx_exp_allreduce, run);
-    assert_string_equal(json_object_get_string(simx_json_get(run, "pattern")), "ring");
+    assert_string_equal(json_object_get_string(json_get(run, "pattern")), "ring");
     assert_true(exp_number(run, "flows") == 6 * 10);
     /* The headers differ by some bytes from 66 + 64, and there is the last ack. */
     assert_true(ideal_us > 6 * near_us + 4 * far_us);

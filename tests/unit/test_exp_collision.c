@@ -30,7 +30,7 @@ TEST(simx_exp_collision__points)
 TEST(simx_exp_collision__bytes_of_links)
 {
     struct json_object *result = exp_measure_ended(SMALL, ADAPTIVE);
-    struct json_object *links = simx_json_get(result, "links");
+    struct json_object *links = json_get(result, "links");
     struct simx_cm cm;
     double crossing = 0, carried = 0, packets = 128;   /* of a flow of 512 KiB */
     double last_us = exp_number(result, "fct_us.max"); /* all start at 0 */
@@ -42,7 +42,7 @@ TEST(simx_exp_collision__bytes_of_links)
     for (size_t i = 0; i < 4 * 8; i++) {
         struct json_object *link = json_object_array_get_idx(links, i);
 
-        assert_non_null(strstr(json_object_get_string(simx_json_get(link, "name")), ">spine"));
+        assert_non_null(strstr(json_object_get_string(json_get(link, "name")), ">spine"));
         carried += exp_number(link, "share") * last_us * 100e9 / 8e6;
     }
     /* 4238 bytes a packet; acks have at least 106. */

@@ -120,13 +120,12 @@ TEST(simx_exp_failure__points)
 TEST(simx_exp_failure__blackhole)
 {
     struct json_object *run = exp_measure(SMALL "--failure blackhole", 0);
-    struct json_object *samples = simx_json_get(run, "samples");
+    struct json_object *samples = json_get(run, "samples");
     double rtt_us = exp_number(run, "base_rtt_us"), least = INFINITY;
 
     exp_assert_columns(&simx_exp_failure, run);
-    assert_string_equal(json_object_get_string(simx_json_get(run, "failure_kind")), "blackhole");
-    assert_memory_equal(json_object_get_string(simx_json_get(run, "failure_links")), "leaf0-spine",
-                        11);
+    assert_string_equal(json_object_get_string(json_get(run, "failure_kind")), "blackhole");
+    assert_memory_equal(json_object_get_string(json_get(run, "failure_links")), "leaf0-spine", 11);
     assert_true(exp_number(run, "failure_at_us") == 80);
     assert_true(exp_number(run, "unfinished") == 0);
     assert_true(exp_number(run, "lost") > 0);
@@ -157,8 +156,8 @@ TEST(simx_exp_failure__single_path)
 
     assert_true(exp_number(run, "unfinished") == 1);
     assert_true(exp_number(run, "blackout_us") > 1800);
-    assert_null(simx_json_get(run, "to_90_us"));
-    assert_null(simx_json_get(run, "first_90_us"));
+    assert_null(json_get(run, "to_90_us"));
+    assert_null(json_get(run, "first_90_us"));
     json_object_put(run);
 }
 
@@ -169,14 +168,14 @@ TEST(simx_exp_failure__single_path)
 TEST(simx_exp_failure__failing_link)
 {
     struct json_object *run = exp_measure(SMALL "--failure degrade", 0);
-    struct json_object *samples = simx_json_get(run, "samples"), *sample = NULL;
+    struct json_object *samples = json_get(run, "samples"), *sample = NULL;
     double share = exp_number(run, "share_before"), all = 0, failing = 0, queue_most = 0;
 
     assert_true(share >= 0.25 && share < 0.5);
     for (size_t i = 0; i < json_object_array_length(samples); i++) {
         sample = json_object_array_get_idx(samples, i);
         if (exp_number(sample, "t_us") <= 80) {
-            assert_null(simx_json_get(sample, "packets"));
+            assert_null(json_get(sample, "packets"));
             continue;
         }
         all += exp_number(sample, "packets");

@@ -6,12 +6,12 @@
 
 static double element(struct json_object *run, const char *key, size_t i)
 {
-    return json_object_get_double(json_object_array_get_idx(simx_json_get(run, key), i));
+    return json_object_get_double(json_object_array_get_idx(json_get(run, key), i));
 }
 
 static size_t length(struct json_object *run, const char *key)
 {
-    return json_object_array_length(simx_json_get(run, key));
+    return json_object_array_length(json_get(run, key));
 }
 
 TEST(simx_exp_fairness__refusals)
@@ -35,14 +35,14 @@ TEST(simx_exp_fairness__the_narrow_link)
     exp_assert_near(exp_number(result, "config.narrow_gbps"), 5, 1e-9);
     exp_assert_near(exp_number(result, "config.bdp_bytes"), 125000, 10);
     exp_assert_near(exp_number(result, "config.buffer_bytes"), 62500, 10);
-    assert_null(simx_json_get(result, "config.queue_packets"));
+    assert_null(json_get(result, "config.queue_packets"));
     json_object_put(result);
 
     result = exp_measure_only(SHORT "--flows 2 --buffer-bytes 20000");
     assert_int_equal(exp_number(result, "config.buffer_bytes"), 20000);
     assert_true(exp_number(result, "narrow_drops_all") > 0);
     for (size_t i = 0; i < length(result, "samples"); i++) {
-        struct json_object *sample = json_object_array_get_idx(simx_json_get(result, "samples"), i);
+        struct json_object *sample = json_object_array_get_idx(json_get(result, "samples"), i);
 
         assert_true(exp_number(sample, "queue_bytes") <= 20000);
     }
@@ -57,7 +57,7 @@ TEST(simx_exp_fairness__one_flow)
     assert_true(exp_number(result, "jain") == 1);
     assert_true(exp_number(result, "least_over_fair") == 1);
     assert_true(exp_number(result, "flows_over_fair") == 1);
-    assert_null(simx_json_get(result, "tcp_over_fair"));
+    assert_null(json_get(result, "tcp_over_fair"));
     exp_assert_near(exp_number(result, "even_us"), 200, 1e-6); /* two base RTTs */
     assert_true(exp_number(result, "utilisation") > 0.9);
     assert_true(exp_number(result, "utilisation") <= 1);
@@ -67,8 +67,8 @@ TEST(simx_exp_fairness__one_flow)
     assert_int_equal(length(result, "names"), 1);
     /* Flows without end: no time of theirs is known, and none is missing. */
     assert_int_equal(exp_number(result, "unfinished"), 0);
-    assert_null(simx_json_get(result, "ideal_us"));
-    assert_null(simx_json_get(result, "fct_us.max"));
+    assert_null(json_get(result, "ideal_us"));
+    assert_null(json_get(result, "fct_us.max"));
     json_object_put(result);
 }
 
@@ -107,11 +107,11 @@ TEST(simx_exp_fairness__one_after_the_other)
 
     for (size_t i = 0; i < 2; i++) {
         struct json_object *result = exp_measure_only(lines[i]);
-        struct json_object *samples = simx_json_get(result, "samples");
+        struct json_object *samples = json_get(result, "samples");
 
         for (size_t j = 0; j < 3; j++) {
-            const char *name = json_object_get_string(
-                json_object_array_get_idx(simx_json_get(result, "names"), j));
+            const char *name =
+                json_object_get_string(json_object_array_get_idx(json_get(result, "names"), j));
 
             assert_string_equal(name, names[i][j]);
         }

@@ -57,7 +57,7 @@ TEST(simx_exp_incast__ideal)
     assert_true(exp_number(result, "jain") > 0.8 && exp_number(result, "jain") <= 1);
     assert_int_equal(exp_number(result, "senders"), 8);
     assert_int_equal(exp_number(result, "flows"), 8);
-    assert_null(simx_json_get(result, "victim_fct_us"));
+    assert_null(json_get(result, "victim_fct_us"));
     json_object_put(result);
 }
 

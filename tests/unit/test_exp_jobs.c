@@ -75,7 +75,7 @@ static struct json_object *index_result(unsigned index)
 {
     struct json_object *result = json_object_new_object();
 
-    simx_json_add_numbers(result, {"index", index});
+    json_add_numbers(result, {"index", index});
     return result;
 }
 
@@ -95,7 +95,7 @@ TEST_F(jobs, simx_jobs_run__order)
     for (jobs.parallel = 0; jobs.parallel <= count + 1; jobs.parallel += 3) {
         assert_int_equal(simx_jobs_run(&jobs, results), 0);
         for (unsigned i = 0; i < count; i++) {
-            assert_true(simx_json_get_number(results[i], "index") == i);
+            assert_true(json_get_number(results[i], "index") == i);
             json_object_put(results[i]);
             results[i] = NULL;
         }
@@ -162,7 +162,7 @@ static struct json_object *job_large(void *arg, unsigned index, struct simx_prog
     (void)progress;
     memset(text, 'a' + (int)index, LARGE_BYTES);
     text[LARGE_BYTES] = '\0';
-    simx_json_add_string(result, "text", text);
+    json_add_string(result, "text", text);
     free(text);
     return result;
 }
@@ -174,7 +174,7 @@ TEST_F(jobs, simx_jobs_run__large_results)
     assert_int_equal(simx_jobs_run(&jobs, results), 0);
     for (unsigned i = 0; i < jobs.count; i++) {
         char all[2] = {(char)('a' + i), '\0'};
-        struct json_object *text = simx_json_get(results[i], "text");
+        struct json_object *text = json_get(results[i], "text");
         assert_int_equal(json_object_get_string_len(text), LARGE_BYTES);
         assert_int_equal(strspn(json_object_get_string(text), all), LARGE_BYTES);
     }

@@ -9,7 +9,7 @@
 
 enum { RUNS_MAX = 4 };
 
-TEST(simx_json_number__text)
+TEST(json_number__text)
 {
     static const struct {
         double value;
@@ -32,18 +32,18 @@ TEST(simx_json_number__text)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct json_object *number = simx_json_number(cases[i].value);
+        struct json_object *number = json_number(cases[i].value);
         assert_string_equal(json_object_to_json_string(number), cases[i].text);
         /* The value is the printed one. */
         assert_true(json_object_get_double(number) == strtod(cases[i].text, NULL));
         json_object_put(number);
     }
-    assert_null(simx_json_number(NAN));
-    assert_null(simx_json_number(INFINITY));
-    assert_null(simx_json_number(-INFINITY));
+    assert_null(json_number(NAN));
+    assert_null(json_number(INFINITY));
+    assert_null(json_number(-INFINITY));
 }
 
-TEST(simx_json_get__paths)
+TEST(json_get__paths)
 {
     static const char *const texts[] = {
         "{'name':'a', 'n':7, 'x':null, 'fct_us':{'max':2.5,'deep':{'er':1}}, 'fct':{'max':3}}",
@@ -52,20 +52,20 @@ TEST(simx_json_get__paths)
     struct json_object *runs[RUNS_MAX];
     size_t n = exp_runs_make(runs, texts);
 
-    assert_true(simx_json_get_number(runs[0], "n") == 7);
-    assert_true(simx_json_get_number(runs[0], "fct_us.max") == 2.5);
-    assert_true(simx_json_get_number(runs[0], "fct.max") == 3);
-    assert_true(simx_json_get_number(runs[0], "fct_us.deep.er") == 1);
-    assert_true(isnan(simx_json_get_number(runs[0], "x")));
-    assert_true(isnan(simx_json_get_number(runs[0], "name")));
-    assert_true(isnan(simx_json_get_number(runs[0], "fct_us")));
-    assert_true(isnan(simx_json_get_number(runs[0], "fct_us.min")));
-    assert_true(isnan(simx_json_get_number(runs[0], "n.max")));
-    assert_true(isnan(simx_json_get_number(NULL, "n")));
-    assert_string_equal(json_object_get_string(simx_json_get(runs[0], "name")), "a");
-    assert_true(json_object_is_type(simx_json_get(runs[0], "fct_us"), json_type_object));
-    assert_null(simx_json_get(runs[0], "fct_us."));
-    assert_null(simx_json_get(runs[0], ""));
+    assert_true(json_get_number(runs[0], "n") == 7);
+    assert_true(json_get_number(runs[0], "fct_us.max") == 2.5);
+    assert_true(json_get_number(runs[0], "fct.max") == 3);
+    assert_true(json_get_number(runs[0], "fct_us.deep.er") == 1);
+    assert_true(isnan(json_get_number(runs[0], "x")));
+    assert_true(isnan(json_get_number(runs[0], "name")));
+    assert_true(isnan(json_get_number(runs[0], "fct_us")));
+    assert_true(isnan(json_get_number(runs[0], "fct_us.min")));
+    assert_true(isnan(json_get_number(runs[0], "n.max")));
+    assert_true(isnan(json_get_number(NULL, "n")));
+    assert_string_equal(json_object_get_string(json_get(runs[0], "name")), "a");
+    assert_true(json_object_is_type(json_get(runs[0], "fct_us"), json_type_object));
+    assert_null(json_get(runs[0], "fct_us."));
+    assert_null(json_get(runs[0], ""));
     exp_runs_free(runs, n);
 }
 
@@ -93,9 +93,9 @@ TEST(simx_report_json__one_line)
     struct json_object *run = json_object_new_object();
     FILE *out = print();
 
-    simx_json_add_string(run, "name", "a/b\n\"c\"");
-    simx_json_add_string(run, "none", NULL);
-    simx_json_add_numbers(run, {"bytes", 1e15}, {"share", 0.25}, {"nan", NAN});
+    json_add_string(run, "name", "a/b\n\"c\"");
+    json_add_string(run, "none", NULL);
+    json_add_numbers(run, {"bytes", 1e15}, {"share", 0.25}, {"nan", NAN});
     assert_int_equal(simx_report_json(out, run), 0);
     /* It has been written before the file is closed. */
     assert_string_equal(printed, "{\"name\":\"a/b\\n\\\"c\\\"\",\"none\":null,"

@@ -36,7 +36,7 @@ static void matrix_write(struct matrix *m, const char *lines, const char *option
 
 static double percentile(struct json_object *result, unsigned p)
 {
-    struct json_object *percentiles = simx_json_get(result, "fct_us_percentiles");
+    struct json_object *percentiles = json_get(result, "fct_us_percentiles");
 
     assert_int_equal(json_object_array_length(percentiles), 101);
     return json_object_get_double(json_object_array_get_idx(percentiles, p));
@@ -82,7 +82,7 @@ TEST(simx_exp_run__percentiles_of_unfinished)
 
     const struct simx_experiment *run = exp_parse(&config, m.line);
     struct json_object *result = simx_measure(run, &config, &progress);
-    struct json_object *percentiles = simx_json_get(result, "fct_us_percentiles");
+    struct json_object *percentiles = json_get(result, "fct_us_percentiles");
 
     assert_int_equal(exp_number(result, "unfinished"), 1);
     assert_true(percentile(result, 50) == exp_number(result, "fct_us.min"));
@@ -116,7 +116,7 @@ static bool is_same_with_check(const char *line)
     result[1] = exp_measure_only(checked);
     for (unsigned i = 0; i < 2; i++) {
         for (unsigned k = 0; k < sizeof(of_the_machine) / sizeof(of_the_machine[0]); k++) {
-            assert_non_null(simx_json_get(result[i], of_the_machine[k]));
+            assert_non_null(json_get(result[i], of_the_machine[k]));
             json_object_object_del(result[i], of_the_machine[k]);
         }
     }

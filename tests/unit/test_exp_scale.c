@@ -157,7 +157,7 @@ TEST(simx_exp_scale__all_hosts)
 {
     struct json_object *run = exp_measure(SMALL "--hosts 16 --peers 5", 0);
 
-    assert_string_equal(json_object_get_string(simx_json_get(run, "pattern")), "all_hosts");
+    assert_string_equal(json_object_get_string(json_get(run, "pattern")), "all_hosts");
     assert_true(exp_number(run, "flows") == 16 * 5);
     assert_true(exp_number(run, "unfinished") == 0);
     assert_true(exp_number(run, "state_bytes") > 16 * 5 * exp_number(run, "idle_peer_bytes"));

@@ -88,11 +88,11 @@ TEST(simx_seeds_summary__nulls)
     struct json_object *summary = summary_of(texts);
 
     assert_string_equal(
-        json_object_to_json_string_ext(simx_json_get(summary, "mean"), JSON_C_TO_STRING_PLAIN),
+        json_object_to_json_string_ext(json_get(summary, "mean"), JSON_C_TO_STRING_PLAIN),
         "{\"a\":3,\"f\":{\"x\":5,\"y\":1},\"late\":{\"z\":2}}");
     assert_string_equal(
-        json_object_to_json_string_ext(simx_json_get(summary, "ci95"), JSON_C_TO_STRING_PLAIN),
+        json_object_to_json_string_ext(json_get(summary, "ci95"), JSON_C_TO_STRING_PLAIN),
         "{\"a\":null,\"f\":{\"x\":12.7062,\"y\":null},\"late\":{\"z\":null}}");
-    assert_true(simx_json_get_number(summary, "seeds") == 3);
+    assert_true(json_get_number(summary, "seeds") == 3);
     json_object_put(summary);
 }

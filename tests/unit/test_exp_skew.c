@@ -36,8 +36,8 @@ TEST(simx_exp_skew__lengthens_the_way_of_data)
     assert_true(fabs(exp_number(uneven, "spread_us") - 3 * rtt_us) < 1e-6);
     assert_true(longer_us > 0.5 * rtt_us && longer_us < 3.5 * rtt_us);
     /* It ends before 16 round trips: nothing is known of the time after. */
-    assert_null(simx_json_get(even, "spurious_share_after_16_rtt"));
-    assert_null(simx_json_get(even, "window_bytes_at_16_rtt"));
+    assert_null(json_get(even, "spurious_share_after_16_rtt"));
+    assert_null(json_get(even, "window_bytes_at_16_rtt"));
     json_object_put(even);
     json_object_put(uneven);
 }

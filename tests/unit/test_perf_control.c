@@ -10,7 +10,7 @@
 
 #include "tests/kit/kit.h"
 #include "tools/perf/control.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum { PATIENCE_MS = 50 }; /* for what does not come */
 

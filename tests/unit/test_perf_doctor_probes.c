@@ -63,7 +63,7 @@ TEST(judge_ports__blocked)
 {
     drop(first_ports, 1, "ports_blocked", "40000");
     assert_int_equal(ports_through(), PERF_PROBE_PORTS - 1);
-    assert_int_equal(perf_json_u32_at(json_object_object_get(report, "ports_through"), 0),
+    assert_int_equal(json_u32_at(json_object_object_get(report, "ports_through"), 0),
                      FIRST_PORT + 1);
     drop(first_ports, PERF_PROBE_PORTS - 1, "ports_blocked", "31 of 32");
     assert_true(perf_doctor_may_run(report));

@@ -14,14 +14,14 @@ static void run_at(const double gbps[RATES], double cpu_s_per_gb)
     examine(NULL, NULL);
     for (unsigned i = 0; i < RATES; i++) {
         struct json_object *one = json_object_new_object();
-        perf_json_add_number(one, "bw_gbps", gbps[i]);
-        perf_json_add_number(one, "cpu_s_per_gb", cpu_s_per_gb);
-        perf_json_add_u64(one, "packets_sent", 1000);
-        perf_json_add_u64(one, "packets_retransmitted", 1);
-        perf_json_add_u64(one, "source_ports", ports[i]);
+        json_add_rounded(one, "bw_gbps", gbps[i]);
+        json_add_rounded(one, "cpu_s_per_gb", cpu_s_per_gb);
+        json_add_u64(one, "packets_sent", 1000);
+        json_add_u64(one, "packets_retransmitted", 1);
+        json_add_u64(one, "source_ports", ports[i]);
         json_object_array_add(rates, one);
     }
-    perf_json_add_number(tcp, "bw_gbps", gbps[0]);
+    json_add_rounded(tcp, "bw_gbps", gbps[0]);
     json_object_object_add(report, "rates", rates);
     json_object_object_add(report, "tcp", tcp);
     perf_doctor_judge_probes(report);
@@ -122,14 +122,14 @@ TEST(judge_rates__few_ports)
 TEST(judge_cores__border)
 {
     run_at(rates_of(8, 8, 8, 8, 8), 0.1);
-    perf_json_add_number(rate_of(4), "cores_client", 0.2);
-    perf_json_add_number(rate_of(4), "cores_server", 0.85);
+    json_add_rounded(rate_of(4), "cores_client", 0.2);
+    json_add_rounded(rate_of(4), "cores_server", 0.85);
     perf_doctor_judge_runs(report);
     found_saying("core_bound", "the server");
     run_at(rates_of(8, 8, 8, 8, 8), 0.1);
-    perf_json_add_number(rate_of(4), "cores_client", 0.84);
-    perf_json_add_number(rate_of(4), "cores_server", 0.84);
-    perf_json_add_number(rate_of(0), "cores_client", 1);
+    json_add_rounded(rate_of(4), "cores_client", 0.84);
+    json_add_rounded(rate_of(4), "cores_server", 0.84);
+    json_add_rounded(rate_of(0), "cores_client", 1);
     perf_doctor_judge_runs(report);
     found_none();
 }
@@ -138,8 +138,8 @@ TEST(judge_cores__border)
 TEST(judge_disturbance__one)
 {
     run_at(rates_of(8, 8, 8, 8, 8), 0.1);
-    perf_json_add_bool(rate_of(0), "disturbed", false);
-    perf_json_add_bool(rate_of(2), "disturbed", true);
+    json_add_bool(rate_of(0), "disturbed", false);
+    json_add_bool(rate_of(2), "disturbed", true);
     perf_doctor_judge_runs(report);
     found_saying("disturbed", "in 1 of 5 runs");
 }
@@ -159,7 +159,7 @@ TEST(judge_host__not_known)
 TEST(judge_host__rcvbuf)
 {
     examine(NULL, NULL);
-    perf_json_add_u64(facts_of("facts", "server"), "rcvbuf_granted", WANTED - 1);
+    json_add_u64(facts_of("facts", "server"), "rcvbuf_granted", WANTED - 1);
     perf_doctor_judge_runs(report);
     found_saying("rcvbuf", "the server grants 4194303");
     says("rcvbuf", "net.core.rmem_max=4194304");
@@ -168,11 +168,11 @@ TEST(judge_host__rcvbuf)
 TEST(judge_host__offloads)
 {
     examine(NULL, NULL);
-    perf_json_add_bool(facts_of("facts", "client"), "gso", false);
+    json_add_bool(facts_of("facts", "client"), "gso", false);
     perf_doctor_judge_runs(report);
     found_saying("no_gso", "client");
     examine(NULL, NULL);
-    perf_json_add_bool(facts_of("facts", "server"), "gro", false);
+    json_add_bool(facts_of("facts", "server"), "gro", false);
     perf_doctor_judge_runs(report);
     found_saying("no_gro", "server");
 }
@@ -191,13 +191,13 @@ TEST(judge_allowances__grown)
     static const char name[] = "bw_out_allowance_exceeded";
 
     examine(NULL, NULL);
-    perf_json_add_u64(allowances("facts", "client"), name, 7);
-    perf_json_add_u64(allowances("facts_after", "client"), name, 7);
+    json_add_u64(allowances("facts", "client"), name, 7);
+    json_add_u64(allowances("facts_after", "client"), name, 7);
     perf_doctor_judge_runs(report);
     found_none();
     examine(NULL, NULL);
-    perf_json_add_u64(allowances("facts", "client"), name, 7);
-    perf_json_add_u64(allowances("facts_after", "client"), name, 8);
+    json_add_u64(allowances("facts", "client"), name, 7);
+    json_add_u64(allowances("facts_after", "client"), name, 8);
     perf_doctor_judge_runs(report);
     found_saying("allowance", "client: bw_out_allowance_exceeded grew by 1");
 }
@@ -206,7 +206,7 @@ TEST(judge_allowances__grown)
 TEST(judge_allowances__none_after)
 {
     examine(NULL, NULL);
-    perf_json_add_u64(allowances("facts", "server"), "bw_in_allowance_exceeded", 7);
+    json_add_u64(allowances("facts", "server"), "bw_in_allowance_exceeded", 7);
     json_object_object_del(report, "facts_after");
     perf_doctor_judge_runs(report);
     found_none();
@@ -226,8 +226,8 @@ TEST(print__all)
 
     assert_non_null(table);
     judge(rates_of(1, 2, 4, 8, 8), 0.1);
-    perf_json_add_number(lat_us, "p50", 12.5);
-    perf_json_add_number(lat_us, "p99", 20);
+    json_add_rounded(lat_us, "p50", 12.5);
+    json_add_rounded(lat_us, "p99", 20);
     json_object_object_add(latency, "lat_us", lat_us);
     json_object_object_add(report, "latency", latency);
     perf_doctor_print(table, report);

@@ -8,6 +8,7 @@
 
 #include "tests/kit/kit.h"
 #include "tests/unit/perf_cli.h"
+#include "tools/common/json.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
 #include "tools/perf/report.h"
@@ -310,8 +311,8 @@ TEST(perf_compare_median__each_key)
     struct json_object *samples;
 
     struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
-    assert_true(perf_report_number(median, "bw_gbps") == 5);
-    assert_true(perf_report_number(median, "packets_sent") == 20);
+    assert_true(json_get_number(median, "bw_gbps") == 5);
+    assert_true(json_get_number(median, "packets_sent") == 20);
     assert_true(perf_report_passed(median));
     json_object_object_get_ex(median, "samples", &samples);
     assert_true(json_object_get_double(json_object_array_get_idx(samples, 0)) == 5);
@@ -326,7 +327,7 @@ TEST(perf_compare_median__verified)
 
     struct json_object *median = perf_compare_median(reports, 2, "bw_gbps");
     assert_false(perf_report_passed(median));
-    assert_true(perf_report_number(median, "bw_gbps") == 3);
+    assert_true(json_get_number(median, "bw_gbps") == 3);
     json_object_put(median);
     median = perf_compare_median(nulls, 1, "bw_gbps");
     assert_true(json_object_object_get_ex(median, "verified", &verified));
@@ -349,8 +350,8 @@ TEST(perf_compare_median__disturbed)
     struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
     assert_true(json_object_object_get_ex(median, "disturbed", &disturbed));
     assert_true(json_object_get_boolean(disturbed));
-    assert_true(perf_report_number(median, "cpu_others") == 0.3);
-    assert_true(perf_report_number(median, "cpu_stolen") == 0.02);
+    assert_true(json_get_number(median, "cpu_others") == 0.3);
+    assert_true(json_get_number(median, "cpu_stolen") == 0.02);
     json_object_put(median);
     reports[0] = json_tokener_parse(texts[1]);
     median = perf_compare_median(reports, 1, "bw_gbps");
@@ -364,7 +365,7 @@ TEST(perf_compare_ratio__nulls)
     struct json_object *first = report_of(8, 1, "null"), *second = report_of(2, 1, "null");
 
     perf_compare_ratio(second, first);
-    assert_true(perf_report_number(second, "ratio_to_first/bw_gbps") == 0.25);
+    assert_true(json_get_number(second, "ratio_to_first.bw_gbps") == 0.25);
     struct json_object *ratios, *lat;
     json_object_object_get_ex(second, "ratio_to_first", &ratios);
     assert_true(json_object_object_get_ex(ratios, "lat_p50", &lat));

@@ -7,7 +7,7 @@
 
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum { WATCH_EVERY_US = 500, DONE_WATCH_MS = 1 };
 
@@ -198,7 +198,7 @@ static int post_or_tell_done(struct perf_run *run, uint64_t now_ns, bool *told)
         return flushed;
     *told = true;
     struct json_object *done = perf_message("done");
-    perf_json_add_u64(done, "sent", run->sent);
+    json_add_u64(done, "sent", run->sent);
     return perf_run_say(run, done);
 }
 

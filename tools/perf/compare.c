@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/run.h"
 #include "tools/perf/state.h"
 
@@ -22,18 +22,18 @@ static const char *const median_paths[] = {"iterations",
                                            "bytes_sent",
                                            "cpu_others",
                                            "cpu_stolen",
-                                           "lat_us/min",
-                                           "lat_us/p50",
-                                           "lat_us/p99",
-                                           "lat_us/p999",
-                                           "lat_us/max"};
+                                           "lat_us.min",
+                                           "lat_us.p50",
+                                           "lat_us.p99",
+                                           "lat_us.p999",
+                                           "lat_us.max"};
 enum { NUM_MEDIANS = sizeof(median_paths) / sizeof(median_paths[0]) };
 
 /* For qsort_r(): by the number at a path, those that have none last. */
 static int compare_reports(const void *a, const void *b, void *path)
 {
-    double x = perf_report_number(*(struct json_object *const *)a, path);
-    double y = perf_report_number(*(struct json_object *const *)b, path);
+    double x = json_get_number(*(struct json_object *const *)a, path);
+    double y = json_get_number(*(struct json_object *const *)b, path);
 
     if (isnan(x) || isnan(y))
         return (isnan(x) != 0) - (isnan(y) != 0);
@@ -51,20 +51,17 @@ static void sort_reports(struct json_object **reports, size_t count, const char 
  */
 static struct json_object *median_of(struct json_object **reports, size_t count, const char *path)
 {
-    struct json_object *number = NULL;
-
     sort_reports(reports, count, path);
-    while (count && isnan(perf_report_number(reports[count - 1], path)))
+    while (count && isnan(json_get_number(reports[count - 1], path)))
         count--;
     if (count == 0)
         return NULL;
-    double median = (perf_report_number(reports[(count - 1) / 2], path) +
-                     perf_report_number(reports[count / 2], path)) /
+    double median = (json_get_number(reports[(count - 1) / 2], path) +
+                     json_get_number(reports[count / 2], path)) /
                     2;
-    json_pointer_getf(reports[count / 2], &number, "/%s", path);
-    return json_object_is_type(number, json_type_int)
+    return json_object_is_type(json_get(reports[count / 2], path), json_type_int)
                ? json_object_new_uint64((uint64_t)llround(median))
-               : perf_json_number(median);
+               : json_rounded(median);
 }
 
 struct json_object *perf_compare_median(struct json_object **reports, size_t count, const char *key)
@@ -83,13 +80,13 @@ struct json_object *perf_compare_median(struct json_object **reports, size_t cou
     }
     /* Last, because `result` is one of the reports. Without latencies it has no place for them. */
     for (size_t k = 0; k < NUM_MEDIANS; k++) {
-        if (json_pointer_setf(&result, numbers[k], "/%s", median_paths[k]))
+        if (!json_set(result, median_paths[k], numbers[k]))
             json_object_put(numbers[k]);
     }
     if (json_object_object_get(result, "verified"))
-        perf_json_add_bool(result, "verified", passed);
+        json_add_bool(result, "verified", passed);
     if (json_object_object_get(result, "cpu_stolen"))
-        perf_json_add_bool(result, "disturbed", disturbed);
+        json_add_bool(result, "disturbed", disturbed);
     for (size_t i = 0; i < count; i++)
         json_object_put(reports[i]);
     return result;
@@ -98,7 +95,7 @@ struct json_object *perf_compare_median(struct json_object **reports, size_t cou
 static struct json_object *ratio(struct json_object *median, struct json_object *first,
                                  const char *key)
 {
-    return perf_json_number(perf_report_number(median, key) / perf_report_number(first, key));
+    return json_rounded(json_get_number(median, key) / json_get_number(first, key));
 }
 
 void perf_compare_ratio(struct json_object *median, struct json_object *first)
@@ -107,14 +104,14 @@ void perf_compare_ratio(struct json_object *median, struct json_object *first)
 
     json_object_object_add(ratios, "bw_gbps", ratio(median, first, "bw_gbps"));
     json_object_object_add(ratios, "msg_rate_mps", ratio(median, first, "msg_rate_mps"));
-    json_object_object_add(ratios, "lat_p50", ratio(median, first, "lat_us/p50"));
+    json_object_object_add(ratios, "lat_p50", ratio(median, first, "lat_us.p50"));
     json_object_object_add(median, "ratio_to_first", ratios);
 }
 
 void perf_compare_print(FILE *table, struct json_object *medians, bool lat)
 {
     const struct perf_column columns[] = {
-        {"ratio", 8, 3, lat ? "ratio_to_first/lat_p50" : "ratio_to_first/bw_gbps", 1},
+        {"ratio", 8, 3, lat ? "ratio_to_first.lat_p50" : "ratio_to_first.bw_gbps", 1},
         {"CPU[s/GB]", 11, 4, "cpu_s_per_gb", 1},
         {"peer[bytes]", 12, 0, "peer_bytes", 1},
         {"user", 12, 0, "peer_bytes_user", 1},
@@ -125,7 +122,7 @@ void perf_compare_print(FILE *table, struct json_object *medians, bool lat)
     struct json_object *first = json_object_array_get_idx(medians, 0);
 
     fprintf(table, "\n %s, ratio to %s; CPU of both ends; memory a peer:\n",
-            lat ? "t_typical" : "BW average", perf_json_get_string(first, "transport"));
+            lat ? "t_typical" : "BW average", json_get_string(first, "transport"));
     perf_columns_head(table, columns, "");
     for (size_t i = 0; i < json_object_array_length(medians); i++)
         perf_columns_row(table, columns, json_object_array_get_idx(medians, i), "");
@@ -177,7 +174,7 @@ static struct json_object *medians_of(const struct perf_options *o,
     perf_table_head(table, o->params.test, o->gbits);
     for (unsigned t = 0; t < o->num_transports; t++) {
         struct json_object *median =
-            perf_compare_median(reports[t], o->repeat, lat ? "lat_us/p50" : "bw_gbps");
+            perf_compare_median(reports[t], o->repeat, lat ? "lat_us.p50" : "bw_gbps");
         json_object_array_add(medians, median);
         perf_state_to_json(&figures[t], median);
         perf_compare_ratio(median, json_object_array_get_idx(medians, 0));

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     MESSAGE_BYTES_MAX = 256 << 20, /* the samples of a long run */
@@ -325,7 +325,7 @@ struct json_object *perf_control_ask_for(struct perf_control *c, struct json_obj
         rc = perf_control_recv(c, timeout_ms, &answer);
     if (rc == 0 && perf_message_is(answer, type))
         return answer;
-    const char *text = rc == 0 ? perf_json_get_string(answer, "text") : NULL;
+    const char *text = rc == 0 ? json_get_string(answer, "text") : NULL;
     if (text)
         snprintf(error, PERF_ERROR_BYTES, "the server %s says: %s", c->peer, text);
     else if (rc == -ETIMEDOUT)

@@ -11,7 +11,7 @@
 #include "tools/perf/doctor_facts.h"
 #include "tools/perf/doctor_probe.h"
 #include "tools/perf/doctor_runs.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     ALL_MS = 28 * 1000,    /* the client: for all of it */
@@ -66,7 +66,7 @@ static int answer_no_socket(struct perf_control *c, int rc)
     char text[PERF_ERROR_BYTES];
 
     snprintf(text, sizeof(text), "it cannot open a UDP socket at %s: %s", c->local, strerror(-rc));
-    perf_json_add_text(message, "text", text);
+    json_add_string(message, "text", text);
     return perf_control_send(c, message);
 }
 
@@ -83,7 +83,7 @@ static int answer_probe(const struct perf_options *o, struct perf_control *c)
     struct json_object *ready = perf_message("probe"), *done = NULL;
     struct json_object *answer = perf_message("arrived"), *arrivals = json_object_new_array();
     json_object_object_add(answer, "arrivals", arrivals);
-    perf_json_add_u64(ready, "port", perf_control_port(fd));
+    json_add_u64(ready, "port", perf_control_port(fd));
     int rc = perf_control_send(c, ready);
     if (rc == 0)
         rc = take_until(c, fd, PROBE_MS, arrivals, &done);
@@ -100,14 +100,14 @@ static int answer_probe(const struct perf_options *o, struct perf_control *c)
 /* Sends to the port that the client tells; with the ports of an earlier answer from these, plain. */
 static int answer_probe_back(struct perf_control *c, struct json_object *message)
 {
-    struct json_object *ports = perf_json_get_array(message, "ports", PERF_PROBE_PORTS);
+    struct json_object *ports = json_get_array(message, "ports", PERF_PROBE_PORTS);
     struct perf_probe_sent sent = {0};
     uint64_t port = 0;
     int rc;
 
-    (void)perf_json_get_u64(message, "port", &port);
+    (void)json_get_u64(message, "port", &port);
     for (uint32_t i = 0; ports && i < PERF_PROBE_PORTS; i++)
-        sent.ports[i] = (uint16_t)perf_json_u32_at(ports, i);
+        sent.ports[i] = (uint16_t)json_u32_at(ports, i);
     if (ports)
         rc = perf_probe_plain(c->local, c->peer, (uint16_t)port, &sent);
     else
@@ -191,7 +191,7 @@ static int send_there(struct perf_control *c, struct json_object *report, bool p
 
     if (!answer)
         return -EPROTO;
-    (void)perf_json_get_u64(answer, "port", &port);
+    (void)json_get_u64(answer, "port", &port);
     json_object_put(answer);
     if (plain)
         rc = perf_probe_plain(c->local, c->peer, (uint16_t)port, sent);
@@ -206,7 +206,7 @@ static int send_there(struct perf_control *c, struct json_object *report, bool p
         return -EPROTO;
     (void)json_object_object_get_ex(answer, "arrivals", &arrivals);
     if (json_object_is_type(arrivals, json_type_array))
-        perf_json_append(json_object_object_get(report, "probe_arrivals"), arrivals);
+        json_append(json_object_object_get(report, "probe_arrivals"), arrivals);
     json_object_put(answer);
     return 0;
 }
@@ -246,7 +246,7 @@ static int take_back(struct perf_control *c, int fd, struct json_object *ports,
 {
     struct json_object *question = perf_message("probe_back");
 
-    perf_json_add_u64(question, "port", perf_control_port(fd));
+    json_add_u64(question, "port", perf_control_port(fd));
     if (ports)
         json_object_object_add(question, "ports", ports);
     int rc = perf_control_send(c, question);
@@ -258,7 +258,7 @@ static int take_back(struct perf_control *c, int fd, struct json_object *ports,
         return perf_fail(error, rc, "the server %s does not answer: %s", c->peer, strerror(-rc));
     if (perf_message_is(*answer, "sent"))
         return 0;
-    const char *text = perf_json_get_string(*answer, "text");
+    const char *text = json_get_string(*answer, "text");
     return perf_fail(error, -EPROTO, "the server %s says: %s", c->peer,
                      text ? text : "an unexpected message");
 }
@@ -274,7 +274,7 @@ static int probe_back(struct perf_control *c, struct json_object *report, char *
     json_object_object_add(report, "probe_back_arrivals", arrivals);
     int rc = take_back(c, fd, NULL, arrivals, &answer, error);
     if (rc == 0) {
-        struct json_object *ports = perf_json_get_array(answer, "ports", PERF_PROBE_PORTS);
+        struct json_object *ports = json_get_array(answer, "ports", PERF_PROBE_PORTS);
         if (ports && perf_doctor_some_silent(arrivals))
             rc = take_back(c, fd, json_object_get(ports), arrivals, &again, error);
     }
@@ -291,9 +291,9 @@ struct json_object *perf_doctor(const struct perf_options *o, struct perf_contro
     uint64_t begin_ns = clock_now_ns(), end_ns = begin_ns + ALL_MS * PERF_MSEC_NS;
 
     error[0] = '\0';
-    perf_json_add_text(report, "test", "doctor");
-    perf_json_add_text(report, "client", c->local);
-    perf_json_add_text(report, "server", c->peer);
+    json_add_string(report, "test", "doctor");
+    json_add_string(report, "client", c->local);
+    json_add_string(report, "server", c->peer);
     int rc = get_facts(c, report, "facts", end_ns, error);
     if (rc == 0)
         rc = probe_there(c, report, end_ns, error);

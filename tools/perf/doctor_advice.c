@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 
 enum {
@@ -31,9 +31,9 @@ void perf_doctor_find(struct json_object *report, const char *name, const char *
         findings = json_object_new_array();
         json_object_object_add(report, "findings", findings);
     }
-    perf_json_add_text(one, "name", name);
-    perf_json_add_text(one, "text", text);
-    perf_json_add_text(one, "advice", advice);
+    json_add_string(one, "name", name);
+    json_add_string(one, "text", text);
+    json_add_string(one, "advice", advice);
     json_object_array_add(findings, one);
 }
 
@@ -56,7 +56,7 @@ static size_t num_rates(struct json_object *report)
 
 static double figure_at(struct json_object *report, size_t i, const char *name)
 {
-    return perf_report_number(json_object_array_get_idx(member(report, "rates"), i), name);
+    return json_get_number(json_object_array_get_idx(member(report, "rates"), i), name);
 }
 
 static double rate_at(struct json_object *report, size_t i)
@@ -99,7 +99,7 @@ static void judge_rates(struct json_object *report)
         report, "flow_cap", "spray: mrd does so by itself; for TCP programs there is mrd_forward",
         "a flow is capped, or tied to one of several paths, at about %.2f Gb/s: by source ports "
         "%s Gb/s; one TCP connection %.2f",
-        flow, rates, perf_report_number(member(report, "tcp"), "bw_gbps"));
+        flow, rates, json_get_number(member(report, "tcp"), "bw_gbps"));
 }
 
 /* An end has one thread for its packets. */
@@ -139,8 +139,8 @@ static void judge_host(struct json_object *report, const char *end)
 
     if (!facts)
         return;
-    (void)perf_json_get_u64(facts, "rcvbuf_wanted", &wanted);
-    (void)perf_json_get_u64(facts, "rcvbuf_granted", &granted);
+    (void)json_get_u64(facts, "rcvbuf_wanted", &wanted);
+    (void)json_get_u64(facts, "rcvbuf_granted", &granted);
     if (granted < wanted)
         perf_doctor_find(report, "rcvbuf", "sysctl -w net.core.rmem_max=4194304",
                          "the %s grants %llu bytes of receive buffer, %llu are wanted", end,
@@ -203,8 +203,7 @@ static void print_runs(FILE *table, struct json_object *report)
 
     if (latency)
         fprintf(table, " latency, half a round trip of 64 bytes: %.1f us, 99%% %.1f us\n",
-                perf_report_number(latency, "lat_us/p50"),
-                perf_report_number(latency, "lat_us/p99"));
+                json_get_number(latency, "lat_us.p50"), json_get_number(latency, "lat_us.p99"));
     for (size_t i = 0; i < num_rates(report); i++)
         fprintf(table, " %2.0f source ports: %12s, %.2f%% sent again, %.2f CPU s a GB\n",
                 figure_at(report, i, "source_ports"), rate_text(rate_at(report, i), text),
@@ -213,15 +212,15 @@ static void print_runs(FILE *table, struct json_object *report)
                 figure_at(report, i, "cpu_s_per_gb"));
     if (member(report, "tcp"))
         fprintf(table, " one TCP connection: %s\n",
-                rate_text(perf_report_number(member(report, "tcp"), "bw_gbps"), text));
+                rate_text(json_get_number(member(report, "tcp"), "bw_gbps"), text));
 }
 
 void perf_doctor_print(FILE *table, struct json_object *report)
 {
     struct json_object *findings = member(report, "findings");
 
-    fprintf(table, "\n %s to %s\n", perf_json_get_string(report, "client"),
-            perf_json_get_string(report, "server"));
+    fprintf(table, "\n %s to %s\n", json_get_string(report, "client"),
+            json_get_string(report, "server"));
     print_runs(table, report);
     fprintf(table, " largest MTU that came through: %lld bytes\n",
             (long long)json_object_get_int64(member(report, "mtu_through")));
@@ -230,7 +229,7 @@ void perf_doctor_print(FILE *table, struct json_object *report)
     for (size_t i = 0; i < json_object_array_length(findings); i++) {
         struct json_object *one = json_object_array_get_idx(findings, i);
 
-        fprintf(table, " %s: %s\n   %s\n", perf_json_get_string(one, "name"),
-                perf_json_get_string(one, "text"), perf_json_get_string(one, "advice"));
+        fprintf(table, " %s: %s\n   %s\n", json_get_string(one, "name"),
+                json_get_string(one, "text"), json_get_string(one, "advice"));
     }
 }

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/perf.h"
 
 enum {
@@ -113,7 +113,7 @@ static void add_stats(int fd, const char *name, uint32_t num, struct json_object
             memcpy(text, names->data + (size_t)i * ETH_GSTRING_LEN, ETH_GSTRING_LEN);
             if (strlen(text) >= strlen(suffix) &&
                 strcmp(text + strlen(text) - strlen(suffix), suffix) == 0)
-                perf_json_add_u64(to, text, stats->data[i]);
+                json_add_u64(to, text, stats->data[i]);
         }
     }
     free(names);
@@ -139,14 +139,14 @@ struct json_object *perf_facts(const char *address)
     char name[IF_NAMESIZE];
 
     find_interface(address, name);
-    perf_json_add_u64(facts, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    json_add_u64(facts, "cpus", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
     json_object_object_add(facts, "interface", name[0] ? json_object_new_string(name) : NULL);
     json_object_object_add(facts, "mtu", interface_number(name, "mtu"));
     json_object_object_add(facts, "link_mbps", interface_number(name, "speed"));
-    perf_json_add_bool(facts, "gso", socket_takes(IPPROTO_UDP, UDP_SEGMENT, 1400));
-    perf_json_add_bool(facts, "gro", socket_takes(IPPROTO_UDP, UDP_GRO, 1));
-    perf_json_add_u64(facts, "rcvbuf_wanted", RCVBUF_WANTED);
-    perf_json_add_u64(facts, "rcvbuf_granted", granted_rcvbuf());
+    json_add_bool(facts, "gso", socket_takes(IPPROTO_UDP, UDP_SEGMENT, 1400));
+    json_add_bool(facts, "gro", socket_takes(IPPROTO_UDP, UDP_GRO, 1));
+    json_add_u64(facts, "rcvbuf_wanted", RCVBUF_WANTED);
+    json_add_u64(facts, "rcvbuf_granted", granted_rcvbuf());
     json_object_object_add(facts, "allowances", allowances(name));
     return facts;
 }

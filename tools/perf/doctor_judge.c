@@ -7,7 +7,7 @@
 
 #include "tools/perf/doctor_advice.h"
 #include "tools/perf/doctor_probe.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     LOST_STANDS_OUT = 3, /* of a port's datagrams, from which on it may share a bad link */
@@ -89,9 +89,9 @@ static void judge_ports(struct json_object *report, const struct counts *n)
     char names[200] = "";
 
     for (uint32_t i = 0; i < PERF_PROBE_PORTS; i++) {
-        uint32_t port = perf_json_u32_at(ports, i);
+        uint32_t port = json_u32_at(ports, i);
 
-        json_object_array_add(lost, perf_json_number((double)lost_of(n, i) / PERF_PROBE_ROUNDS));
+        json_object_array_add(lost, json_rounded((double)lost_of(n, i) / PERF_PROBE_ROUNDS));
         if (port_works(n, i) || ect_dead(n, i))
             json_object_array_add(through, json_object_new_int64(port));
         else if (strlen(names) < sizeof(names) - 16)
@@ -276,8 +276,8 @@ void perf_doctor_judge_probes(struct json_object *report)
     /* Long, and told of by then. */
     json_object_object_del(report, "probe_arrivals");
     json_object_object_del(report, "probe_back_arrivals");
-    perf_json_add_bool(report, "udp_there", there.through > 0);
-    perf_json_add_bool(report, "udp_back", back.through > 0);
+    json_add_bool(report, "udp_there", there.through > 0);
+    json_add_bool(report, "udp_back", back.through > 0);
 }
 
 bool perf_doctor_may_run(struct json_object *report)

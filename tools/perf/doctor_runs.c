@@ -7,7 +7,7 @@
 
 #include "tools/perf/doctor_advice.h"
 #include "tools/perf/doctor_probe.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 #include "tools/perf/run.h"
 #include "tools/perf/transport.h"
@@ -55,7 +55,7 @@ static uint32_t use_ports(struct perf_options *o, struct json_object *report, ui
     if (paths && paths < o->num_source_ports)
         o->num_source_ports = paths;
     for (unsigned i = 0; i < o->num_source_ports; i++)
-        o->source_ports[i] = (uint16_t)perf_json_u32_at(through, i);
+        o->source_ports[i] = (uint16_t)json_u32_at(through, i);
     return o->num_source_ports;
 }
 
@@ -74,12 +74,11 @@ static void size_bw(const struct doctor *d, struct perf_params *p)
 static void add_cores(const struct perf_run *run, struct json_object *report)
 {
     double seconds = (double)(clock_now_ns() - run->start_ns) / 1e9;
-    double bytes =
-        perf_report_number(report, "bw_gbps") / 8 * perf_report_number(report, "seconds");
-    double both_s = perf_report_number(report, "cpu_s_per_gb") * bytes;
+    double bytes = json_get_number(report, "bw_gbps") / 8 * json_get_number(report, "seconds");
+    double both_s = json_get_number(report, "cpu_s_per_gb") * bytes;
 
-    perf_json_add_number(report, "cores_client", run->cpu.used_s / seconds);
-    perf_json_add_number(report, "cores_server", fmax(both_s - run->cpu.used_s, 0) / seconds);
+    json_add_rounded(report, "cores_client", run->cpu.used_s / seconds);
+    json_add_rounded(report, "cores_server", fmax(both_s - run->cpu.used_s, 0) / seconds);
 }
 
 /* One run; its report, or NULL with a sentence. 0 iterations: for a second. */
@@ -118,7 +117,7 @@ static struct json_object *run_test(struct doctor *d, const char *transport, enu
     }
     if (!perf_test_is_lat(test)) {
         add_cores(&run, report);
-        perf_json_add_u64(report, "source_ports", strcmp(transport, "tcp") == 0 ? 1 : used);
+        json_add_u64(report, "source_ports", strcmp(transport, "tcp") == 0 ? 1 : used);
     }
     return report;
 }
@@ -144,7 +143,7 @@ static int add_test(struct doctor *d, const char *name, const char *transport, e
     else
         json_object_object_add(d->report, name, one);
     if (strcmp(name, "rates") == 0)
-        d->gbps = perf_report_number(one, "bw_gbps");
+        d->gbps = json_get_number(one, "bw_gbps");
     return 0;
 }
 
@@ -180,7 +179,7 @@ static int try_one_again(struct doctor *d)
         return -EIO;
     (void)json_object_object_get_ex(d->report, "rates", &rates);
     struct json_object *first = json_object_array_get_idx(rates, 0);
-    if (perf_report_number(again, "bw_gbps") > perf_report_number(first, "bw_gbps"))
+    if (json_get_number(again, "bw_gbps") > json_get_number(first, "bw_gbps"))
         json_object_array_put_idx(rates, 0, again);
     else
         json_object_put(again);
@@ -195,7 +194,7 @@ static int sound_out(struct doctor *d)
 
     if (!one)
         return -EIO;
-    d->gbps = perf_report_number(one, "bw_gbps");
+    d->gbps = json_get_number(one, "bw_gbps");
     json_object_put(one);
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 #include "tools/perf/threads.h"
 #include "tools/perf/transport.h"
@@ -39,7 +39,7 @@ static void end_run(struct perf_run *run, int rc)
 {
     if (rc && !run->peer.told) {
         struct json_object *message = perf_message("error");
-        perf_json_add_text(message, "text", run->error);
+        json_add_string(message, "text", run->error);
         (void)perf_control_send(run->control,
                                 message); /* if that fails, too, the other end has closed */
     }
@@ -126,11 +126,11 @@ static void put_meter(const struct perf_run *run, struct json_object *result)
     struct json_object *samples = json_object_new_array();
     const struct perf_meter *m = &run->meter;
 
-    perf_json_add_u64(result, "first_ns", m->first_ns);
-    perf_json_add_u64(result, "last_ns", m->last_ns);
-    perf_json_add_u64(result, "first_bytes", m->first_bytes);
-    perf_json_add_u64(result, "total_bytes", m->total_bytes);
-    perf_json_add_u64(result, "received", run->received);
+    json_add_u64(result, "first_ns", m->first_ns);
+    json_add_u64(result, "last_ns", m->last_ns);
+    json_add_u64(result, "first_bytes", m->first_bytes);
+    json_add_u64(result, "total_bytes", m->total_bytes);
+    json_add_u64(result, "received", run->received);
     for (size_t i = 0; i < m->sampler.count; i++) {
         struct json_object *pair = json_object_new_array();
         json_object_array_add(pair, json_object_new_uint64(m->sampler.samples[i].t_ns));
@@ -169,7 +169,7 @@ static int client_test(struct perf_run *run)
         return rc;
     run->end_ns = clock_now_ns();
     struct json_object *done = perf_message(run->params.bidirectional ? "whole" : "done");
-    perf_json_add_u64(done, "sent", run->sent);
+    json_add_u64(done, "sent", run->sent);
     perf_threads_put_sent(run, done);
     rc = perf_run_say(run, done);
     if (rc == 0) {
@@ -179,7 +179,7 @@ static int client_test(struct perf_run *run)
     run->cpu.used_s = perf_cpu_s() - run->cpu.start_s;
     if (rc == 0)
         keep_meter(run);
-    const char *text = rc ? NULL : perf_json_get_string(run->findings, "verify_error");
+    const char *text = rc ? NULL : json_get_string(run->findings, "verify_error");
     if (text && run->verdict.error[0] == '\0')
         snprintf(run->verdict.error, sizeof(run->verdict.error), "%s", text);
     return rc;
@@ -203,7 +203,7 @@ static double finding(const struct perf_run *run, const char *key)
 /* On one machine the server's CPU time is mrd_perf's own and no disturbance. */
 static void judge_load(struct perf_run *run)
 {
-    const char *there = perf_json_get_string(run->findings, "machine");
+    const char *there = json_get_string(run->findings, "machine");
     char here[PERF_MACHINE_BYTES];
     double server_user_s = 0;
 
@@ -265,12 +265,12 @@ static void put_load(const struct perf_run *run, struct json_object *result)
     char machine[PERF_MACHINE_BYTES];
 
     perf_cpu_machine(machine, sizeof(machine));
-    perf_json_add_text(result, "machine", machine);
-    perf_json_add_number(result, "cpu_user_s", load.own_user_s);
+    json_add_string(result, "machine", machine);
+    json_add_rounded(result, "cpu_user_s", load.own_user_s);
     if (load.known) {
-        perf_json_add_u64(result, "cpu_busy", load.busy);
-        perf_json_add_number(result, "cpu_stolen", load.stolen);
-        perf_json_add_number(result, "cpu_others", load.others);
+        json_add_u64(result, "cpu_busy", load.busy);
+        json_add_rounded(result, "cpu_stolen", load.stolen);
+        json_add_rounded(result, "cpu_others", load.others);
     }
 }
 
@@ -280,12 +280,12 @@ static struct json_object *make_findings(const struct perf_run *run)
 
     put_load(run, result);
     put_meter(run, result);
-    perf_json_add_number(result, "cpu_s", run->meter.cpu_s);
+    json_add_rounded(result, "cpu_s", run->meter.cpu_s);
     if (run->verdict.verified >= 0)
-        perf_json_add_bool(result, "verified", run->verdict.verified);
-    perf_json_add_text(result, "verify_error", run->verdict.error);
-    perf_json_add_u64(result, "sent", run->sent);
-    perf_json_add_u64(result, "events", run->events);
+        json_add_bool(result, "verified", run->verdict.verified);
+    json_add_string(result, "verify_error", run->verdict.error);
+    json_add_u64(result, "sent", run->sent);
+    json_add_u64(result, "events", run->events);
     perf_threads_put_received(run, result);
     if (perf_test_is_request(run->params.test) || run->params.bidirectional) {
         struct json_object *stats = json_object_new_object();

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     MTU_MIN = 256,
@@ -54,18 +54,18 @@ int perf_ibv_mtu_agree(uint32_t given, const char *here, uint32_t here_mtu, cons
 
 void perf_ibv_mtu_tell(const struct perf_ibv_port *port, struct json_object *info)
 {
-    perf_json_add_text(info, "port_device", port->device);
-    perf_json_add_u64(info, "port_mtu", port->mtu);
+    json_add_string(info, "port_device", port->device);
+    json_add_u64(info, "port_mtu", port->mtu);
 }
 
 int perf_ibv_mtu_hear(struct perf_run *run, const struct perf_ibv_port *port,
                       struct json_object *info, uint32_t *mtu)
 {
-    const char *device = perf_json_get_string(info, "port_device");
+    const char *device = json_get_string(info, "port_device");
     char here[PERF_DEVICE_BYTES + PERF_HOST_BYTES + 4], there[sizeof(here)];
     uint64_t port_mtu;
 
-    if (!device || perf_json_get_u64(info, "port_mtu", &port_mtu) || port_mtu > UINT32_MAX)
+    if (!device || json_get_u64(info, "port_mtu", &port_mtu) || port_mtu > UINT32_MAX)
         return perf_run_fail(run, -EPROTO, "the other end does not tell the MTU of its port");
     snprintf(here, sizeof(here), "%s at %s", port->device, run->control->local);
     snprintf(there, sizeof(there), "%.31s at %s", device, run->control->peer);

@@ -12,7 +12,7 @@
 
 #include "tools/perf/control.h"
 #include "tools/perf/infinite.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 int perf_local_pin(int cpu, char *error)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/net.h"
 
 enum { COUNTERS_MAX = 256 }; /* more than there are */
@@ -174,14 +174,14 @@ static void get_info(struct perf_run *run, struct json_object *info)
 
     if (mrd_query_address(m->ctx, address, sizeof(address)))
         address[0] = '\0'; /* the other end says what it misses */
-    perf_json_add_text(info, "address", address);
+    json_add_string(info, "address", address);
     if (run->ops->rdma)
         perf_ibv_mtu_tell(&m->port, info);
-    perf_json_add_text(info, "mover", m->ctx->device->transport);
-    perf_json_add_u64(info, "udp_port", m->info.port);
-    perf_json_add_u64(info, "packet_bytes", m->packet_bytes);
-    perf_json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
-    perf_json_add_u64(info, "rkey", m->rx_mr->rkey);
+    json_add_string(info, "mover", m->ctx->device->transport);
+    json_add_u64(info, "udp_port", m->info.port);
+    json_add_u64(info, "packet_bytes", m->packet_bytes);
+    json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
+    json_add_u64(info, "rkey", m->rx_mr->rkey);
     for (uint32_t i = 0; i < run->e.num_qps; i++)
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].qp->qp_num));
     json_object_object_add(info, "qpns", qpns);
@@ -190,10 +190,10 @@ static void get_info(struct perf_run *run, struct json_object *info)
 static int take_qpns(struct perf_run *run, struct json_object *info)
 {
     struct perf_mrd *m = run->state;
-    struct json_object *qpns = perf_json_get_array(info, "qpns", run->e.num_qps);
+    struct json_object *qpns = json_get_array(info, "qpns", run->e.num_qps);
 
     for (uint32_t i = 0; qpns && i < run->e.num_qps; i++)
-        m->qps[i].remote_qpn = perf_json_u32_at(qpns, i);
+        m->qps[i].remote_qpn = json_u32_at(qpns, i);
     return qpns ? 0 : -EPROTO;
 }
 
@@ -204,11 +204,10 @@ static int take_qpns(struct perf_run *run, struct json_object *info)
 static int take_address(struct perf_run *run, struct json_object *info)
 {
     struct perf_mrd *m = run->state;
-    const char *address = perf_json_get_string(info, "address"),
-               *mover = perf_json_get_string(info, "mover");
+    const char *address = json_get_string(info, "address"), *mover = json_get_string(info, "mover");
     uint64_t port;
 
-    if (!address || !mover || perf_json_get_u64(info, "udp_port", &port))
+    if (!address || !mover || json_get_u64(info, "udp_port", &port))
         return -EPROTO;
     if (strcmp(mover, "udp") == 0)
         perf_format_endpoint(m->peer_address, sizeof(m->peer_address), run->control->peer,
@@ -232,9 +231,9 @@ static int set_peer(struct perf_run *run, struct json_object *info)
     rc = take_address(run, info);
     if (rc == 0)
         rc = take_qpns(run, info);
-    if (rc == 0 && (perf_json_get_u64(info, "packet_bytes", &packet_bytes) ||
-                    perf_json_get_u64(info, "addr", &run->e.remote_addr) ||
-                    perf_json_get_u64(info, "rkey", &rkey)))
+    if (rc == 0 &&
+        (json_get_u64(info, "packet_bytes", &packet_bytes) ||
+         json_get_u64(info, "addr", &run->e.remote_addr) || json_get_u64(info, "rkey", &rkey)))
         rc = -EPROTO;
     if (rc)
         return perf_run_fail(run, rc, "the other end does not say how it is reached");
@@ -266,11 +265,11 @@ static struct json_object *paths_used(struct perf_mrd *m, uint32_t count)
         struct mrd_path_attr attr;
         if (mrd_query_path(m->ah, i, &attr, sizeof(attr)))
             break;
-        struct json_object *path = perf_json_add_path(paths, attr.port, attr.packets);
-        perf_json_add_u64(path, "lost", attr.lost);
-        perf_json_add_number(path, "srtt_us", known_us(attr.srtt_ns));
-        perf_json_add_number(path, "rtt_min_us", known_us(attr.min_rtt_ns));
-        perf_json_add_text(path, "state", states[attr.state]);
+        struct json_object *path = perf_add_path(paths, attr.port, attr.packets);
+        json_add_u64(path, "lost", attr.lost);
+        json_add_rounded(path, "srtt_us", known_us(attr.srtt_ns));
+        json_add_rounded(path, "rtt_min_us", known_us(attr.min_rtt_ns));
+        json_add_string(path, "state", states[attr.state]);
     }
     return paths;
 }
@@ -281,19 +280,19 @@ static void add_stats(const struct perf_run *run, struct json_object *report)
     const struct perf_params *p = &run->params;
     struct mrd_peer_attr peer;
 
-    perf_json_add_text(report, "device", mrd_get_device_name(m->ctx->device));
-    perf_json_add_u64(report, "packet_bytes", m->packet_bytes);
-    perf_json_add_u64(report, "paths", (int)m->info.paths);
-    perf_json_add_text(report, "spray", m->info.spray);
-    perf_json_add_text(report, "cc", m->info.cc);
-    perf_json_add_text(report, "order", p->ordered ? "msg" : "none");
-    perf_json_add_number(report, "drop", p->drop_ppm / 1e6);
+    json_add_string(report, "device", mrd_get_device_name(m->ctx->device));
+    json_add_u64(report, "packet_bytes", m->packet_bytes);
+    json_add_u64(report, "paths", (int)m->info.paths);
+    json_add_string(report, "spray", m->info.spray);
+    json_add_string(report, "cc", m->info.cc);
+    json_add_string(report, "order", p->ordered ? "msg" : "none");
+    json_add_rounded(report, "drop", p->drop_ppm / 1e6);
     if (mrd_query_peer(m->ah, &peer, sizeof(peer)))
         return; /* the peer is forgotten: what it would have told is null */
-    perf_json_add_u64(report, "packets_sent", peer.packets_sent);
-    perf_json_add_u64(report, "packets_retransmitted", peer.packets_retransmitted);
-    perf_json_add_u64(report, "packets_spurious", peer.packets_spurious);
-    perf_json_add_u64(report, "bytes_sent", peer.bytes_sent);
+    json_add_u64(report, "packets_sent", peer.packets_sent);
+    json_add_u64(report, "packets_retransmitted", peer.packets_retransmitted);
+    json_add_u64(report, "packets_spurious", peer.packets_spurious);
+    json_add_u64(report, "bytes_sent", peer.bytes_sent);
     json_object_object_add(report, "paths_used", paths_used(m, peer.paths));
 }
 

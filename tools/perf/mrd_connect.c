@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     ATTEMPTS_MAX = 20,

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tools/perf/ibv_device.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/options.h"
 #include "tools/perf/transport.h"
 
@@ -71,32 +71,32 @@ void perf_params_init(struct perf_params *params)
 
 void perf_params_to_json(const struct perf_params *p, struct json_object *object)
 {
-    perf_json_add_text(object, "test", perf_test_name(p->test));
+    json_add_string(object, "test", perf_test_name(p->test));
     FOR_EACH_PARAM(row)
     {
         if (is_text(row))
-            perf_json_add_text(object, row->name, text_of(row, p));
+            json_add_string(object, row->name, text_of(row, p));
         else
-            perf_json_add_u64(object, row->name, option_whole(row, p));
+            json_add_u64(object, row->name, option_whole(row, p));
     }
 }
 
 int perf_params_from_json(struct perf_params *p, struct json_object *object)
 {
     struct perf_params got = {0};
-    const char *test = perf_json_get_string(object, "test");
+    const char *test = json_get_string(object, "test");
     bool whole = test && perf_test_find(test, &got.test) == 0;
 
     FOR_EACH_PARAM(row)
     {
-        const char *text = perf_json_get_string(object, row->name);
+        const char *text = json_get_string(object, row->name);
         uint64_t value = 0;
 
         if (is_text(row)) {
             whole = whole && text;
             snprintf((char *)&got + row->offset, row->bytes, "%s", text ? text : "");
         } else {
-            whole = whole && perf_json_get_u64(object, row->name, &value) == 0;
+            whole = whole && json_get_u64(object, row->name, &value) == 0;
             option_set_whole(row, &got, is_number(row) ? value : value != 0);
             whole = whole && option_whole(row, &got) == value; /* it fits */
         }

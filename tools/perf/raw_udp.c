@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/net.h"
 #include "tools/perf/transport.h"
 
@@ -95,8 +95,8 @@ static void raw_get_info(struct perf_run *run, struct json_object *info)
 {
     const struct raw_udp *r = run->state;
 
-    perf_json_add_u64(info, "port", perf_control_port(receiver(r)));
-    perf_json_add_u64(info, "payload", (int)r->payload_bytes);
+    json_add_u64(info, "port", perf_control_port(receiver(r)));
+    json_add_u64(info, "payload", (int)r->payload_bytes);
 }
 
 static int raw_set_peer(struct perf_run *run, struct json_object *info)
@@ -105,8 +105,8 @@ static int raw_set_peer(struct perf_run *run, struct json_object *info)
     struct perf_address to;
     uint64_t port, payload;
 
-    if (perf_json_get_u64(info, "port", &port) || port > UINT16_MAX ||
-        perf_json_get_u64(info, "payload", &payload) || payload == 0 || payload > PERF_MTU_MAX)
+    if (json_get_u64(info, "port", &port) || port > UINT16_MAX ||
+        json_get_u64(info, "payload", &payload) || payload == 0 || payload > PERF_MTU_MAX)
         return perf_run_fail(run, -EPROTO, "the other end did not tell its port");
     int rc = perf_net_address(run, run->control->peer, (uint16_t)port, &to);
     if (rc)
@@ -242,13 +242,13 @@ static void raw_stats(const struct perf_run *run, struct json_object *report)
     uint64_t packets = 0;
 
     for (unsigned i = 0; i < r->num_fds; i++) {
-        perf_json_add_path(paths, perf_control_port(r->fds[i]), r->packets[i]);
+        perf_add_path(paths, perf_control_port(r->fds[i]), r->packets[i]);
         packets += r->packets[i];
     }
-    perf_json_add_u64(report, "packet_bytes", r->payload_bytes);
-    perf_json_add_u64(report, "paths", (int)r->num_fds);
-    perf_json_add_u64(report, "packets_sent", packets);
-    perf_json_add_u64(report, "bytes_sent", r->bytes_sent);
+    json_add_u64(report, "packet_bytes", r->payload_bytes);
+    json_add_u64(report, "paths", (int)r->num_fds);
+    json_add_u64(report, "packets_sent", packets);
+    json_add_u64(report, "bytes_sent", r->bytes_sent);
     json_object_object_add(report, "paths_used", paths);
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "tools/perf/bw.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 #include "tools/perf/threads.h"
 
@@ -48,11 +48,11 @@ static void add_direction(struct json_object *directions, const struct rates *r,
     struct json_object *direction = json_object_new_object();
 
     json_object_array_add(directions, direction);
-    perf_json_add_u64(direction, "messages_sent", sent);
-    perf_json_add_u64(direction, "messages_received", r->received);
-    perf_json_add_number(direction, "seconds", r->seconds);
-    perf_json_add_number(direction, "bw_gbps", r->gbps);
-    perf_json_add_number(direction, "msg_rate_mps", r->mps);
+    json_add_u64(direction, "messages_sent", sent);
+    json_add_u64(direction, "messages_received", r->received);
+    json_add_rounded(direction, "seconds", r->seconds);
+    json_add_rounded(direction, "bw_gbps", r->gbps);
+    json_add_rounded(direction, "msg_rate_mps", r->mps);
 }
 
 /* -b: each direction by its own meter: its receiver's, or its sender's (`at_sender`). */
@@ -77,11 +77,11 @@ static void add_rates(const struct perf_run *run, struct json_object *report)
                          ? add_directions(run, perf_bw_counts_at_sender(run), report)
                          : rates_of(run, run->findings);
 
-    perf_json_add_number(report, "seconds", r.seconds);
-    perf_json_add_number(report, "bw_gbps", r.gbps);
-    perf_json_add_number(report, "msg_rate_mps", r.mps);
-    perf_json_add_number(report, "cpu_s_per_gb",
-                         r.bytes > 0 ? (run->cpu.used_s + cpu_s) / (r.bytes / 1e9) : NAN);
+    json_add_rounded(report, "seconds", r.seconds);
+    json_add_rounded(report, "bw_gbps", r.gbps);
+    json_add_rounded(report, "msg_rate_mps", r.mps);
+    json_add_rounded(report, "cpu_s_per_gb",
+                     r.bytes > 0 ? (run->cpu.used_s + cpu_s) / (r.bytes / 1e9) : NAN);
 }
 
 /* All that were kept, in their order at present. */
@@ -90,7 +90,7 @@ static void add_latencies(const struct perf_latency *latency, bool half, struct 
     struct json_object *all = json_object_new_array_ext((int)latency->count);
 
     for (size_t i = 0; i < latency->count; i++)
-        json_object_array_add(all, perf_json_number((half ? 0.5e-3 : 1e-3) * latency->rtt_ns[i]));
+        json_object_array_add(all, json_rounded((half ? 0.5e-3 : 1e-3) * latency->rtt_ns[i]));
     json_object_object_add(report, "latencies_us", all);
 }
 
@@ -100,7 +100,7 @@ static void add_latency(const struct perf_run *run, struct json_object *report)
     struct perf_latency_summary s;
     bool half = !perf_test_is_request(run->params.test);
 
-    perf_json_add_number(report, "seconds", (double)(run->end_ns - run->start_ns) / 1e9);
+    json_add_rounded(report, "seconds", (double)(run->end_ns - run->start_ns) / 1e9);
     if (run->params.unsorted)
         add_latencies(&latency, half, report);
     if (!perf_latency_summary(&latency, half, &s))
@@ -108,11 +108,11 @@ static void add_latency(const struct perf_run *run, struct json_object *report)
     if (run->params.histogram)
         add_latencies(&latency, half, report);
     struct json_object *lat = json_object_new_object();
-    perf_json_add_number(lat, "min", s.min_us);
-    perf_json_add_number(lat, "p50", s.p50_us);
-    perf_json_add_number(lat, "p99", s.p99_us);
-    perf_json_add_number(lat, "p999", s.p999_us);
-    perf_json_add_number(lat, "max", s.max_us);
+    json_add_rounded(lat, "min", s.min_us);
+    json_add_rounded(lat, "p50", s.p50_us);
+    json_add_rounded(lat, "p99", s.p99_us);
+    json_add_rounded(lat, "p999", s.p999_us);
+    json_add_rounded(lat, "max", s.max_us);
     json_object_object_add(report, "lat_us", lat);
 }
 
@@ -121,8 +121,8 @@ static void add_events(const struct perf_run *run, struct json_object *report)
 {
     struct json_object *events = json_object_new_object();
 
-    perf_json_add_u64(events, "client", run->events);
-    perf_json_add_u64(events, "server", number_at(run->findings, "events"));
+    json_add_u64(events, "client", run->events);
+    json_add_u64(events, "server", number_at(run->findings, "events"));
     json_object_object_add(report, "events", events);
 }
 
@@ -163,8 +163,8 @@ static void add_samples(const struct perf_run *run, struct json_object *report)
         double dt_ns = (double)(s.t_ns - last.t_ns);
         uint64_t bytes =
             s.total - last.total + total_here(run, s.t_ns) - total_here(run, last.t_ns);
-        perf_json_add_number(sample, "t_ms", (double)(s.t_ns - first.t_ns) / 1e6);
-        perf_json_add_number(sample, "bw_gbps", (double)bytes * 8 / dt_ns);
+        json_add_rounded(sample, "t_ms", (double)(s.t_ns - first.t_ns) / 1e6);
+        json_add_rounded(sample, "bw_gbps", (double)bytes * 8 / dt_ns);
         uint64_t resent = perf_sampler_at(&run->resent, s.t_ns - (uint64_t)offset_ns) -
                           perf_sampler_at(&run->resent, last.t_ns - (uint64_t)offset_ns);
         json_object_object_add(sample, "packets_retransmitted",
@@ -190,8 +190,8 @@ static void take_server_stats(const struct perf_run *run, struct json_object *re
         if (!run->params.bidirectional)
             json_object_object_add(report, keys[i], json_object_get(there));
         else if (json_object_is_type(there, json_type_int))
-            perf_json_add_u64(report, keys[i],
-                              json_object_get_uint64(here) + json_object_get_uint64(there));
+            json_add_u64(report, keys[i],
+                         json_object_get_uint64(here) + json_object_get_uint64(there));
     }
 }
 
@@ -224,12 +224,12 @@ struct json_object *perf_report_make(const struct perf_run *run)
                                        "cpu_stolen"};
     struct json_object *report = json_object_new_object();
 
-    perf_json_add_text(report, "test", perf_test_name(run->params.test));
-    perf_json_add_text(report, "transport", run->params.transport);
-    perf_json_add_bool(report, "takes_receives", run->e.takes_recvs);
+    json_add_string(report, "test", perf_test_name(run->params.test));
+    json_add_string(report, "transport", run->params.transport);
+    json_add_bool(report, "takes_receives", run->e.takes_recvs);
     json_object_object_add(report, "device", NULL);
-    perf_json_add_u64(report, "size_bytes", run->params.size_bytes);
-    perf_json_add_u64(report, "iterations", run->sent);
+    json_add_u64(report, "size_bytes", run->params.size_bytes);
+    json_add_u64(report, "iterations", run->sent);
     for (unsigned i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         json_object_object_add(report, keys[i], NULL); /* in this order, null unless set below */
     if (perf_test_is_lat(run->params.test)) {
@@ -244,13 +244,12 @@ struct json_object *perf_report_make(const struct perf_run *run)
     /* An end that checks nothing has no verdict; where both have one, both count. */
     struct json_object *theirs = json_object_object_get(run->findings, "verified");
     if (theirs || run->verdict.verified >= 0)
-        perf_json_add_bool(report, "verified",
-                           run->verdict.verified != 0 &&
-                               (!theirs || json_object_get_boolean(theirs)));
+        json_add_bool(report, "verified",
+                      run->verdict.verified != 0 && (!theirs || json_object_get_boolean(theirs)));
     if (run->cpu.load.known) {
-        perf_json_add_bool(report, "disturbed", run->cpu.load.busy);
-        perf_json_add_number(report, "cpu_others", run->cpu.load.others);
-        perf_json_add_number(report, "cpu_stolen", run->cpu.load.stolen);
+        json_add_bool(report, "disturbed", run->cpu.load.busy);
+        json_add_rounded(report, "cpu_others", run->cpu.load.others);
+        json_add_rounded(report, "cpu_stolen", run->cpu.load.stolen);
     }
     run->ops->stats(run, report);
     take_server_stats(run, report);
@@ -262,17 +261,6 @@ bool perf_report_passed(struct json_object *report)
     struct json_object *verified = json_object_object_get(report, "verified");
 
     return !verified || json_object_get_boolean(verified);
-}
-
-double perf_report_number(struct json_object *report, const char *path)
-{
-    struct json_object *number = NULL;
-
-    if (json_pointer_getf(report, &number, "/%s", path) ||
-        (!json_object_is_type(number, json_type_double) &&
-         !json_object_is_type(number, json_type_int)))
-        return NAN;
-    return json_object_get_double(number);
 }
 
 /* Write to a file, or if `path` is empty to standard output. */
@@ -324,11 +312,11 @@ static const struct perf_column bw_columns[2][9] = {
 static const struct perf_column lat_columns[] = {
     {"#bytes", 10, 0, "size_bytes", 1},
     {"#iterations", 11, 0, "iterations", 1},
-    {"t_min[usec]", 12, 2, "lat_us/min", 1},
-    {"t_max[usec]", 12, 2, "lat_us/max", 1},
-    {"t_typical[usec]", 15, 2, "lat_us/p50", 1},
-    {"99%[usec]", 10, 2, "lat_us/p99", 1},
-    {"99.9%[usec]", 12, 2, "lat_us/p999", 1},
+    {"t_min[usec]", 12, 2, "lat_us.min", 1},
+    {"t_max[usec]", 12, 2, "lat_us.max", 1},
+    {"t_typical[usec]", 15, 2, "lat_us.p50", 1},
+    {"99%[usec]", 10, 2, "lat_us.p99", 1},
+    {"99.9%[usec]", 12, 2, "lat_us.p999", 1},
     {"#resent", 9, 0, "packets_retransmitted", 1},
     {0},
 };
@@ -343,23 +331,23 @@ void perf_columns_head(FILE *out, const struct perf_column *columns, const char 
 
 static double peak_gbps(struct json_object *report, struct json_object *samples)
 {
-    double peak = perf_report_number(report, "bw_gbps"); /* of a run too short for samples */
+    double peak = json_get_number(report, "bw_gbps"); /* of a run too short for samples */
 
     if (!json_object_is_type(samples, json_type_array))
         return peak;
     for (size_t i = 0; i < json_object_array_length(samples); i++)
-        peak = fmax(peak, perf_report_number(json_object_array_get_idx(samples, i), "bw_gbps"));
+        peak = fmax(peak, json_get_number(json_object_array_get_idx(samples, i), "bw_gbps"));
     return peak;
 }
 
 void perf_columns_row(FILE *out, const struct perf_column *columns, struct json_object *report,
                       const char *rest)
 {
-    fprintf(out, "  %-9s", perf_json_get_string(report, "transport"));
+    fprintf(out, "  %-9s", json_get_string(report, "transport"));
     for (const struct perf_column *c = columns; c->title; c++) {
         double value = strcmp(c->path, "samples") == 0
                            ? peak_gbps(report, json_object_object_get(report, "samples"))
-                           : perf_report_number(report, c->path);
+                           : json_get_number(report, c->path);
         if (isnan(value))
             fprintf(out, " %*s", c->width, "-");
         else
@@ -390,11 +378,11 @@ void perf_table_head(FILE *out, enum perf_test test, bool gbits)
 
 void perf_table_row(FILE *out, struct json_object *report, bool gbits)
 {
-    const char *name = perf_json_get_string(report, "test");
+    const char *name = json_get_string(report, "test");
     struct json_object *verified = json_object_object_get(report, "verified");
     enum perf_test test;
 
-    if (!name || perf_test_find(name, &test) || !perf_json_get_string(report, "transport"))
+    if (!name || perf_test_find(name, &test) || !json_get_string(report, "transport"))
         return;
     perf_columns_row(out, columns_of(test, gbits), report,
                      !verified                           ? "  -"

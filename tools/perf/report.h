@@ -17,9 +17,6 @@ struct json_object *perf_report_make(const struct perf_run *run);
 /* False if it says that the run was verified and did not pass. */
 bool perf_report_passed(struct json_object *report);
 
-/* A number by its key or by a path, for example "lat_us/p50". NAN for null and missing. */
-double perf_report_number(struct json_object *report, const char *path);
-
 /* The head of the table for a test, and a line for a report. */
 void perf_table_head(FILE *out, enum perf_test test, bool gbits);
 void perf_table_row(FILE *out, struct json_object *report, bool gbits);

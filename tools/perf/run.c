@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     HANDSHAKE_TIMEOUT_MS = 30 * 1000, /* opening a device and registering memory included */
@@ -59,7 +59,7 @@ static int fail_control(struct perf_run *run, int rc)
 /* The other end gave up and said why. */
 static int fail_told(struct perf_run *run, struct json_object *message)
 {
-    const char *text = perf_json_get_string(message, "text");
+    const char *text = json_get_string(message, "text");
 
     run->peer.told = true;
     return perf_run_fail(run, -ECANCELED, "the %s %s says: %s", other_end(run), run->control->peer,
@@ -81,7 +81,7 @@ static int take_message(struct perf_run *run, struct json_object *message)
         return 0;
     }
     if ((run->server || run->params.bidirectional) && perf_message_is(message, "done") &&
-        perf_json_get_u64(message, "sent", &run->peer.sent) == 0 &&
+        json_get_u64(message, "sent", &run->peer.sent) == 0 &&
         (!run->thread.all || run->thread.ops->take_sent(run, message) == 0)) {
         run->peer.done = true;
         return 0;

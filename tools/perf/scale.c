@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
 
@@ -19,55 +19,54 @@ struct series {
 
 static const struct perf_column columns[] = {
     {"#peers", 9, 0, "peers", 1},
-    {"idle[B]", 10, 0, "idle/peer_bytes", 1},
-    {"1 path[B]", 10, 0, "one_path/peer_bytes", 1},
-    {"all[B]", 10, 0, "all_paths/peer_bytes", 1},
-    {"receiver[B]", 11, 0, "all_paths/receiver_peer_bytes", 1},
+    {"idle[B]", 10, 0, "idle.peer_bytes", 1},
+    {"1 path[B]", 10, 0, "one_path.peer_bytes", 1},
+    {"all[B]", 10, 0, "all_paths.peer_bytes", 1},
+    {"receiver[B]", 11, 0, "all_paths.receiver_peer_bytes", 1},
     {"rc[B]", 8, 0, "rc_peer_bytes", 1},
-    {"1 path[Mpps]", 12, 3, "one_path/msg_rate_mps", 1},
-    {"all[Mpps]", 9, 3, "all_paths/msg_rate_mps", 1},
-    {"packets", 7, 2, "all_paths/packets_per_message", 1},
+    {"1 path[Mpps]", 12, 3, "one_path.msg_rate_mps", 1},
+    {"all[Mpps]", 9, 3, "all_paths.msg_rate_mps", 1},
+    {"packets", 7, 2, "all_paths.packets_per_message", 1},
     {"ratio", 5, 2, "rate_ratio_to_first", 1},
-    {"even[Mpps]", 10, 3, "all_paths/even/msg_rate_mps", 1},
-    {"CPU[us]", 7, 2, "all_paths/even/cpu_us_per_message", 1},
+    {"even[Mpps]", 10, 3, "all_paths.even.msg_rate_mps", 1},
+    {"CPU[us]", 7, 2, "all_paths.even.cpu_us_per_message", 1},
     {"ratio", 5, 2, "even_ratio_to_first", 1},
     {0},
 };
 
 static void add_memory(struct json_object *object, const struct scale_run *run)
 {
-    perf_json_add_number(object, "peer_bytes", round((double)run->bytes / run->peers));
-    perf_json_add_number(object, "handle_bytes", round((double)run->handle_bytes / run->peers));
-    perf_json_add_u64(object, "context_bytes", (uint64_t)run->bytes);
-    perf_json_add_u64(object, "empty_context_bytes", (uint64_t)run->empty_bytes);
+    json_add_rounded(object, "peer_bytes", round((double)run->bytes / run->peers));
+    json_add_rounded(object, "handle_bytes", round((double)run->handle_bytes / run->peers));
+    json_add_u64(object, "context_bytes", (uint64_t)run->bytes);
+    json_add_u64(object, "empty_context_bytes", (uint64_t)run->empty_bytes);
 }
 
 static void add_rate(struct json_object *object, const struct scale_rate *rate)
 {
     double messages = (double)rate->messages;
 
-    perf_json_add_u64(object, "messages", rate->messages);
-    perf_json_add_number(object, "seconds", rate->seconds);
-    perf_json_add_number(object, "msg_rate_mps", 1e-6 * messages / rate->seconds);
-    perf_json_add_number(object, "cpu_us_per_message", 1e6 * rate->cpu_s / messages);
-    perf_json_add_number(object, "server_cpu_us_per_message", 1e6 * rate->server_cpu_s / messages);
-    perf_json_add_number(object, "packets_per_message", (double)rate->packets / messages);
-    perf_json_add_u64(object, "packets_retransmitted", rate->again);
+    json_add_u64(object, "messages", rate->messages);
+    json_add_rounded(object, "seconds", rate->seconds);
+    json_add_rounded(object, "msg_rate_mps", 1e-6 * messages / rate->seconds);
+    json_add_rounded(object, "cpu_us_per_message", 1e6 * rate->cpu_s / messages);
+    json_add_rounded(object, "server_cpu_us_per_message", 1e6 * rate->server_cpu_s / messages);
+    json_add_rounded(object, "packets_per_message", (double)rate->packets / messages);
+    json_add_u64(object, "packets_retransmitted", rate->again);
 }
 
 static struct json_object *active_to_json(const struct scale_run *run)
 {
     struct json_object *object = json_object_new_object(), *even = json_object_new_object();
 
-    perf_json_add_u64(object, "paths", run->paths_used);
+    json_add_u64(object, "paths", run->paths_used);
     add_memory(object, run);
-    perf_json_add_number(object, "receiver_peer_bytes",
-                         round((double)run->server_bytes / run->peers));
+    json_add_rounded(object, "receiver_peer_bytes", round((double)run->server_bytes / run->peers));
     add_rate(object, &run->rate);
-    perf_json_add_u64(even, "tx_depth", run->even_depth);
+    json_add_u64(even, "tx_depth", run->even_depth);
     add_rate(even, &run->even);
     json_object_object_add(object, "even", even);
-    perf_json_add_bool(object, "disturbed", run->load.known && run->load.busy);
+    json_add_bool(object, "disturbed", run->load.known && run->load.busy);
     return object;
 }
 
@@ -86,8 +85,8 @@ static struct json_object *idle_to_json(const struct scale_run *run)
     struct json_object *object = json_object_new_object();
 
     add_memory(object, run);
-    perf_json_add_number(object, "next_peer_bytes", next_peer_bytes(run));
-    perf_json_add_u64(object, "at_once", run->at_once);
+    json_add_rounded(object, "next_peer_bytes", next_peer_bytes(run));
+    json_add_u64(object, "at_once", run->at_once);
     return object;
 }
 
@@ -130,17 +129,17 @@ static void add_rc(struct series *series, uint32_t peers, struct json_object *ro
         perf_complain(PERF_EXIT_OK, "scale: no memory of RC queue pairs beside mrd's: %s", error);
         series->no_rc = true;
     }
-    perf_json_add_number(row, "rc_peer_bytes", round(figures.user + figures.kernel));
+    json_add_rounded(row, "rc_peer_bytes", round(figures.user + figures.kernel));
 }
 
 /* A rate of the row, divided by that of the first row that has it. */
 static void add_ratio(struct json_object *row, const char *key, const char *path, double *first)
 {
-    double rate = perf_report_number(row, path);
+    double rate = json_get_number(row, path);
 
     if (isnan(*first))
         *first = rate;
-    perf_json_add_number(row, key, rate / *first);
+    json_add_rounded(row, key, rate / *first);
 }
 
 /*
@@ -163,18 +162,18 @@ static enum perf_exit fill_row(struct series *series, uint32_t peers, struct jso
     enum kind kinds = peers <= PERF_SCALE_ACTIVE_MAX ? KINDS : ONE_PATH;
     enum perf_exit code = PERF_EXIT_OK;
 
-    perf_json_add_text(row, "transport", "mrd-udp");
-    perf_json_add_u64(row, "peers", peers);
-    perf_json_add_u64(row, "size_bytes", series->options->params.size_bytes);
-    perf_json_add_u64(row, "tx_depth", scale_depth(series->options));
+    json_add_string(row, "transport", "mrd-udp");
+    json_add_u64(row, "peers", peers);
+    json_add_u64(row, "size_bytes", series->options->params.size_bytes);
+    json_add_u64(row, "tx_depth", scale_depth(series->options));
     for (enum kind kind = IDLE; kind < KINDS && !series->hopeless; kind++) {
         if (kind >= kinds)
             json_object_object_add(row, keys[kind], NULL);
         else if (measure_kind(series, peers, kind, row))
             code = PERF_EXIT_FAILED;
     }
-    add_ratio(row, "rate_ratio_to_first", "all_paths/msg_rate_mps", &series->first_rate);
-    add_ratio(row, "even_ratio_to_first", "all_paths/even/msg_rate_mps", &series->first_even);
+    add_ratio(row, "rate_ratio_to_first", "all_paths.msg_rate_mps", &series->first_rate);
+    add_ratio(row, "even_ratio_to_first", "all_paths.even.msg_rate_mps", &series->first_even);
     if (!series->hopeless)
         add_rc(series, peers, row);
     return code;

@@ -7,7 +7,7 @@
 #include "tools/perf/control.h"
 #include "tools/perf/doctor.h"
 #include "tools/perf/infinite.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
 
@@ -33,7 +33,7 @@ static int compare_clocks(struct perf_control *c, char *error)
         uint64_t rtt_ns = clock_now_ns() - asked_ns;
         if (!answer)
             return -EPROTO;
-        if (perf_json_get_u64(answer, "now_ns", &there_ns) == 0 && rtt_ns < best_ns) {
+        if (json_get_u64(answer, "now_ns", &there_ns) == 0 && rtt_ns < best_ns) {
             best_ns = c->rtt_ns = rtt_ns;
             c->clock_offset_ns = (int64_t)(there_ns - (asked_ns + rtt_ns / 2));
         }
@@ -46,7 +46,7 @@ static int greet_server(struct perf_control *c, char *error)
 {
     struct json_object *hello = perf_message("hello");
 
-    perf_json_add_u64(hello, "language", LANGUAGE);
+    json_add_u64(hello, "language", LANGUAGE);
     struct json_object *answer = perf_control_ask(c, hello, "hello", error);
     if (!answer)
         return -EPROTO;
@@ -161,7 +161,7 @@ static void show_report(struct visit *v, struct json_object *message)
     if (o->local || !json_object_object_get_ex(message, "report", &report) ||
         !json_object_is_type(report, json_type_object))
         return;
-    const char *name = perf_json_get_string(report, "test");
+    const char *name = json_get_string(report, "test");
     if (!name || perf_test_find(name, &test))
         return;
     if (strcmp(name, v->test) != 0) {
@@ -179,14 +179,14 @@ static int answer_hello(struct visit *v, struct json_object *message)
     uint64_t language = 0;
     struct json_object *answer = perf_message("hello");
 
-    (void)perf_json_get_u64(message, "language", &language); /* 0 is no language */
+    (void)json_get_u64(message, "language", &language); /* 0 is no language */
     if (language == LANGUAGE) {
         v->greeted = true;
         return perf_control_send(&v->control, answer);
     }
     json_object_put(answer);
     answer = perf_message("error");
-    perf_json_add_text(answer, "text", "the versions of mrd_perf do not match");
+    json_add_string(answer, "text", "the versions of mrd_perf do not match");
     (void)perf_control_send(&v->control, answer); /* it is the last word in any case */
     return -EPROTO;
 }
@@ -200,7 +200,7 @@ static int answer_message(struct visit *v, struct json_object *message)
         return -EPROTO;
     if (perf_message_is(message, "clock")) {
         struct json_object *reply = perf_message("clock");
-        perf_json_add_u64(reply, "now_ns", clock_now_ns());
+        json_add_u64(reply, "now_ns", clock_now_ns());
         return perf_control_send(&v->control, reply);
     }
     if (perf_message_is(message, "alive"))

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/report.h"
 #include "tools/perf/transport.h"
 
@@ -96,10 +96,10 @@ int perf_state_measure(const struct perf_options *options, const char *transport
 
 void perf_state_to_json(const struct perf_state_figures *f, struct json_object *object)
 {
-    perf_json_add_number(object, "peer_bytes", round(f->user + f->kernel));
-    perf_json_add_number(object, "peer_bytes_user", round(f->user));
-    perf_json_add_number(object, "peer_bytes_kernel", round(f->kernel));
-    perf_json_add_number(object, "peer_bytes_idle", round(f->idle));
+    json_add_rounded(object, "peer_bytes", round(f->user + f->kernel));
+    json_add_rounded(object, "peer_bytes_user", round(f->user));
+    json_add_rounded(object, "peer_bytes_kernel", round(f->kernel));
+    json_add_rounded(object, "peer_bytes_idle", round(f->idle));
 }
 
 int perf_state_run(const struct perf_options *o)
@@ -122,8 +122,8 @@ int perf_state_run(const struct perf_options *o)
             continue;
         }
         struct json_object *object = json_object_new_object();
-        perf_json_add_text(object, "transport", o->transports[i]);
-        perf_json_add_u64(object, "peers", o->peers);
+        json_add_string(object, "transport", o->transports[i]);
+        json_add_u64(object, "peers", o->peers);
         perf_state_to_json(&f, object);
         perf_columns_row(table, columns, object, "");
         json_object_array_add(all, object);

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/net.h"
 #include "tools/perf/transport.h"
 
@@ -55,7 +55,7 @@ static void tcp_get_info(struct perf_run *run, struct json_object *info)
     const struct tcp *t = run->state;
 
     if (run->server)
-        perf_json_add_u64(info, "port", perf_control_port(t->listener));
+        json_add_u64(info, "port", perf_control_port(t->listener));
 }
 
 static int tcp_connect(struct perf_run *run, struct json_object *info)
@@ -65,7 +65,7 @@ static int tcp_connect(struct perf_run *run, struct json_object *info)
     uint16_t from = run->options->num_source_ports ? run->options->source_ports[0] : 0;
     uint64_t port;
 
-    if (perf_json_get_u64(info, "port", &port) || port > UINT16_MAX)
+    if (json_get_u64(info, "port", &port) || port > UINT16_MAX)
         return perf_run_fail(run, -EPROTO, "the server did not tell its port");
     int rc = perf_net_address(run, run->control->peer, (uint16_t)port, &to);
     if (rc)
@@ -161,18 +161,17 @@ static void tcp_stats(const struct perf_run *run, struct json_object *report)
     struct tcp_info info = {0};
     socklen_t len = sizeof(info);
     bool known = getsockopt(t->fd, IPPROTO_TCP, TCP_INFO, &info, &len) == 0;
-    struct json_object *path =
-        perf_json_add_path(paths, perf_control_port(t->fd), info.tcpi_segs_out);
+    struct json_object *path = perf_add_path(paths, perf_control_port(t->fd), info.tcpi_segs_out);
 
-    perf_json_add_u64(report, "paths", 1);
+    json_add_u64(report, "paths", 1);
     json_object_object_add(report, "paths_used", paths);
     if (!known)
         return;
-    perf_json_add_number(path, "srtt_us", info.tcpi_rtt);
-    perf_json_add_number(path, "rtt_min_us", info.tcpi_min_rtt);
-    perf_json_add_u64(report, "packets_sent", info.tcpi_segs_out);
-    perf_json_add_u64(report, "packets_retransmitted", info.tcpi_total_retrans);
-    perf_json_add_u64(report, "bytes_sent", info.tcpi_bytes_sent);
+    json_add_rounded(path, "srtt_us", info.tcpi_rtt);
+    json_add_rounded(path, "rtt_min_us", info.tcpi_min_rtt);
+    json_add_u64(report, "packets_sent", info.tcpi_segs_out);
+    json_add_u64(report, "packets_retransmitted", info.tcpi_total_retrans);
+    json_add_u64(report, "bytes_sent", info.tcpi_bytes_sent);
 }
 
 static void tcp_close(struct perf_run *run)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "tools/perf/bw.h"
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum { LOOK_EVERY_MS = 1 };
 
@@ -67,7 +67,7 @@ static int take_sent(struct perf_run *run, struct json_object *message)
     struct perf_threads *t = run->thread.all;
     /* What no completion tells of, the main thread counts for all. */
     bool alone = !run->e.takes_recvs && !perf_bw_counts_at_sender(run);
-    struct json_object *all = perf_json_get_array(message, "each", run->params.threads);
+    struct json_object *all = json_get_array(message, "each", run->params.threads);
 
     if (!all)
         return -EPROTO;
@@ -163,7 +163,7 @@ void perf_threads_get_info(struct perf_run *run, struct json_object *info)
 int perf_threads_set_peer(struct perf_run *run, struct json_object *info)
 {
     struct perf_threads *t = run->thread.all;
-    struct json_object *all = t ? perf_json_get_array(info, "threads", t->count) : NULL;
+    struct json_object *all = t ? json_get_array(info, "threads", t->count) : NULL;
     int rc = 0;
 
     if (t && !all)
@@ -324,8 +324,7 @@ void perf_threads_report(const struct perf_run *run, struct json_object *report)
     struct json_object *all = json_object_new_array();
     bool at_sender = perf_bw_counts_at_sender(run); /* of this end */
     struct json_object *there =
-        t && run->e.takes_recvs ? perf_json_get_array(run->findings, "each", run->params.threads)
-                                : NULL;
+        t && run->e.takes_recvs ? json_get_array(run->findings, "each", run->params.threads) : NULL;
 
     for (unsigned i = 0; t && i < run->params.threads; i++) {
         struct json_object *one = json_object_new_object(), *received = NULL;
@@ -333,7 +332,7 @@ void perf_threads_report(const struct perf_run *run, struct json_object *report)
             received = json_object_new_uint64(t->received[i]);
         else if (there)
             received = json_object_get(json_object_array_get_idx(there, i));
-        perf_json_add_u64(one, "messages_sent", t->sent[i]);
+        json_add_u64(one, "messages_sent", t->sent[i]);
         json_object_object_add(one, "messages_received", received);
         json_object_array_add(all, one);
     }

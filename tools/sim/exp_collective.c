@@ -54,15 +54,12 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     simx_bounds_init(&bounds, run);
     simx_add_completion(run, &bounds, result);
 
-    double us = simx_json_get_number(result, "completion_us");
+    double us = json_get_number(result, "completion_us");
 
-    simx_json_add_string(result, "pattern",
-                         is_ring           ? "ring"
-                         : config->at_once ? "at_once"
-                                           : "serial");
-    simx_json_add_numbers(result, {"size_bytes", (double)size}, {"algbw_gbps", bits / us / 1e3},
-                          {"busbw_gbps", bits / us / 1e3 * factor},
-                          {"ideal_busbw_gbps", bits / bounds.completion_us / 1e3 * factor});
+    json_add_string(result, "pattern", is_ring ? "ring" : config->at_once ? "at_once" : "serial");
+    json_add_numbers(result, {"size_bytes", (double)size}, {"algbw_gbps", bits / us / 1e3},
+                     {"busbw_gbps", bits / us / 1e3 * factor},
+                     {"ideal_busbw_gbps", bits / bounds.completion_us / 1e3 * factor});
 }
 
 /* clang-format off */

@@ -70,8 +70,8 @@ static void add_util(struct json_object *result, const double *shares, uint32_t 
     }
     for (uint32_t i = 0; i < num; i++)
         squares += (shares[i] - sum / num) * (shares[i] - sum / num);
-    simx_json_add_numbers(util, {"min", least}, {"mean", sum / num}, {"max", most},
-                          {"stddev", sqrt(squares / num)});
+    json_add_numbers(util, {"min", least}, {"mean", sum / num}, {"max", most},
+                     {"stddev", sqrt(squares / num)});
     json_object_object_add(result, "util", util);
 }
 
@@ -96,16 +96,15 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
 
         struct json_object *link = json_object_new_object();
 
-        simx_json_add_string(link, "name", name);
-        simx_json_add_numbers(link, {"share", shares[num++]});
+        json_add_string(link, "name", name);
+        json_add_numbers(link, {"share", shares[num++]});
         json_object_array_add(links, link);
     }
-    simx_json_add_string(result, "policy",
-                         is_mrd(run->config) ? run->config->spray : run->config->transport);
+    json_add_string(result, "policy",
+                    is_mrd(run->config) ? run->config->spray : run->config->transport);
     add_util(result, shares, num);
     json_object_object_add(result, "links", links);
-    simx_json_add_numbers(simx_json_get(result, "config"),
-                          {"size_bytes", (double)run->config->bytes});
+    json_add_numbers(json_get(result, "config"), {"size_bytes", (double)run->config->bytes});
     free(shares);
 }
 

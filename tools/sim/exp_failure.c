@@ -225,12 +225,12 @@ static struct json_object *samples(const struct watch *w)
         const struct ways *now = &w->ways[i], *before = &w->ways[i - 1];
         struct json_object *sample = json_object_new_object();
 
-        simx_json_add_numbers(sample, {"t_us", g->t_us[i]},
-                              {"gbps", simx_goodput_gbps(g, g->t_us[i - 1], g->t_us[i])});
+        json_add_numbers(sample, {"t_us", g->t_us[i]},
+                         {"gbps", simx_goodput_gbps(g, g->t_us[i - 1], g->t_us[i])});
         json_object_array_add(array, sample);
         if (g->t_us[i] <= w->at_us)
             continue;
-        simx_json_add_numbers(
+        json_add_numbers(
             sample, {"packets", (double)(now->packets - before->packets)},
             {"failing_packets", (double)(now->failing_packets - before->failing_packets)},
             {"queue_bytes", (double)now->queue_bytes});
@@ -248,18 +248,18 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     struct simx_totals totals;
 
     run->ops->totals(run->drive, &totals);
-    simx_json_add_string(result, "failure_kind", w->kind->name);
-    simx_json_add_string(result, "failure_value", w->kind->value);
-    simx_json_add_string(result, "failure_links", w->links);
-    simx_json_add_numbers(
-        result, {"failure_at_us", w->at_us}, {"base_rtt_us", rtt_us},
-        {"before_gbps", w->before_gbps}, {"possible_gbps", w->possible_gbps},
-        {"blackout_us", blackout_us}, {"blackout_rtts", blackout_us / rtt_us},
-        {"lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us)},
-        {"first_90_us", simx_goodput_first_back_us(g, w->at_us, rtt_us, well_gbps)},
-        {"to_90_us", simx_goodput_back_us(g, w->at_us, rtt_us, well_gbps)},
-        {"paths_suspended", (double)totals.paths_suspended},
-        {"paths_replaced", (double)totals.paths_replaced}, {"share_before", w->share_before});
+    json_add_string(result, "failure_kind", w->kind->name);
+    json_add_string(result, "failure_value", w->kind->value);
+    json_add_string(result, "failure_links", w->links);
+    json_add_numbers(result, {"failure_at_us", w->at_us}, {"base_rtt_us", rtt_us},
+                     {"before_gbps", w->before_gbps}, {"possible_gbps", w->possible_gbps},
+                     {"blackout_us", blackout_us}, {"blackout_rtts", blackout_us / rtt_us},
+                     {"lowest_gbps", simx_goodput_lowest_gbps(g, w->at_us, rtt_us)},
+                     {"first_90_us", simx_goodput_first_back_us(g, w->at_us, rtt_us, well_gbps)},
+                     {"to_90_us", simx_goodput_back_us(g, w->at_us, rtt_us, well_gbps)},
+                     {"paths_suspended", (double)totals.paths_suspended},
+                     {"paths_replaced", (double)totals.paths_replaced},
+                     {"share_before", w->share_before});
     json_object_object_add(result, "samples", samples(w));
 }
 

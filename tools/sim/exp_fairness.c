@@ -141,7 +141,7 @@ static struct json_object *shares(const struct simx_config *c, const struct look
     struct json_object *array = json_object_new_array();
 
     for (uint32_t i = 0; i < num_flows(c); i++)
-        json_object_array_add(array, simx_json_number(gbps(from, to, i) / c->gbps));
+        json_object_array_add(array, json_number(gbps(from, to, i) / c->gbps));
     return array;
 }
 
@@ -157,8 +157,8 @@ static void end_step(const struct simx_run *run, struct watch *w)
     struct simx_fair fair = spread_of(c, &w->before, &now);
     double jain = simx_fair_jain(&fair);
 
-    simx_json_add_numbers(sample, {"t_us", (double)now_ns / 1e3},
-                          {"queue_bytes", (double)now.link.queue_bytes});
+    json_add_numbers(sample, {"t_us", (double)now_ns / 1e3},
+                     {"queue_bytes", (double)now.link.queue_bytes});
     json_object_object_add(sample, "shares", shares(c, &w->before, &now));
     json_object_array_add(w->samples, sample);
     if (isnan(w->converged_us) && w->before.link.t_ns >= last_start_ns(c) && jain >= EVEN_JAIN)
@@ -275,7 +275,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     struct simx_fair fair = spread_of(c, &w->half, &w->end);
 
     simx_narrow_add_figures(run, result);
-    simx_json_add_numbers(
+    json_add_numbers(
         result, {"tcp_flows", c->tcp_flows}, {"goodput_gbps", fair.sum},
         {"jain", simx_fair_jain(&fair)}, {"least_over_fair", simx_fair_over(&fair, fair.least)},
         {"most_over_fair", simx_fair_over(&fair, fair.most)},
@@ -288,8 +288,8 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     json_object_object_add(result, "names", names(c));
     json_object_object_add(result, "shares", shares(c, &w->half, &w->end));
     json_object_object_add(result, "samples", w->samples);
-    simx_json_add_numbers(simx_json_get(result, "config"), {"stagger_us", c->stagger_us},
-                          {"tcp_first", c->tcp_first});
+    json_add_numbers(json_get(result, "config"), {"stagger_us", c->stagger_us},
+                     {"tcp_first", c->tcp_first});
 }
 
 /* ------------------------------------------------------------------------------- the experiment */

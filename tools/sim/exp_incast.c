@@ -148,7 +148,7 @@ static void add_victim_keys(const struct simx_run *run, struct json_object *resu
     double lone_us =
         simx_bound_flow_us(&run->net, run->config, victim->src, victim->dst, victim->bytes);
 
-    simx_json_add_numbers(result, {"victim_fct_us", us}, {"victim_over_lone", us / lone_us});
+    json_add_numbers(result, {"victim_fct_us", us}, {"victim_over_lone", us / lone_us});
 }
 
 /*
@@ -158,19 +158,19 @@ static void add_victim_keys(const struct simx_run *run, struct json_object *resu
 static void add_figures(const struct simx_run *run, struct json_object *result)
 {
     const struct simx_config *c = run->config;
-    struct json_object *config = simx_json_get(result, "config");
+    struct json_object *config = json_get(result, "config");
     bool is_all = run->num_done == run->cm->num_flows;
     double longest_us = 0;
 
     for (uint32_t i = 0; i < c->senders; i++)
         longest_us = fmax(longest_us, fct_us(&run->flows[i]));
-    simx_json_add_numbers(
+    json_add_numbers(
         result, {"senders", (double)(c->senders)},
         {"jain", is_all ? jain(run->flows, c->senders) : NAN},
         {"goodput_gbps", is_all ? c->senders * (double)c->bytes * 8 / 1e3 / longest_us : NAN});
     if (c->victim)
         add_victim_keys(run, result);
-    simx_json_add_numbers(config, {"size_bytes", (double)c->bytes}, {"victim", c->victim});
+    json_add_numbers(config, {"size_bytes", (double)c->bytes}, {"victim", c->victim});
 }
 
 static int traffic(const struct simx_config *config, const struct simx_net *net, struct simx_cm *cm)

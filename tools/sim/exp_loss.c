@@ -83,7 +83,7 @@ static int traffic(const struct simx_config *config, const struct simx_net *net,
 static void add_figures(const struct simx_run *run, struct json_object *result)
 {
     struct plan plan = make_plan(&run->net, run->config->bytes);
-    struct json_object *config = simx_json_get(result, "config");
+    struct json_object *config = json_get(result, "config");
     double loss = run->config->loss;
     double full_gbps = simx_net_payload_gbps(&run->net, run->config, run->config->bytes);
     /*
@@ -91,16 +91,16 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
      * message of the chain that ends last takes at least the mean of that chain.
      */
     double chain = ceil((double)plan.messages / plan.outstanding);
-    double ideal_us = fmax(simx_json_get_number(result, "ideal_us"),
-                           simx_json_get_number(result, "ideal_completion_us") / chain);
+    double ideal_us = fmax(json_get_number(result, "ideal_us"),
+                           json_get_number(result, "ideal_completion_us") / chain);
 
-    simx_json_add_numbers(
+    json_add_numbers(
         result, {"loss", loss}, {"size_bytes", (double)run->config->bytes},
         {"outstanding", (double)plan.outstanding}, {"full_gbps", full_gbps},
-        {"efficiency", simx_json_get_number(result, "goodput_gbps") / (full_gbps * (1 - loss))},
+        {"efficiency", json_get_number(result, "goodput_gbps") / (full_gbps * (1 - loss))},
         {"ideal_us", ideal_us},
-        {"max_over_ideal", simx_json_get_number(result, "fct_us.max") / ideal_us});
-    simx_json_add_numbers(config, {"size_bytes", (double)run->config->bytes});
+        {"max_over_ideal", json_get_number(result, "fct_us.max") / ideal_us});
+    json_add_numbers(config, {"size_bytes", (double)run->config->bytes});
 }
 
 /* ------------------------------------------------------------------------------- the experiment */

@@ -16,8 +16,8 @@ static void add_percentiles(const struct simx_run *run, struct json_object *resu
     struct json_object *percentiles = json_object_new_array();
 
     for (unsigned p = 0; us && p <= PERCENT; p++)
-        json_object_array_add(percentiles, simx_json_number(simx_percentile(us, run->cm->num_flows,
-                                                                            p / (double)PERCENT)));
+        json_object_array_add(
+            percentiles, json_number(simx_percentile(us, run->cm->num_flows, p / (double)PERCENT)));
     json_object_object_add(result, "fct_us_percentiles", percentiles);
     free(us);
 }

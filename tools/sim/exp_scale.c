@@ -83,14 +83,14 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     struct simx_totals totals;
 
     run->ops->totals(run->drive, &totals);
-    simx_json_add_string(result, "pattern", c->is_all_hosts ? "all_hosts" : "fan_out");
-    simx_json_add_numbers(
-        result, {"peers", (double)(c->peers)}, {"message_bytes", (double)c->bytes},
-        {"completion_us", us}, {"messages_per_s", run->num_done / us * 1e6},
-        {"state_bytes", counted((double)state_bytes)},
-        {"state_bytes_per_peer", counted((double)state_bytes / (double)relations)},
-        {"idle_peer_bytes", counted((double)totals.idle_peer_bytes)},
-        {"active_peer_bytes", counted((double)totals.active_peer_bytes)}, {"rss_mb", rss_mb()});
+    json_add_string(result, "pattern", c->is_all_hosts ? "all_hosts" : "fan_out");
+    json_add_numbers(result, {"peers", (double)(c->peers)}, {"message_bytes", (double)c->bytes},
+                     {"completion_us", us}, {"messages_per_s", run->num_done / us * 1e6},
+                     {"state_bytes", counted((double)state_bytes)},
+                     {"state_bytes_per_peer", counted((double)state_bytes / (double)relations)},
+                     {"idle_peer_bytes", counted((double)totals.idle_peer_bytes)},
+                     {"active_peer_bytes", counted((double)totals.active_peer_bytes)},
+                     {"rss_mb", rss_mb()});
 }
 
 /* ------------------------------------------------------------------------------- the experiment */

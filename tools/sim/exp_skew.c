@@ -111,7 +111,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     const struct looks *looks = run->memo;
     const struct simx_config *c = run->config;
     bool has_window = looks->is_long && run->ops->window;
-    double goodput = simx_json_get_number(result, "goodput_gbps");
+    double goodput = json_get_number(result, "goodput_gbps");
     const struct simx_totals *learned = &looks->learned;
     struct simx_totals all;
 
@@ -121,7 +121,7 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     double retransmitted = (double)(all.retransmitted - learned->retransmitted);
     double spurious = (double)(all.spurious - learned->spurious);
 
-    simx_json_add_numbers(
+    json_add_numbers(
         result, {"spread_rtts", c->spread}, {"spread_us", c->spread * run->net.base_rtt_ns / 1e3},
         {"size_bytes", (double)c->bytes},
         {"efficiency", goodput / simx_net_payload_gbps(&run->net, c, c->bytes)},
@@ -132,8 +132,8 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
         {"window_bytes_at_16_rtt", has_window ? (double)looks->window_bytes : NAN},
         {"window_bytes_min_after_16_rtt", has_window ? (double)looks->window_min_bytes : NAN},
         {"window_falls_after_16_rtt", has_window ? (double)looks->falls : NAN});
-    simx_json_add_numbers(simx_json_get(result, "config"), {"spread_rtts", c->spread},
-                          {"size_bytes", (double)c->bytes});
+    json_add_numbers(json_get(result, "config"), {"spread_rtts", c->spread},
+                     {"size_bytes", (double)c->bytes});
 }
 
 static int go(struct simx_run *run)

@@ -115,14 +115,13 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     double full_gbps = simx_narrow_payload_gbps(run);
 
     simx_narrow_add_figures(run, result);
-    simx_json_add_numbers(result, {"rtt_ms", c->rtt_us / 1e3}, {"loss", c->loss},
-                          {"goodput_gbps", gbps}, {"full_gbps", full_gbps},
-                          {"efficiency", gbps / (full_gbps * (1 - c->loss))},
-                          {"cubic_gbps", cubic_gbps(c)}, {"bbr_gbps", bbr_gbps(c)},
-                          {"over_cubic", gbps / cubic_gbps(c)},
-                          {"utilisation", simx_narrow_utilisation(run, &w->begin, &w->end)},
-                          {"narrow_drops", (double)(w->end.drops - w->begin.drops)},
-                          {"narrow_drops_all", (double)w->end.drops});
+    json_add_numbers(result, {"rtt_ms", c->rtt_us / 1e3}, {"loss", c->loss}, {"goodput_gbps", gbps},
+                     {"full_gbps", full_gbps}, {"efficiency", gbps / (full_gbps * (1 - c->loss))},
+                     {"cubic_gbps", cubic_gbps(c)}, {"bbr_gbps", bbr_gbps(c)},
+                     {"over_cubic", gbps / cubic_gbps(c)},
+                     {"utilisation", simx_narrow_utilisation(run, &w->begin, &w->end)},
+                     {"narrow_drops", (double)(w->end.drops - w->begin.drops)},
+                     {"narrow_drops_all", (double)w->end.drops});
 }
 
 /* ------------------------------------------------------------------------------- the experiment */

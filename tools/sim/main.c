@@ -87,7 +87,7 @@ static int fail(int status)
 static bool is_all_done(const struct session *s, struct json_object *const *runs)
 {
     for (unsigned i = 0; i < s->num_points; i++) {
-        if (simx_value(runs[i], "unfinished") > 0)
+        if (json_mean(runs[i], "unfinished") > 0)
             return false;
     }
     return true;

@@ -124,8 +124,8 @@ void simx_narrow_add_figures(const struct simx_run *run, struct json_object *res
 {
     const struct simx_config *c = run->config;
 
-    simx_json_add_numbers(result, {"ideal_us", NAN}, {"max_over_ideal", NAN}, {"unfinished", 0});
-    simx_json_add_numbers(simx_json_get(result, "config"), {"queue_packets", NAN}, {"limit_s", NAN},
-                          {"narrow_gbps", c->gbps}, {"speedup", c->speedup},
-                          {"buffer_bytes", (double)c->queue_bytes}, {"duration_s", c->duration_s});
+    json_add_numbers(result, {"ideal_us", NAN}, {"max_over_ideal", NAN}, {"unfinished", 0});
+    json_add_numbers(json_get(result, "config"), {"queue_packets", NAN}, {"limit_s", NAN},
+                     {"narrow_gbps", c->gbps}, {"speedup", c->speedup},
+                     {"buffer_bytes", (double)c->queue_bytes}, {"duration_s", c->duration_s});
 }

@@ -51,7 +51,7 @@ static void put_text(FILE *out, const char *before, const char *text)
 
 static double element_of(struct json_object *object, const char *key, int element)
 {
-    struct json_object *array = simx_json_get(object, key);
+    struct json_object *array = json_get(object, key);
 
     return array ? json_object_get_double(json_object_array_get_idx(array, (size_t)element)) : NAN;
 }
@@ -61,7 +61,7 @@ static double value_of(struct json_object *object, const struct simx_picture_val
     if (!value->key)
         return value->factor * (double)i;
     return value->factor *
-           (value->key[0] ? simx_value(object, value->key) : json_object_get_double(object));
+           (value->key[0] ? json_mean(object, value->key) : json_object_get_double(object));
 }
 
 static int compare_y(const void *a, const void *b)
@@ -73,7 +73,7 @@ static int compare_y(const void *a, const void *b)
 
 static struct json_object *array_of(const struct simx_picture *p, const struct line *line)
 {
-    return p->array ? simx_json_get(line->runs[0], p->array) : NULL;
+    return p->array ? json_get(line->runs[0], p->array) : NULL;
 }
 
 static struct point make_point(const struct simx_picture *p, const struct line *line, size_t i)
@@ -89,7 +89,7 @@ static struct point make_point(const struct simx_picture *p, const struct line *
                   ? value_of(object, line->value, i)
                   : line->value->factor * element_of(object, line->value->key, line->element);
     if (!array)
-        point.half = line->value->factor * simx_interval(object, line->value->key);
+        point.half = line->value->factor * json_interval(object, line->value->key);
     if (point.x == 0 && p->x_zero > 0)
         point.x = p->x_zero;
     return point;
@@ -159,7 +159,7 @@ static struct line make_line(const struct simx_picture_value *value,
 static unsigned find_names(const struct simx_picture *p, struct json_object *const *runs,
                            struct line *lines)
 {
-    struct json_object *names = simx_json_get(runs[0], p->names);
+    struct json_object *names = json_get(runs[0], p->names);
     unsigned num = 0, all = names ? (unsigned)json_object_array_length(names) : 0;
 
     for (; num < all && num < LINES_MAX; num++) {
@@ -179,9 +179,9 @@ static size_t group_size(const struct simx_picture *p, struct json_object *const
     char first[NAME_BYTES];
     size_t num = 1;
 
-    snprintf(first, sizeof(first), "%s", json_object_get_string(simx_json_get(runs[0], p->group)));
+    snprintf(first, sizeof(first), "%s", json_object_get_string(json_get(runs[0], p->group)));
     while (!p->array && num < num_runs &&
-           strcmp(json_object_get_string(simx_json_get(runs[num], p->group)), first) == 0)
+           strcmp(json_object_get_string(json_get(runs[num], p->group)), first) == 0)
         num++;
     return num;
 }
@@ -201,7 +201,7 @@ static unsigned find_groups(const struct simx_picture *p, struct json_object *co
     unsigned num = 0, group = 0;
 
     for (size_t i = 0, size; i < num_runs; i += size, group++) {
-        const char *name = json_object_get_string(simx_json_get(runs[i], p->group));
+        const char *name = json_object_get_string(json_get(runs[i], p->group));
 
         size = group_size(p, &runs[i], num_runs - i);
         if (!p->all_values && num < LINES_MAX)
@@ -254,7 +254,7 @@ static void put_axes(FILE *out, const struct simx_picture *p, struct json_object
     fputs(p->y_log ? "set logscale y\n" : "set yrange [0:*]\n", out);
     if (p->x_mark)
         fprintf(out, "set arrow from %.9g, graph 0 to %.9g, graph 1 nohead dt 2\n",
-                simx_value(run, p->x_mark), simx_value(run, p->x_mark));
+                json_mean(run, p->x_mark), json_mean(run, p->x_mark));
 }
 
 unsigned simx_plot_script(const struct simx_picture *p, struct json_object *const *runs,

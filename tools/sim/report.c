@@ -7,81 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CELL_BYTES = 128, PATH_BYTES = 96 };
-
-struct json_object *simx_json_number(double value)
-{
-    const double exact = 9007199254740992.0; /* 2^53 */
-    char text[32];
-
-    if (!isfinite(value))
-        return NULL;
-    value += 0.0; /* no negative zero */
-    bool whole = fabs(value) <= exact && floor(value) == value;
-    snprintf(text, sizeof(text), whole ? "%.0f" : "%.9g", value);
-    return json_object_new_double_s(strtod(text, NULL), text);
-}
-
-void(simx_json_add_numbers)(struct json_object *object, const struct simx_number *numbers,
-                            size_t num)
-{
-    for (size_t i = 0; i < num; i++)
-        json_object_object_add(object, numbers[i].key, simx_json_number(numbers[i].value));
-}
-
-void simx_json_add_string(struct json_object *object, const char *key, const char *value)
-{
-    json_object_object_add(object, key, value ? json_object_new_string(value) : NULL);
-}
-
-struct json_object *simx_json_get(struct json_object *run, const char *path)
-{
-    char names[PATH_BYTES], *rest = names;
-
-    snprintf(names, sizeof(names), "%s", path);
-    while (run && rest)
-        run = json_object_object_get(run, strsep(&rest, "."));
-    return run;
-}
-
-/* The value at a path within a part of a summary. */
-static struct json_object *get_part(struct json_object *run, const char *part, const char *path)
-{
-    char whole[PATH_BYTES];
-
-    snprintf(whole, sizeof(whole), "%s.%s", part, path);
-    return simx_json_get(run, whole);
-}
-
-/* The mean if there is one. */
-static struct json_object *get_value(struct json_object *run, const char *path)
-{
-    struct json_object *mean = get_part(run, "mean", path);
-
-    return mean ? mean : simx_json_get(run, path);
-}
-
-static double to_number(struct json_object *value)
-{
-    if (!json_object_is_type(value, json_type_double) && !json_object_is_type(value, json_type_int))
-        return NAN;
-    return json_object_get_double(value);
-}
-
-double simx_json_get_number(struct json_object *run, const char *path)
-{
-    return to_number(simx_json_get(run, path));
-}
-
-double simx_value(struct json_object *run, const char *path)
-{
-    return to_number(get_value(run, path));
-}
-
-double simx_interval(struct json_object *run, const char *path)
-{
-    return to_number(get_part(run, "ci95", path));
-}
+enum { CELL_BYTES = 128 };
 
 /* Returns the error of the stream, if any. */
 static int flush(FILE *out)
@@ -180,8 +106,8 @@ int simx_report_csv(FILE *out, struct json_object *const *runs, size_t num_runs)
 /* Formats a cell: the value of a run, or the head for NULL. True: it is a number. */
 static bool format_cell(char *text, const struct simx_column *column, struct json_object *run)
 {
-    struct json_object *value = get_value(run, column->key);
-    double number = to_number(value);
+    struct json_object *value = json_mean_of(run, column->key);
+    double number = json_mean(run, column->key);
     bool is_text = json_object_is_type(value, json_type_string) ||
                    json_object_is_type(value, json_type_boolean);
 

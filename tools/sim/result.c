@@ -62,7 +62,7 @@ static void add_fct(struct json_object *result, const struct simx_run *run)
     for (uint32_t i = 0; i < n; i++)
         sum += us[i];
     /* If some flows never ended, the maximum and the mean are unknown. */
-    simx_json_add_numbers(
+    json_add_numbers(
         fct, {"min", n ? us[0] : NAN}, {"p50", n ? simx_percentile(us, n, 0.5) : NAN},
         {"mean", is_all ? sum / n : NAN}, {"p99", is_all ? simx_percentile(us, n, 0.99) : NAN},
         {"p999", is_all ? simx_percentile(us, n, 0.999) : NAN}, {"max", is_all ? us[n - 1] : NAN});
@@ -96,9 +96,8 @@ static struct json_object *constants_of(const struct simx_config *c)
     const char *values = is_mrd ? (const char *)&c->tune : (const char *)&c->model_tune;
 
     for (unsigned i = 0; i < num; i++)
-        simx_json_add_numbers(
-            constants,
-            {entries[i].name, *(const double *)(const void *)(values + entries[i].offset)});
+        json_add_numbers(constants, {entries[i].name,
+                                     *(const double *)(const void *)(values + entries[i].offset)});
     return constants;
 }
 
@@ -107,20 +106,20 @@ static void add_config(struct json_object *result, const struct simx_run *run)
     const struct simx_config *c = run->config;
     struct json_object *config = json_object_new_object();
 
-    simx_json_add_string(config, "tm", c->tm[0] ? c->tm : NULL);
-    simx_json_add_string(config, "topo", c->topo[0] ? c->topo : NULL);
-    simx_json_add_string(config, "faults", c->faults[0] ? c->faults : NULL);
-    simx_json_add_numbers(
-        config, {"tiers", (double)(run->net.topology.tiers)},
-        {"leaf_hosts", (double)(run->net.topology.tier[0].radix_down)},
-        {"gbps", (double)run->net.host_bps / 1e9}, {"base_rtt_us", run->net.base_rtt_ns / 1e3},
-        {"bdp_bytes", run->net.bdp_bytes}, {"queue_packets", (double)c->queue_packets},
-        {"ecn_min_bdp", c->ecn_min}, {"ecn_max_bdp", c->ecn_max},
-        {"ack_priority", (double)c->ack_priority}, {"loss", c->loss}, {"paths", (double)c->paths},
-        {"payload_bytes", (double)c->payload_bytes});
-    simx_json_add_string(config, "wire_overhead", c->wire_overhead);
-    simx_json_add_string(config, "knows", c->knows);
-    simx_json_add_numbers(config, {"clock_skew_ppm", c->skew_ppm}, {"limit_s", c->limit_s});
+    json_add_string(config, "tm", c->tm[0] ? c->tm : NULL);
+    json_add_string(config, "topo", c->topo[0] ? c->topo : NULL);
+    json_add_string(config, "faults", c->faults[0] ? c->faults : NULL);
+    json_add_numbers(config, {"tiers", (double)(run->net.topology.tiers)},
+                     {"leaf_hosts", (double)(run->net.topology.tier[0].radix_down)},
+                     {"gbps", (double)run->net.host_bps / 1e9},
+                     {"base_rtt_us", run->net.base_rtt_ns / 1e3}, {"bdp_bytes", run->net.bdp_bytes},
+                     {"queue_packets", (double)c->queue_packets}, {"ecn_min_bdp", c->ecn_min},
+                     {"ecn_max_bdp", c->ecn_max}, {"ack_priority", (double)c->ack_priority},
+                     {"loss", c->loss}, {"paths", (double)c->paths},
+                     {"payload_bytes", (double)c->payload_bytes});
+    json_add_string(config, "wire_overhead", c->wire_overhead);
+    json_add_string(config, "knows", c->knows);
+    json_add_numbers(config, {"clock_skew_ppm", c->skew_ppm}, {"limit_s", c->limit_s});
     json_object_object_add(config, "constants", constants_of(c));
     json_object_object_add(result, "config", config);
 }
@@ -140,9 +139,8 @@ void simx_add_completion(const struct simx_run *run, const struct simx_bounds *b
     bool is_all = run->num_done == run->cm->num_flows;
     double us = is_all ? (double)run->last_done_ns / 1e3 : NAN;
 
-    simx_json_add_numbers(result, {"completion_us", us},
-                          {"ideal_completion_us", bounds->completion_us},
-                          {"completion_over_ideal", us / bounds->completion_us});
+    json_add_numbers(result, {"completion_us", us}, {"ideal_completion_us", bounds->completion_us},
+                     {"completion_over_ideal", us / bounds->completion_us});
 }
 
 struct json_object *simx_result(const struct simx_run *run)
@@ -158,20 +156,19 @@ struct json_object *simx_result(const struct simx_run *run)
 
     run->ops->totals(run->drive, &totals);
     simx_bounds_init(&bounds, run);
-    simx_json_add_string(result, "experiment", c->experiment);
-    simx_json_add_string(result, "transport", c->transport);
-    simx_json_add_string(result, "spray", is_mrd ? c->spray : "single");
-    simx_json_add_string(result, "cc", c->cc);
-    simx_json_add_numbers(result, {"seed", (double)c->seed},
-                          {"hosts", (double)(run->net.topology.hosts)},
-                          {"flows", (double)(run->cm->num_flows)});
+    json_add_string(result, "experiment", c->experiment);
+    json_add_string(result, "transport", c->transport);
+    json_add_string(result, "spray", is_mrd ? c->spray : "single");
+    json_add_string(result, "cc", c->cc);
+    json_add_numbers(result, {"seed", (double)c->seed},
+                     {"hosts", (double)(run->net.topology.hosts)},
+                     {"flows", (double)(run->cm->num_flows)});
     add_fct(result, run);
-    simx_json_add_numbers(
-        result, {"ideal_us", bounds.fct_us},
-        {"max_over_ideal", simx_json_get_number(result, "fct_us.max") / bounds.fct_us});
+    json_add_numbers(result, {"ideal_us", bounds.fct_us},
+                     {"max_over_ideal", json_get_number(result, "fct_us.max") / bounds.fct_us});
     if (run->cm->num_triggers > 0)
         simx_add_completion(run, &bounds, result);
-    simx_json_add_numbers(
+    json_add_numbers(
         result,
         {"goodput_gbps", run->last_done_ns > first_ns && bytes
                              ? 8.0 * (double)bytes / (double)(run->last_done_ns - first_ns)
@@ -181,9 +178,9 @@ struct json_object *simx_result(const struct simx_run *run)
         {"acks", (double)totals.acks}, {"drops", (double)links.queue_drops},
         {"lost", (double)(links.lost + links.blackholed + mrd_sim_lost(run->sim))},
         {"ce", (double)links.ce}, {"unfinished", (double)(run->cm->num_flows - run->num_done)});
-    simx_json_add_string(result, "failure", first_failure(run));
-    simx_json_add_numbers(result, {"wall_s", wall_s},
-                          {"packets_per_wall_s", (double)totals.packets / wall_s});
+    json_add_string(result, "failure", first_failure(run));
+    json_add_numbers(result, {"wall_s", wall_s},
+                     {"packets_per_wall_s", (double)totals.packets / wall_s});
     add_config(result, run);
     return result;
 }

@@ -84,8 +84,8 @@ static void compare_member(struct json_object *const *objects, size_t n, const c
     } else if (numbers) {
         double middle, half_width;
         summarise(values, n, &middle, &half_width);
-        simx_json_add_numbers(mean, {key, middle});
-        simx_json_add_numbers(ci95, {key, half_width});
+        json_add_numbers(mean, {key, middle});
+        json_add_numbers(ci95, {key, half_width});
     }
     free(values);
 }
@@ -119,7 +119,7 @@ struct json_object *simx_seeds_summary(struct json_object *const *runs, size_t n
 
     json_object_deep_copy(runs[0], &summary, NULL);
     json_object_object_del(summary, "seed");
-    simx_json_add_numbers(summary, {"seeds", (double)n});
+    json_add_numbers(summary, {"seeds", (double)n});
     compare(runs, n, true, mean, ci95);
     json_object_object_add(summary, "mean", mean);
     json_object_object_add(summary, "ci95", ci95);

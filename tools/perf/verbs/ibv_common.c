@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum { HOP_LIMIT = 64, GIDS_MAX = 1024 };
 
@@ -163,18 +163,18 @@ void perf_ibv_tell(const struct perf_ibv *v, struct json_object *info)
     char gid[INET6_ADDRSTRLEN] = "";
 
     inet_ntop(AF_INET6, v->here.gid.raw, gid, sizeof(gid));
-    perf_json_add_text(info, "gid", gid);
-    perf_json_add_u64(info, "lid", v->here.lid);
+    json_add_string(info, "gid", gid);
+    json_add_u64(info, "lid", v->here.lid);
     perf_ibv_mtu_tell(&v->port, info);
 }
 
 int perf_ibv_hear(struct perf_run *run, struct perf_ibv *v, struct json_object *info)
 {
-    const char *gid = perf_json_get_string(info, "gid");
+    const char *gid = json_get_string(info, "gid");
     uint64_t lid;
 
     if (!gid || inet_pton(AF_INET6, gid, v->there.gid.raw) != 1 ||
-        perf_json_get_u64(info, "lid", &lid) || lid > UINT16_MAX)
+        json_get_u64(info, "lid", &lid) || lid > UINT16_MAX)
         return perf_run_fail(run, -EPROTO, "the other end does not tell its GID");
     v->there.lid = (uint16_t)lid;
     return perf_ibv_mtu_hear(run, &v->port, info, &v->mtu);

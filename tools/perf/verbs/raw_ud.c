@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/verbs/verbs.h"
 
 enum {
@@ -185,8 +185,8 @@ static void ud_stats(const struct perf_run *run, struct json_object *report)
     const struct verbs_run *m = run->state;
 
     verbs_stats(run, report);
-    perf_json_add_u64(report, "packets_sent", m->packets);
-    perf_json_add_u64(report, "bytes_sent", m->bytes_sent);
+    json_add_u64(report, "packets_sent", m->packets);
+    json_add_u64(report, "bytes_sent", m->bytes_sent);
 }
 
 const struct perf_transport_ops perf_raw_ud_ops = {

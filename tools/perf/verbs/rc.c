@@ -2,7 +2,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 #include "tools/perf/verbs/verbs.h"
 
 enum {
@@ -272,7 +272,7 @@ static int rc_wait(struct perf_run *run, uint64_t now_ns, bool busy)
 static void rc_stats(const struct perf_run *run, struct json_object *report)
 {
     verbs_stats(run, report);
-    perf_json_add_text(report, "order", "msg");
+    json_add_string(report, "order", "msg");
 }
 
 /*

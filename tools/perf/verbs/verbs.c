@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/json.h"
+#include "tools/perf/message.h"
 
 enum {
     TIMEOUT = 14, /* 4.096 us * 2^14 */
@@ -193,8 +193,8 @@ void verbs_get_info(struct perf_run *run, struct json_object *info)
     struct json_object *qpns = json_object_new_array(), *psns = json_object_new_array();
 
     perf_ibv_tell(&m->v, info);
-    perf_json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
-    perf_json_add_u64(info, "rkey", m->rx_mr->rkey);
+    json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
+    json_add_u64(info, "rkey", m->rx_mr->rkey);
     for (uint32_t i = 0; i < run->e.num_qps; i++) {
         json_object_array_add(qpns, json_object_new_uint64(m->qps[i].here.qpn));
         json_object_array_add(psns, json_object_new_uint64(m->qps[i].here.psn));
@@ -206,21 +206,20 @@ void verbs_get_info(struct perf_run *run, struct json_object *info)
 int verbs_take_qps(struct perf_run *run, struct json_object *info)
 {
     struct verbs_run *m = run->state;
-    struct json_object *qpns = perf_json_get_array(info, "qpns", run->e.num_qps);
-    struct json_object *psns = perf_json_get_array(info, "psns", run->e.num_qps);
+    struct json_object *qpns = json_get_array(info, "qpns", run->e.num_qps);
+    struct json_object *psns = json_get_array(info, "psns", run->e.num_qps);
     uint64_t rkey;
     int rc = perf_ibv_hear(run, &m->v, info);
 
     if (rc)
         return rc;
-    if (perf_json_get_u64(info, "addr", &run->e.remote_addr) ||
-        perf_json_get_u64(info, "rkey", &rkey))
+    if (json_get_u64(info, "addr", &run->e.remote_addr) || json_get_u64(info, "rkey", &rkey))
         return perf_run_fail(run, -EPROTO, "the other end does not tell its memory");
     if (!qpns || !psns)
         return perf_run_fail(run, -EPROTO, "the other end does not tell its queue pairs");
     run->e.remote_rkey = (uint32_t)rkey;
     for (uint32_t i = 0; i < run->e.num_qps; i++)
-        m->qps[i].there = (struct verbs_end){perf_json_u32_at(qpns, i), perf_json_u32_at(psns, i)};
+        m->qps[i].there = (struct verbs_end){json_u32_at(qpns, i), json_u32_at(psns, i)};
     return 0;
 }
 
@@ -269,9 +268,9 @@ void verbs_stats(const struct perf_run *run, struct json_object *report)
 {
     const struct verbs_run *m = run->state;
 
-    perf_json_add_text(report, "device", m->v.port.device);
-    perf_json_add_u64(report, "packet_bytes", m->v.mtu);
-    perf_json_add_u64(report, "paths", run->params.qps * run->params.threads);
+    json_add_string(report, "device", m->v.port.device);
+    json_add_u64(report, "packet_bytes", m->v.mtu);
+    json_add_u64(report, "paths", run->params.qps * run->params.threads);
 }
 
 void verbs_close(struct perf_run *run)
