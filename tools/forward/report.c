@@ -7,9 +7,10 @@
 #include <string.h>
 
 #include "tools/common/clock.h"
+#include "tools/common/counters.h"
 #include "tools/forward/say.h"
 
-enum { PATHS_MAX = 256, PEERS_MAX = 32, COUNTERS_MAX = 256 };
+enum { PATHS_MAX = 256, PEERS_MAX = 32 };
 
 /* What a peer's paths had carried a second ago. */
 struct seen {
@@ -25,7 +26,7 @@ struct report {
     uint64_t last_retransmitted, last_packets;
     struct seen seen[PEERS_MAX];
     unsigned oldest; /* of these, to be forgotten next */
-    struct mrd_counter counters[COUNTERS_MAX];
+    struct counters counters;
 };
 
 /* Of the streams that are over, and of those there are. */
@@ -39,22 +40,6 @@ static struct stream_totals totals_of(const struct hub *hub)
         t.bytes_out += s->out.bytes;
     }
     return t;
-}
-
-static int read_counters(struct report *r)
-{
-    int num = mrd_query_counters(link_context(r->hub->streams.link), r->counters, COUNTERS_MAX);
-
-    return num < COUNTERS_MAX ? num : COUNTERS_MAX;
-}
-
-static uint64_t counter(struct report *r, int num, const char *name)
-{
-    for (int i = 0; i < num; i++) {
-        if (strcmp(r->counters[i].name, name) == 0)
-            return r->counters[i].value;
-    }
-    return 0;
 }
 
 static struct seen *seen_of(struct report *r, const char *address)
@@ -101,11 +86,11 @@ static void on_second(evutil_socket_t fd, short what, void *arg)
     struct stream_totals now = totals_of(r->hub);
     uint64_t at_ns = clock_now_ns();
     double s = 1e-9 * (double)(at_ns - r->last_ns);
-    int num = read_counters(r);
-    uint64_t retransmitted = counter(r, num, "retx_packets"),
-             packets = counter(r, num, "tx_packets");
     (void)fd, (void)what;
 
+    counters_read(&r->counters, link_context(r->hub->streams.link));
+    uint64_t retransmitted = counters_value(&r->counters, "retx_packets"),
+             packets = counters_value(&r->counters, "tx_packets");
     fprintf(
         stderr,
         "mrd_forward: %u streams, %.2f Gb/s there, %.2f Gb/s back, %u paths, %llu of %llu packets "
@@ -157,8 +142,8 @@ void report_all(struct report *r)
     struct stream_totals t = totals_of(r->hub);
     const struct link *link = r->hub->streams.link;
     const struct stream *s;
-    int num = read_counters(r);
 
+    counters_read(&r->counters, link_context(r->hub->streams.link));
     fprintf(stderr,
             "mrd_forward: %u streams now; %llu opened, %llu refused, %llu reset; %llu bytes there, "
             "%llu back; %u of %u receive buffers free\n",
@@ -169,10 +154,11 @@ void report_all(struct report *r)
         report_stream(s);
     for (const struct link_peer *p = link_peers(link); p; p = p->next)
         report_peer(p);
-    for (int i = 0; i < num; i++) {
-        if (r->counters[i].value)
-            fprintf(stderr, "  %s %llu %s\n", r->counters[i].name,
-                    (unsigned long long)r->counters[i].value, r->counters[i].unit);
+    for (int i = 0; i < r->counters.num; i++) {
+        const struct mrd_counter *c = &r->counters.all[i];
+
+        if (c->value)
+            fprintf(stderr, "  %s %llu %s\n", c->name, (unsigned long long)c->value, c->unit);
     }
 }
 

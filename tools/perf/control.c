@@ -61,6 +61,22 @@ static int listen_on(const struct addrinfo *ai, bool dual)
     return rc;
 }
 
+int perf_find_address(const char *host, uint16_t port, struct perf_address *address)
+{
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
+                             .ai_socktype = SOCK_DGRAM};
+    struct addrinfo *list;
+    char service[8];
+
+    snprintf(service, sizeof(service), "%u", port);
+    if (getaddrinfo(host, service, &hints, &list))
+        return -EINVAL;
+    memcpy(&address->ss, list->ai_addr, list->ai_addrlen);
+    address->len = list->ai_addrlen;
+    freeaddrinfo(list);
+    return 0;
+}
+
 uint16_t perf_control_port(int fd)
 {
     struct sockaddr_storage ss;

@@ -10,6 +10,7 @@
 #define MRD_PERF_CONTROL_H
 
 #include <json-c/json.h>
+#include <sys/socket.h>
 
 #include "tools/perf/perf.h"
 
@@ -52,6 +53,13 @@ struct json_object *perf_control_ask(struct perf_control *c, struct json_object 
 struct json_object *perf_control_ask_for(struct perf_control *c, struct json_object *question,
                                          const char *type, int timeout_ms, char *error);
 
+struct perf_address {
+    struct sockaddr_storage ss;
+    socklen_t len;
+};
+
+/* A numeric address, with "%scope" if it needs one. 0 or -EINVAL. */
+int perf_find_address(const char *host, uint16_t port, struct perf_address *address);
 /* The port that a socket is bound to. */
 uint16_t perf_control_port(int fd);
 /* "192.0.2.7:5000" or "[2001:db8::7]:5000" */

@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/errqueue.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -12,6 +11,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "tools/perf/control.h"
 
 enum {
     MAGIC = 0x6d726470,
@@ -33,27 +34,9 @@ struct probe {
     uint32_t magic, number;
 };
 
-struct place {
-    struct sockaddr_storage ss;
-    socklen_t len;
-    bool ipv6;
-};
-
-static int find_place(const char *host, uint16_t port, struct place *place)
+static bool is_ipv6(const struct perf_address *address)
 {
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                             .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *list;
-    char service[8];
-
-    snprintf(service, sizeof(service), "%u", port);
-    if (getaddrinfo(host, service, &hints, &list) != 0)
-        return -EINVAL;
-    memcpy(&place->ss, list->ai_addr, list->ai_addrlen);
-    place->len = list->ai_addrlen;
-    place->ipv6 = list->ai_family == AF_INET6;
-    freeaddrinfo(list);
-    return 0;
+    return address->ss.ss_family == AF_INET6;
 }
 
 static void set_option(int fd, int level, int option, int value)
@@ -61,23 +44,32 @@ static void set_option(int fd, int level, int option, int value)
     (void)setsockopt(fd, level, option, &value, sizeof(value));
 }
 
-int perf_probe_open(const char *address, uint16_t port)
+/* A socket at that port of `from`; 0: an ephemeral one. Returns it, or -errno. */
+static int bind_socket(const char *from, uint16_t port, struct perf_address *at)
 {
-    struct place at;
-    int rc = find_place(address, port, &at);
-    int fd = rc == 0 ? socket(at.ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    int rc = perf_find_address(from, port, at);
+    int fd = rc == 0 ? socket(at->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
 
     if (rc != 0)
         return rc;
-    if (fd < 0)
-        return -errno;
-    set_option(fd, at.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, at.ipv6 ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
-    set_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
-    if (bind(fd, (struct sockaddr *)&at.ss, at.len) == 0)
-        return fd;
+    if (fd < 0 || bind(fd, (struct sockaddr *)&at->ss, at->len) == 0)
+        return fd < 0 ? -errno : fd;
     rc = -errno;
     close(fd);
     return rc;
+}
+
+int perf_probe_open(const char *address, uint16_t port)
+{
+    struct perf_address at;
+    int fd = bind_socket(address, port, &at);
+
+    if (fd < 0)
+        return fd;
+    set_option(fd, is_ipv6(&at) ? IPPROTO_IPV6 : IPPROTO_IP,
+               is_ipv6(&at) ? IPV6_RECVTCLASS : IP_RECVTOS, 1);
+    set_option(fd, SOL_SOCKET, SO_RCVBUF, 4 << 20);
+    return fd;
 }
 
 static int ecn_of(struct msghdr *msg)
@@ -127,34 +119,17 @@ static void pause_us(long us)
     nanosleep(&ts, NULL);
 }
 
-/* A socket from that port of `from`, connected; 0: an ephemeral one. Returns it, or -errno. */
-static int connect_socket(const char *from, uint16_t port, const struct place *to)
+/* The same, connected. */
+static int connect_socket(const char *from, uint16_t port, const struct perf_address *to)
 {
-    struct place local;
-    int rc = find_place(from, port, &local);
-    int fd = rc == 0 ? socket(to->ss.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0) : -1;
+    struct perf_address local;
+    int fd = bind_socket(from, port, &local);
 
-    if (rc != 0)
-        return rc;
-    if (fd < 0)
-        return -errno;
-    if (bind(fd, (struct sockaddr *)&local.ss, local.len) == 0 &&
-        connect(fd, (const struct sockaddr *)&to->ss, to->len) == 0)
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&to->ss, to->len) == 0)
         return fd;
-    rc = -errno;
+    int rc = -errno;
     close(fd);
     return rc;
-}
-
-static uint16_t port_of(int fd)
-{
-    struct sockaddr_storage ss;
-    socklen_t len = sizeof(ss);
-
-    if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
-        return 0;
-    return ntohs(ss.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&ss)->sin6_port
-                                          : ((struct sockaddr_in *)&ss)->sin_port);
 }
 
 /* 0, or -errno: EMSGSIZE is the only one that tells something. */
@@ -184,18 +159,18 @@ static void send_from_ports(const int *fds, uint32_t first, uint32_t num)
 int perf_probe_ports(const char *from, const char *to, uint16_t port, struct perf_probe_sent *sent)
 {
     int fds[PERF_PROBE_PORTS], num = 0, rc;
-    struct place there;
+    struct perf_address there;
 
-    rc = find_place(to, port, &there);
+    rc = perf_find_address(to, port, &there);
     for (; rc == 0 && num < PERF_PROBE_PORTS; num++) {
         fds[num] = connect_socket(from, 0, &there);
         if (fds[num] < 0) {
             rc = fds[num];
             break;
         }
-        sent->ports[num] = port_of(fds[num]);
-        set_option(fds[num], there.ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
-                   there.ipv6 ? IPV6_TCLASS : IP_TOS, ECT0);
+        sent->ports[num] = perf_control_port(fds[num]);
+        set_option(fds[num], is_ipv6(&there) ? IPPROTO_IPV6 : IPPROTO_IP,
+                   is_ipv6(&there) ? IPV6_TCLASS : IP_TOS, ECT0);
     }
     if (rc == 0)
         send_from_ports(fds, 0, PERF_PROBE_SIZE_BASE);
@@ -208,8 +183,8 @@ int perf_probe_plain(const char *from, const char *to, uint16_t port,
                      const struct perf_probe_sent *sent)
 {
     int fds[PERF_PROBE_PORTS];
-    struct place there;
-    int rc = find_place(to, port, &there);
+    struct perf_address there;
+    int rc = perf_find_address(to, port, &there);
 
     if (rc)
         return rc;
@@ -241,7 +216,7 @@ static void take_icmp(int fd, struct perf_probe_sent *sent)
     }
 }
 
-static int connect_for_sizes(const char *from, uint16_t port, const struct place *to)
+static int connect_for_sizes(const char *from, uint16_t port, const struct perf_address *to)
 {
     int fd = connect_socket(from, port, to);
 
@@ -249,10 +224,11 @@ static int connect_for_sizes(const char *from, uint16_t port, const struct place
         fd = connect_socket(from, 0, to);
     if (fd < 0)
         return fd;
-    set_option(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP, to->ipv6 ? IPV6_RECVERR : IP_RECVERR, 1);
+    set_option(fd, is_ipv6(to) ? IPPROTO_IPV6 : IPPROTO_IP, is_ipv6(to) ? IPV6_RECVERR : IP_RECVERR,
+               1);
     /* The interface's MTU bounds it, what was learnt of the path does not (ip(7)). */
-    set_option(fd, to->ipv6 ? IPPROTO_IPV6 : IPPROTO_IP,
-               to->ipv6 ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
+    set_option(fd, is_ipv6(to) ? IPPROTO_IPV6 : IPPROTO_IP,
+               is_ipv6(to) ? IPV6_MTU_DISCOVER : IP_MTU_DISCOVER, IP_PMTUDISC_PROBE);
     return fd;
 }
 
@@ -276,8 +252,8 @@ int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct per
 {
     int fds[PERF_PROBE_REPEATS];
     uint32_t num = 0;
-    struct place there;
-    int rc = find_place(to, port, &there);
+    struct perf_address there;
+    int rc = perf_find_address(to, port, &there);
 
     for (; rc == 0 && num < PERF_PROBE_REPEATS; num++) {
         fds[num] = connect_for_sizes(from, sent->ports[perf_probe_size_port(num)], &there);
@@ -285,7 +261,7 @@ int perf_probe_sizes(const char *from, const char *to, uint16_t port, struct per
             rc = fds[num];
             break;
         }
-        send_sizes(fds[num], there.ipv6, num, sent);
+        send_sizes(fds[num], is_ipv6(&there), num, sent);
     }
     if (rc == 0)
         pause_us(1000L * WAIT_MS);

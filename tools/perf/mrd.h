@@ -58,9 +58,19 @@ struct perf_mrd {
     struct perf_mrd_wait wait;
 };
 
+/*
+ * Peers that do not answer: send one a message, signaled, that is all of `mr`; wait until `count`
+ * of them have failed. 0, or -errno with a sentence. `idle` is called after each poll, if it is not
+ * NULL.
+ */
+int perf_mrd_send_silent(struct mrd_qp *qp, struct mrd_mr *mr, struct mrd_ah *ah, char *error);
+int perf_mrd_wait_failures(struct mrd_qp *qp, uint32_t count, void (*idle)(void *arg, bool busy),
+                           void *arg, char *error);
 /* Take all asynchronous events of a context, and do nothing about them. */
 void perf_mrd_forget_events(struct mrd_context *ctx);
-/* A library call failed: -errno with run->error. */
+/* A library call failed: -errno with a sentence. */
+int perf_mrd_fail(char *error, int rc, const char *what);
+/* The same with run->error. */
 int perf_mrd_call_failed(struct perf_run *run, int rc, const char *what);
 /* A completion failed: -EIO with run->error. */
 int perf_mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc);

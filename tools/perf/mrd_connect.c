@@ -14,6 +14,7 @@
 
 enum {
     ATTEMPTS_MAX = 20,
+    SILENT_S = 60,   /* for messages to silent peers to fail */
     LOOK_EVERY = 64, /* turns between two looks at the control connection */
 };
 
@@ -38,6 +39,42 @@ void perf_mrd_forget_events(struct mrd_context *ctx)
 
     while (mrd_get_async_event(ctx, &event) == 0)
         mrd_ack_async_event(&event);
+}
+
+int perf_mrd_send_silent(struct mrd_qp *qp, struct mrd_mr *mr, struct mrd_ah *ah, char *error)
+{
+    struct mrd_sge sge = {(uintptr_t)mr->addr, (uint32_t)mr->length, mr->lkey};
+    struct mrd_send_wr *bad, wr = {
+                                 .sg_list = &sge,
+                                 .num_sge = 1,
+                                 .opcode = MRD_WR_SEND,
+                                 .send_flags = MRD_SEND_SIGNALED,
+                                 .ud = {.ah = ah, .remote_qpn = 1},
+                             };
+    int rc = mrd_post_send(qp, &wr, &bad);
+
+    return rc ? perf_mrd_fail(error, rc, "mrd_post_send") : 0;
+}
+
+int perf_mrd_wait_failures(struct mrd_qp *qp, uint32_t count, void (*idle)(void *arg, bool busy),
+                           void *arg, char *error)
+{
+    uint64_t until_ns = clock_now_ns() + SILENT_S * PERF_SEC_NS;
+    struct mrd_wc wcs[PERF_POLL];
+
+    while (count) {
+        int n = mrd_poll_cq(qp->send_cq, PERF_POLL, wcs);
+        if (n < 0)
+            return perf_mrd_fail(error, n, "mrd_poll_cq");
+        if (idle)
+            idle(arg, n > 0);
+        count -= (uint32_t)n;
+        perf_mrd_forget_events(qp->context);
+        if (clock_now_ns() > until_ns)
+            return perf_fail(error, -ETIMEDOUT, "messages to silent peers did not fail within %d s",
+                             SILENT_S);
+    }
+    return 0;
 }
 
 /* 1: the other end has answered; 0: not yet; or -errno. */

@@ -6,11 +6,19 @@
 
 #include "tools/perf/mrd.h"
 
-int perf_mrd_call_failed(struct perf_run *run, int rc, const char *what)
+int perf_mrd_fail(char *error, int rc, const char *what)
 {
     const char *why = mrd_last_error();
 
-    return perf_run_fail(run, rc, "%s: %s", what, why[0] ? why : strerror(-rc));
+    rc = rc ? rc : -EIO;
+    return perf_fail(error, rc, "%s: %s", what, why[0] ? why : strerror(-rc));
+}
+
+int perf_mrd_call_failed(struct perf_run *run, int rc, const char *what)
+{
+    char text[PERF_ERROR_BYTES];
+
+    return perf_run_fail(run, perf_mrd_fail(text, rc, what), "%s", text);
 }
 
 int perf_mrd_wc_failed(struct perf_run *run, const struct mrd_wc *wc)

@@ -2,7 +2,6 @@
 #include "tools/perf/net.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -11,18 +10,9 @@ enum { HEADER_ROOM_BYTES = 100 }; /* about what a protocol needs in front of its
 int perf_net_address(struct perf_run *run, const char *host, uint16_t port,
                      struct perf_address *address)
 {
-    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV,
-                             .ai_socktype = SOCK_DGRAM};
-    struct addrinfo *list;
-    char service[8];
+    int rc = perf_find_address(host, port, address);
 
-    snprintf(service, sizeof(service), "%u", port);
-    if (getaddrinfo(host, service, &hints, &list))
-        return perf_run_fail(run, -EINVAL, "'%s' is not a numeric address", host);
-    memcpy(&address->ss, list->ai_addr, list->ai_addrlen);
-    address->len = list->ai_addrlen;
-    freeaddrinfo(list);
-    return 0;
+    return rc ? perf_run_fail(run, rc, "'%s' is not a numeric address", host) : 0;
 }
 
 int perf_net_bind(struct perf_run *run, int type, uint16_t port)

@@ -10,12 +10,7 @@
 
 #include "tools/perf/run.h"
 
-struct perf_address {
-    struct sockaddr_storage ss;
-    socklen_t len;
-};
-
-/* A numeric address, with "%scope" if it needs one. 0 or -EINVAL with run->error. */
+/* As perf_find_address(). 0 or -EINVAL with run->error. */
 int perf_net_address(struct perf_run *run, const char *host, uint16_t port,
                      struct perf_address *address);
 /*

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/perf/perf.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 int perf_fail(char *error, int rc, const char *format, ...)
 {
@@ -39,6 +44,31 @@ bool perf_read_line(const char *path, char *line, size_t len)
     if (read)
         line[strcspn(line, "\n")] = '\0';
     return read;
+}
+
+int perf_in_child(int (*run)(void *result), void *result, size_t bytes, char *error)
+{
+    int fds[2], rc = -ECHILD;
+
+    fflush(NULL); /* or the child writes it again */
+    if (pipe(fds))
+        return perf_fail(error, -errno, "pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        rc = run(result);
+        /* Short: a pipe takes it at once. */
+        bool told = write(fds[1], result, bytes) == (ssize_t)bytes &&
+                    write(fds[1], &rc, sizeof(rc)) == (ssize_t)sizeof(rc);
+        _exit(!told);
+    }
+    close(fds[1]);
+    bool heard = pid > 0 && read(fds[0], result, bytes) == (ssize_t)bytes &&
+                 read(fds[0], &rc, sizeof(rc)) == (ssize_t)sizeof(rc);
+    close(fds[0]);
+    if (pid > 0)
+        waitpid(pid, NULL, 0);
+    return heard ? rc : perf_fail(error, -ECHILD, "the process that makes the peers died");
 }
 
 double perf_cpu_s(void)

@@ -114,6 +114,11 @@ enum perf_exit perf_complain(enum perf_exit code, const char *format, ...)
 /* Write a sentence into `error`, which has room for PERF_ERROR_BYTES. Returns `rc`. */
 int perf_fail(char *error, int rc, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
+/*
+ * Run it in a child process, which does not outlive this one, and hand back the `bytes` at `result`
+ * as they are in the end. Returns what it did; -errno with a sentence if the child died.
+ */
+int perf_in_child(int (*run)(void *result), void *result, size_t bytes, char *error);
 /* Read the first line of a file, without its end. False if there is none. */
 bool perf_read_line(const char *path, char *line, size_t len);
 /* CPU time that the process has used, all threads, in seconds. */

@@ -42,7 +42,6 @@ struct scale_run {
     uint32_t paths; /* asked for; 0: the library's default */
     bool idle;      /* nothing is ever heard of the peers */
 
-    int rc;
     char error[PERF_ERROR_BYTES];
     uint32_t paths_used; /* in force */
     /* Memory of the process since the context was to be opened: with no peer, and with all. */
@@ -84,6 +83,7 @@ struct scale_end {
     struct mrd_cq *cq;
     struct mrd_qp *qp;
     struct mrd_mr *mr;
+    struct mrd_ah **ahs;
     int64_t before_bytes; /* memory of the process */
     uint64_t busy_ns;     /* when the last completion came */
     char *error;          /* room for a sentence */
@@ -133,8 +133,12 @@ enum { SCALE_ADDRESS_BYTES = 16 };
 void scale_address(char address[SCALE_ADDRESS_BYTES], uint32_t peer);
 /* Contexts of the other end: one of all peers, or of each. */
 uint32_t scale_contexts(const struct scale_run *run);
-/* A handle for the peer of that number, on `port`; NULL with a sentence. */
-struct mrd_ah *scale_handle(const struct scale_end *end, uint32_t peer, uint16_t port);
+/* Room for a handle of each peer; before scale_open(). Then the handles, for the places in turn. */
+int scale_alloc_handles(struct scale_end *end);
+int scale_make_handles(struct scale_end *end, const struct scale_place *places,
+                       uint32_t num_places);
+/* 0, or -EPROTO with a sentence: the context has not an entry for each peer. */
+int scale_check_peers(const struct scale_end *end);
 /* Messages outstanding, over all peers. */
 uint32_t scale_depth(const struct perf_options *options);
 

@@ -27,7 +27,6 @@ struct sender {
     struct scale_word server;
     struct scale_place places[PERF_SCALE_CONTEXTS_MAX];
     uint32_t num_places;
-    struct mrd_ah **ahs;
     uint32_t bytes, depth;
     uint32_t turn;        /* the peer that gets the next message */
     uint32_t outstanding; /* messages */
@@ -91,21 +90,6 @@ static const struct scale_place *place_of(const struct sender *s, uint32_t peer)
     return &s->places[peer % s->num_places];
 }
 
-static int make_handles(struct sender *s)
-{
-    struct scale_run *run = s->end.run;
-    int64_t bytes;
-
-    for (uint32_t i = 0; i < run->peers; i++) {
-        s->ahs[i] = scale_handle(&s->end, i, place_of(s, i)->port);
-        if (!s->ahs[i])
-            return -EIO;
-    }
-    int rc = scale_memory(&s->end, &bytes);
-    run->handle_bytes = bytes - run->empty_bytes;
-    return rc;
-}
-
 /* As many messages as may be outstanding, but at most `most`. */
 static int post_messages(struct sender *s, uint64_t most)
 {
@@ -118,7 +102,7 @@ static int post_messages(struct sender *s, uint64_t most)
         return 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct scale_place *place = place_of(s, s->turn);
-        s->wrs[i].ud.ah = s->ahs[s->turn];
+        s->wrs[i].ud.ah = s->end.ahs[s->turn];
         s->wrs[i].ud.remote_qpn = place->qpn;
         s->wrs[i].wr.rdma.remote_addr = place->addr;
         s->wrs[i].wr.rdma.rkey = place->rkey;
@@ -210,16 +194,12 @@ static int send_timed(struct sender *s, uint32_t depth, struct scale_rate *rate)
 /* Is each peer in the table, and did all that we sent arrive, once? */
 static int check_counts(struct sender *s)
 {
-    const struct scale_run *run = s->end.run;
-    uint64_t peers = scale_counter(&s->end, "peers");
+    int rc = scale_check_peers(&s->end);
 
-    if (peers != run->peers)
-        return perf_fail(s->end.error, -EPROTO, "the context knows %llu peers, and not %u",
-                         (unsigned long long)peers, run->peers);
-    if (s->server.messages != s->done)
+    if (rc == 0 && s->server.messages != s->done)
         return perf_fail(s->end.error, -EPROTO, "%llu messages arrived, and not %llu",
                          (unsigned long long)s->server.messages, (unsigned long long)s->done);
-    return 0;
+    return rc;
 }
 
 /* From the contact to the last message. Memory is read while all that may be is under way. */
@@ -253,20 +233,19 @@ int scale_client(struct scale_run *run, int fd, pid_t server)
         .end = {.run = run, .error = run->error},
         .fd = fd,
         .num_places = scale_contexts(run),
-        .ahs = malloc(run->peers * sizeof(struct mrd_ah *)),
         .bytes = (uint32_t)run->options->params.size_bytes,
         .depth = scale_depth(run->options),
     };
-    if (!s.ahs)
-        return perf_fail(run->error, -ENOMEM, "no memory for %u handles", run->peers);
-    memset(s.ahs, 1, run->peers * sizeof(s.ahs[0])); /* so that it does not count */
+    int rc = scale_alloc_handles(&s.end);
+    if (rc)
+        return rc;
     memset(memory, 1, sizeof(memory));
     perf_cpu_read(&before);
-    int rc = clock_getcpuclockid(server, &s.server_clock) ? -ECHILD : hear_places(&s);
+    rc = clock_getcpuclockid(server, &s.server_clock) ? -ECHILD : hear_places(&s);
     if (rc == 0)
         rc = open_sender(&s);
     if (rc == 0)
-        rc = make_handles(&s);
+        rc = scale_make_handles(&s.end, s.places, s.num_places);
     if (rc == 0)
         rc = send_everything(&s);
     run->server_bytes = s.server.bytes;

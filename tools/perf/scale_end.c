@@ -4,8 +4,10 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/counters.h"
 #include "tools/perf/mrd.h"
 #include "tools/perf/scale.h"
 
@@ -14,7 +16,6 @@
 
 enum {
     DEPTH_DEFAULT = 128,
-    COUNTERS_MAX = 256, /* more than there are */
     FLOWS_SPARE = 8192, /* send queues with work, of idle peers that are being made, too */
 };
 
@@ -25,10 +26,7 @@ uint32_t scale_depth(const struct perf_options *o)
 
 int scale_fail(const struct scale_end *end, int rc, const char *what)
 {
-    const char *why = mrd_last_error();
-
-    return perf_fail(end->error, rc ? rc : -EIO, "%s: %s", what,
-                     why[0] ? why : strerror(rc ? -rc : EIO));
+    return perf_mrd_fail(end->error, rc, what);
 }
 
 int scale_memory(const struct scale_end *end, int64_t *bytes)
@@ -105,14 +103,10 @@ uint32_t scale_contexts(const struct scale_run *run)
 
 uint64_t scale_counter(const struct scale_end *end, const char *name)
 {
-    struct mrd_counter counters[COUNTERS_MAX];
-    int count = mrd_query_counters(end->ctx, counters, COUNTERS_MAX);
+    struct counters counters;
 
-    for (int i = 0; i < count && i < COUNTERS_MAX; i++) {
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    }
-    return 0;
+    counters_read(&counters, end->ctx);
+    return counters_value(&counters, name);
 }
 
 void scale_address(char address[SCALE_ADDRESS_BYTES], uint32_t peer)
@@ -121,7 +115,8 @@ void scale_address(char address[SCALE_ADDRESS_BYTES], uint32_t peer)
              (SCALE_ADDRESS_FIRST + (peer >> 16)) & 0xff, peer >> 8 & 0xff, peer & 0xff);
 }
 
-struct mrd_ah *scale_handle(const struct scale_end *end, uint32_t peer, uint16_t port)
+/* A handle for the peer of that number, on `port`; NULL with a sentence. */
+static struct mrd_ah *make_handle(const struct scale_end *end, uint32_t peer, uint16_t port)
 {
     char host[SCALE_ADDRESS_BYTES], address[MRD_ADDRESS_MAX];
 
@@ -131,4 +126,40 @@ struct mrd_ah *scale_handle(const struct scale_end *end, uint32_t peer, uint16_t
     if (!ah)
         scale_fail(end, -errno, "mrd_create_ah");
     return ah;
+}
+
+int scale_alloc_handles(struct scale_end *end)
+{
+    size_t bytes = end->run->peers * sizeof(struct mrd_ah *);
+
+    end->ahs = malloc(bytes);
+    if (!end->ahs)
+        return perf_fail(end->error, -ENOMEM, "no memory for %u handles", end->run->peers);
+    memset(end->ahs, 1, bytes); /* so that it does not count */
+    return 0;
+}
+
+int scale_make_handles(struct scale_end *end, const struct scale_place *places, uint32_t num_places)
+{
+    struct scale_run *run = end->run;
+    int64_t bytes = run->empty_bytes;
+
+    for (uint32_t i = 0; i < run->peers; i++) {
+        end->ahs[i] = make_handle(end, i, places[i % num_places].port);
+        if (!end->ahs[i])
+            return -EIO;
+    }
+    int rc = scale_memory(end, &bytes);
+    run->handle_bytes = bytes - run->empty_bytes;
+    return rc;
+}
+
+int scale_check_peers(const struct scale_end *end)
+{
+    uint64_t peers = scale_counter(end, "peers");
+
+    return peers == end->run->peers
+               ? 0
+               : perf_fail(end->error, -EPROTO, "the context knows %llu peers, and not %u",
+                           (unsigned long long)peers, end->run->peers);
 }

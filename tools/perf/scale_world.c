@@ -136,8 +136,10 @@ static int run_active(struct scale_run *run)
     return rc;
 }
 
-static int make_world(struct scale_run *run)
+static int make_world(void *arg)
 {
+    struct scale_run *run = arg;
+
     /* Only small pages, so that memory that was touched is what counts. */
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
     forget_environment();
@@ -151,23 +153,5 @@ static int make_world(struct scale_run *run)
 
 int scale_measure(struct scale_run *run)
 {
-    int fds[2];
-
-    fflush(NULL); /* or the child writes it again */
-    if (pipe(fds))
-        return perf_fail(run->error, -errno, "pipe: %s", strerror(errno));
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        run->rc = make_world(run);
-        _exit(write(fds[1], run, sizeof(*run)) == (ssize_t)sizeof(*run) ? 0 : 1);
-    }
-    close(fds[1]);
-    ssize_t n = pid < 0 ? 0 : read(fds[0], run, sizeof(*run));
-    close(fds[0]);
-    if (pid > 0)
-        waitpid(pid, NULL, 0);
-    if (n == (ssize_t)sizeof(*run))
-        return run->rc;
-    return perf_fail(run->error, -ECHILD, "the process that makes the peers died");
+    return perf_in_child(make_world, run, sizeof(*run), run->error);
 }

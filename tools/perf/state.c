@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
 #include <math.h>
-#include <string.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/perf/message.h"
@@ -25,37 +23,16 @@ static void settle_memory(void)
     usleep(SETTLE_US);
 }
 
-static int make_peers(struct perf_state *s)
+static int make_peers(void *arg)
 {
+    struct perf_state *s = arg;
+
     settle_memory();
     int rc = perf_memory_read(&s->before, s->error);
 
     if (rc == 0)
         rc = s->ops->peer_state(s);
     return rc ? rc : perf_memory_read(&s->after, s->error);
-}
-
-/* The child's state is short: a pipe takes it at once. */
-static int make_peers_in_child(struct perf_state *s)
-{
-    int fds[2], status;
-
-    fflush(NULL); /* or the child writes it again */
-    if (pipe(fds))
-        return -errno;
-    pid_t pid = fork();
-    if (pid == 0) {
-        s->rc = make_peers(s);
-        _exit(write(fds[1], s, sizeof(*s)) == (ssize_t)sizeof(*s) ? 0 : 1);
-    }
-    close(fds[1]);
-    ssize_t n = pid < 0 ? 0 : read(fds[0], s, sizeof(*s));
-    close(fds[0]);
-    if (pid > 0)
-        waitpid(pid, &status, 0);
-    if (n == (ssize_t)sizeof(*s))
-        return s->rc;
-    return perf_fail(s->error, -ECHILD, "the process that makes the peers died");
 }
 
 /* Returns the bytes of one more peer. Noise may make next to nothing negative. */
@@ -77,10 +54,10 @@ int perf_state_measure(const struct perf_options *options, const char *transport
     few = many = (struct perf_state){
         .options = options, .ops = ops, .peers = peers, .fewer = fewer, .ends = 1};
     few.peers = fewer;
-    int rc = make_peers_in_child(&few);
+    int rc = perf_in_child(make_peers, &few, sizeof(few), few.error);
     if (rc)
         return perf_fail(error, rc, "%s", few.error);
-    rc = make_peers_in_child(&many);
+    rc = perf_in_child(make_peers, &many, sizeof(many), many.error);
     if (rc)
         return perf_fail(error, rc, "%s", many.error);
     uint32_t more = (peers - fewer) * many.ends;

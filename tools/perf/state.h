@@ -24,7 +24,6 @@ struct perf_state {
     uint32_t peers;
     uint32_t fewer; /* perf_state_mark() when so many of them are there */
     uint32_t ends;  /* of each connection that are in here: 2 if it is both. Set by the transport */
-    int rc;         /* of making it */
     struct perf_memory before, mark, after;
     bool has_idle;           /* there was a difference between idle and active peers... */
     struct perf_memory idle; /* ...and this is with idle ones */

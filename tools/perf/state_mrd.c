@@ -16,7 +16,6 @@ enum {
     AT_ONCE_MAX = 64,
     SILENT_MS = 500,      /* until a peer is given up */
     ACTIVE_MS = 50,       /* for the first packets of all to leave */
-    PATIENCE_S = 60,      /* for a few to fail */
     DISCARD_PORT = 9,     /* nobody listens */
     QPN_FIRST = 0xe00000, /* far above what is in use */
     MESSAGE_BYTES = 64,
@@ -31,11 +30,6 @@ struct peers {
     char gid[MRD_ADDRESS_MAX]; /* of an RDMA device */
     char message[MESSAGE_BYTES];
 };
-
-static int fail_call(struct peers *p, int rc, const char *what)
-{
-    return perf_fail(p->s->error, rc ? rc : -EIO, "%s: %s", what, mrd_last_error());
-}
 
 static int open_context(struct peers *p)
 {
@@ -60,11 +54,11 @@ static int open_context(struct peers *p)
         return rc;
     rc = mrd_query_address(p->ctx, p->gid, sizeof(p->gid));
     if (rc)
-        return fail_call(p, rc, "mrd_query_address");
+        return perf_mrd_fail(p->s->error, rc, "mrd_query_address");
     p->gid[strcspn(p->gid, "/")] = '\0';
     p->pd = mrd_alloc_pd(p->ctx);
     p->mr = p->pd ? mrd_reg_mr(p->pd, p->message, sizeof(p->message), 0) : NULL;
-    return p->mr ? 0 : fail_call(p, -errno, "mrd_reg_mr");
+    return p->mr ? 0 : perf_mrd_fail(p->s->error, -errno, "mrd_reg_mr");
 }
 
 static int make_ah(struct peers *p, uint32_t i)
@@ -77,7 +71,7 @@ static int make_ah(struct peers *p, uint32_t i)
         snprintf(address, sizeof(address), "127.%u.%u.%u:%u", 1 + (i >> 16), i >> 8 & 0xff,
                  i & 0xff, DISCARD_PORT);
     p->ahs[i] = mrd_create_ah(p->pd, address);
-    return p->ahs[i] ? 0 : fail_call(p, -errno, "mrd_create_ah");
+    return p->ahs[i] ? 0 : perf_mrd_fail(p->s->error, -errno, "mrd_create_ah");
 }
 
 /* A queue pair and its completion queue for so many messages; they live till the process ends. */
@@ -95,37 +89,7 @@ static struct mrd_qp *make_qp(struct peers *p, uint32_t messages)
 
 static int send_one(struct peers *p, struct mrd_qp *qp, uint32_t i)
 {
-    struct mrd_sge sge = {
-        .addr = (uintptr_t)p->message, .length = sizeof(p->message), .lkey = p->mr->lkey};
-    struct mrd_send_wr *bad, wr = {
-                                 .sg_list = &sge,
-                                 .num_sge = 1,
-                                 .opcode = MRD_WR_SEND,
-                                 .send_flags = MRD_SEND_SIGNALED,
-                                 .ud = {.ah = p->ahs[i], .remote_qpn = 1},
-                             };
-    int rc = mrd_post_send(qp, &wr, &bad);
-
-    return rc ? fail_call(p, rc, "mrd_post_send") : 0;
-}
-
-/* Until `count` messages have failed, as all do. */
-static int wait_failures(struct peers *p, struct mrd_qp *qp, uint32_t count)
-{
-    uint64_t until_ns = clock_now_ns() + PATIENCE_S * PERF_SEC_NS;
-    struct mrd_wc wc;
-
-    while (count) {
-        int n = mrd_poll_cq(qp->send_cq, 1, &wc);
-        if (n < 0)
-            return fail_call(p, n, "mrd_poll_cq");
-        count -= (uint32_t)n;
-        perf_mrd_forget_events(p->ctx);
-        if (clock_now_ns() > until_ns)
-            return perf_fail(p->s->error, -ETIMEDOUT,
-                             "messages to silent peers did not fail within %d s", PATIENCE_S);
-    }
-    return 0;
+    return perf_mrd_send_silent(qp, p->mr, p->ahs[i], p->s->error);
 }
 
 static int make_some_peers(struct peers *p, struct mrd_qp *qp, uint32_t first, uint32_t count)
@@ -139,7 +103,7 @@ static int make_some_peers(struct peers *p, struct mrd_qp *qp, uint32_t first, u
         if (rc == 0)
             rc = send_one(p, qp, i);
     }
-    return rc ? rc : wait_failures(p, qp, count);
+    return rc ? rc : perf_mrd_wait_failures(qp, count, NULL, NULL, p->s->error);
 }
 
 /* The same number at once for any number of peers, because they share send states. */
@@ -148,7 +112,7 @@ static int make_idle_peers(struct peers *p)
     const struct perf_state *s = p->s;
     uint32_t at_once = s->fewer < AT_ONCE_MAX ? s->fewer : AT_ONCE_MAX;
     struct mrd_qp *qp = make_qp(p, at_once);
-    int rc = qp ? 0 : fail_call(p, -errno, "mrd_create_qp");
+    int rc = qp ? 0 : perf_mrd_fail(p->s->error, -errno, "mrd_create_qp");
 
     for (uint32_t i = 0; i < s->peers && rc == 0; i += at_once)
         rc = make_some_peers(p, qp, i, s->peers - i < at_once ? s->peers - i : at_once);
@@ -158,14 +122,14 @@ static int make_idle_peers(struct peers *p)
 static int make_active_peers(struct peers *p)
 {
     struct mrd_qp *qp = make_qp(p, p->s->peers);
-    int rc = qp ? 0 : fail_call(p, -errno, "mrd_create_qp");
+    int rc = qp ? 0 : perf_mrd_fail(p->s->error, -errno, "mrd_create_qp");
 
     for (uint32_t i = 0; i < p->s->peers && rc == 0; i++)
         rc = send_one(p, qp, i);
     for (uint64_t until_ns = clock_now_ns() + ACTIVE_MS * PERF_MSEC_NS;
          rc == 0 && clock_now_ns() < until_ns;) {
         int n = mrd_progress(p->ctx);
-        rc = n < 0 ? fail_call(p, n, "mrd_progress") : 0;
+        rc = n < 0 ? perf_mrd_fail(p->s->error, n, "mrd_progress") : 0;
     }
     return rc;
 }

@@ -16,6 +16,7 @@
 #include "core/cq.h"
 #include "core/engine/state.h"
 #include "core/list.h"
+#include "tools/common/counters.h"
 #include "tools/sim/drive.h"
 #include "tools/sim/fail.h"
 #include "tools/sim/run.h"
@@ -394,24 +395,6 @@ no_memory:
     return NULL;
 }
 
-static uint64_t counter(const struct mrd_counter *counters, int num, const char *name)
-{
-    for (int i = 0; i < num; i++) {
-        if (strcmp(counters[i].name, name) == 0)
-            return counters[i].value;
-    }
-    return 0;
-}
-
-enum { COUNTERS_MAX = 128 };
-
-static int query(const struct host *host, struct mrd_counter *counters)
-{
-    int num = host->context ? mrd_query_counters(host->context, counters, COUNTERS_MAX) : 0;
-
-    return num < COUNTERS_MAX ? num : COUNTERS_MAX;
-}
-
 /*
  * Of a peer that rests: its record, number and bucket. Of one that is active: its number, and its
  * entry with a share of the index by address, which has two buckets for each, and of the timers'
@@ -448,7 +431,7 @@ static uint64_t state_bytes(const struct host *host)
 
 static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
 {
-    struct mrd_counter counters[COUNTERS_MAX];
+    struct counters counters;
 
     *totals =
         (struct simx_totals){.cuts = UINT64_MAX, /* not counted */
@@ -456,28 +439,28 @@ static void mrd_totals(struct simx_drive *d, struct simx_totals *totals)
                              .active_peer_bytes = AWAKE_PEER_BYTES + tx_half_bytes(d->env.config) +
                                                   sizeof(struct mrd_recv_state)};
     for (uint32_t i = 0; i < d->env.cm->nodes; i++) {
-        int num = query(&d->hosts[i], counters);
-
-        totals->packets += counter(counters, num, "tx_packets");
-        totals->retransmitted += counter(counters, num, "retx_packets");
+        counters_read(&counters, d->hosts[i].context);
+        totals->packets += counters_value(&counters, "tx_packets");
+        totals->retransmitted += counters_value(&counters, "retx_packets");
         /*
          * As the models count: where it arrives. The sender's own counter leaves probes and copies
          * out.
          */
-        totals->spurious += counter(counters, num, "rx_duplicates");
-        totals->acks += counter(counters, num, "tx_acks");
-        totals->timeouts += counter(counters, num, "retx_timeout");
-        totals->paths_suspended += counter(counters, num, "paths_suspended");
-        totals->paths_replaced += counter(counters, num, "paths_replaced");
+        totals->spurious += counters_value(&counters, "rx_duplicates");
+        totals->acks += counters_value(&counters, "tx_acks");
+        totals->timeouts += counters_value(&counters, "retx_timeout");
+        totals->paths_suspended += counters_value(&counters, "paths_suspended");
+        totals->paths_replaced += counters_value(&counters, "paths_replaced");
         totals->state_bytes += state_bytes(&d->hosts[i]);
     }
 }
 
 static uint64_t mrd_received(struct simx_drive *d, uint32_t host)
 {
-    struct mrd_counter counters[COUNTERS_MAX];
+    struct counters counters;
 
-    return counter(counters, query(&d->hosts[host], counters), "rx_bytes");
+    counters_read(&counters, d->hosts[host].context);
+    return counters_value(&counters, "rx_bytes");
 }
 
 static uint64_t mrd_window(struct simx_drive *d, uint32_t flow)
