@@ -2,9 +2,9 @@
 /*
  * Experiments as the command line asks for them, run in the test's own process.
  *
- * exp_parse() for what a command line asks for, and exp_configure() for one point of it.
+ * exp_parse() for what a command line asks for, exp_parse_any() if it may be refused, and exp_configure() for one point of it.
  * exp_measure() is the result of a point, exp_measure_ended() the same where all flows must end,
- * exp_measure_only() that of a line with one point; the caller puts it. exp_number() for a value of
+ * exp_measure_only() that of a line with one point: it lives as long as the test. exp_number() for a value of
  * it. Each fails the test if there is none.
  */
 #ifndef EXP_CLI_H
@@ -22,10 +22,11 @@
 enum { EXP_WORDS_MAX = 48, EXP_LINE_BYTES = 512 };
 
 /* `line` as it follows mrd_sim on a command line, words apart by blanks. */
-static inline const struct simx_experiment *exp_parse(struct simx_config *config, const char *line)
+static inline enum simx_parsed exp_parse_any(struct simx_config *config,
+                                             const struct simx_experiment **experiment,
+                                             const char *line)
 {
     char text[EXP_LINE_BYTES], *argv[EXP_WORDS_MAX + 1] = {(char *)"mrd_sim"}, *rest = text;
-    const struct simx_experiment *experiment;
     int argc = 1;
 
     assert_true(strlen(line) < sizeof(text));
@@ -34,7 +35,14 @@ static inline const struct simx_experiment *exp_parse(struct simx_config *config
         assert_true(argc < EXP_WORDS_MAX);
         argv[argc++] = word;
     }
-    if (simx_options_parse(config, &experiment, argc, argv) != SIMX_PARSE_RUN)
+    return simx_options_parse(config, experiment, argc, argv);
+}
+
+static inline const struct simx_experiment *exp_parse(struct simx_config *config, const char *line)
+{
+    const struct simx_experiment *experiment;
+
+    if (exp_parse_any(config, &experiment, line) != SIMX_PARSE_RUN)
         fail_msg("%s: %s", line, mrd_last_error());
     return experiment;
 }
@@ -63,7 +71,12 @@ static inline unsigned exp_configure(const char *line, unsigned index,
     return num;
 }
 
-/* One run of a point. */
+static inline void exp_put(void *result)
+{
+    json_object_put(result);
+}
+
+/* One run of a point. Its result is freed after the test. */
 static inline struct json_object *exp_measure(const char *line, unsigned index)
 {
     struct simx_progress progress = {0};
@@ -76,6 +89,7 @@ static inline struct json_object *exp_measure(const char *line, unsigned index)
 
     if (!result)
         fail_msg("%s: %s", line, mrd_last_error());
+    kit_own(result, exp_put);
     return result;
 }
 
@@ -131,8 +145,6 @@ static inline void exp_assert_same(const char *line, unsigned index)
             json_object_object_del(run[i], of_machine[j]);
     }
     assert_string_equal(json_object_to_json_string(run[0]), json_object_to_json_string(run[1]));
-    json_object_put(run[0]);
-    json_object_put(run[1]);
 }
 
 static inline double exp_number(struct json_object *run, const char *path)

@@ -60,6 +60,14 @@ static inline void exp_file_put(const void *text, size_t len)
     exp_file_close(out);
 }
 
+/* Has it written and read: it is taken. */
+static inline void exp_file_read(const char *text, int (*read)(void))
+{
+    exp_file_put(text, strlen(text));
+    if (read())
+        fail_msg("%s", mrd_last_error());
+}
+
 /* What a reader returned for `text` is -EINVAL, at the line, with exactly this sentence. */
 static inline void exp_file_assert_refused(int rc, const char *text, unsigned line,
                                            const char *sentence)

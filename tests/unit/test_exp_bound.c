@@ -252,6 +252,5 @@ TEST(simx_bounds_init__runs)
 
         if (exp_number(run, "max_over_ideal") < 1 || end < 1)
             fail_msg("%s: %g and %g", lines[i], exp_number(run, "max_over_ideal"), end);
-        json_object_put(run);
     }
 }

@@ -12,9 +12,7 @@ static int read_back(void)
 
 static void good(const char *text)
 {
-    exp_file_put(text, strlen(text));
-    if (read_back())
-        fail_msg("%s", mrd_last_error());
+    exp_file_read(text, read_back);
 }
 
 /* Refused at the line, with exactly this sentence, and nothing is left in `cm`. */
@@ -39,6 +37,15 @@ static void expect_flow(const struct simx_flow *flow, const struct simx_flow *wa
     assert_int_equal(flow->send_done, want->send_done);
     assert_int_equal(flow->recv_done, want->recv_done);
     assert_int_equal(flow->bytes, want->bytes);
+}
+
+static void expect_trigger(const struct simx_trigger *trigger, uint32_t id,
+                           enum simx_trigger_kind kind, uint32_t count, unsigned line)
+{
+    assert_int_equal(trigger->id, id);
+    assert_int_equal(trigger->kind, kind);
+    assert_int_equal(trigger->count, count);
+    assert_int_equal(trigger->line, line);
 }
 
 #define HEAD      "Nodes 4\nConnections 1\n"
@@ -81,14 +88,8 @@ TEST(simx_cm_read__all_words)
         expect_flow(&cm.flows[i], &expected[i]);
         assert_int_equal(cm.flows[i].line, expected[i].line);
     }
-    assert_int_equal(cm.triggers[0].id, 3);
-    assert_int_equal(cm.triggers[0].kind, SIMX_BARRIER);
-    assert_int_equal(cm.triggers[0].count, 3);
-    assert_int_equal(cm.triggers[0].line, 9);
-    assert_int_equal(cm.triggers[1].id, 7);
-    assert_int_equal(cm.triggers[1].kind, SIMX_ONESHOT);
-    assert_int_equal(cm.triggers[1].count, 1);
-    assert_int_equal(cm.triggers[1].line, 12);
+    expect_trigger(&cm.triggers[0], 3, SIMX_BARRIER, 3, 9);
+    expect_trigger(&cm.triggers[1], 7, SIMX_ONESHOT, 1, 12);
     simx_cm_fini(&cm);
     assert_null(cm.flows);
 }

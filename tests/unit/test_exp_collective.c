@@ -164,7 +164,6 @@ static void check_bandwidths(const char *line, double factor)
     exp_assert_near(exp_number(run, "completion_over_ideal"),
                     us / exp_number(run, "ideal_completion_us"), 1e-6);
     assert_true(exp_number(run, "fct_us.max") <= us);
-    json_object_put(run);
 }
 
 TEST(simx_collective_measure__bandwidths)
@@ -194,7 +193,6 @@ TEST(simx_exp_allreduce__ideal)
     assert_true(ideal_us < 6 * near_us + 4 * far_us + 5);
     assert_true(exp_number(run, "completion_over_ideal") >= 1);
     assert_true(exp_number(run, "completion_over_ideal") < 1.05);
-    json_object_put(run);
 }
 
 /* An ideal is one: nothing is faster, whatever the fabric. */
@@ -219,7 +217,6 @@ TEST(simx_collective_measure__not_below_ideal)
 
         if (!(ratio >= 1 && ratio < 2.5))
             fail_msg("%s: %g of the ideal", lines[i], ratio);
-        json_object_put(run);
     }
 }
 
@@ -230,7 +227,6 @@ TEST(simx_exp_alltoall__rest)
 
     assert_true(exp_number(run, "size_bytes") == 96);
     assert_true(exp_number(run, "flows") == 30);
-    json_object_put(run);
 }
 
 TEST(simx_collective_measure__same_seed)

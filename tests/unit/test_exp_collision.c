@@ -54,7 +54,6 @@ TEST(simx_exp_collision__bytes_of_links)
                 1e-6 * carried);
     exp_assert_columns(simx_experiment_find("collision"), result);
     simx_cm_fini(&cm);
-    json_object_put(result);
 }
 
 TEST(simx_exp_collision__spraying_beats_one_path)
@@ -66,9 +65,7 @@ TEST(simx_exp_collision__spraying_beats_one_path)
 
         assert_true(exp_number(single, "fct_us.max") > 1.5 * exp_number(spray, "fct_us.max"));
         assert_true(exp_number(single, "util.stddev") > exp_number(spray, "util.stddev"));
-        json_object_put(spray);
     }
-    json_object_put(single);
 }
 
 TEST(simx_exp_collision__same_seed_same_result)

@@ -145,7 +145,6 @@ TEST(simx_exp_failure__blackhole)
             least = fmin(least, exp_number(sample, "gbps"));
     }
     assert_true(least < exp_number(run, "lowest_gbps"));
-    json_object_put(run);
 }
 
 /* A path that never comes back, and no other: dark to the end of what is watched. */
@@ -158,7 +157,6 @@ TEST(simx_exp_failure__single_path)
     assert_true(exp_number(run, "blackout_us") > 1800);
     assert_null(json_get(run, "to_90_us"));
     assert_null(json_get(run, "first_90_us"));
-    json_object_put(run);
 }
 
 /*
@@ -185,7 +183,6 @@ TEST(simx_exp_failure__failing_link)
     assert_true(failing > 0 && failing < 0.5 * share * all);
     assert_true(queue_most > 4096);
     assert_true(exp_number(sample, "queue_bytes") < queue_most);
-    json_object_put(run);
 }
 
 /* Switches that know send the other way. */
@@ -195,7 +192,6 @@ TEST(simx_exp_failure__down)
 
     assert_true(exp_number(run, "unfinished") == 0);
     assert_true(exp_number(run, "blackout_us") < exp_number(run, "base_rtt_us"));
-    json_object_put(run);
 }
 
 TEST(simx_exp_failure__pairs)
@@ -206,7 +202,6 @@ TEST(simx_exp_failure__pairs)
     /* All four links were full, three are left. */
     assert_true(exp_number(run, "possible_gbps") < 3 * 100);
     assert_true(exp_number(run, "before_gbps") > 3 * 100);
-    json_object_put(run);
 }
 
 TEST(simx_exp_failure__same_seed)

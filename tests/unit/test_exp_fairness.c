@@ -36,7 +36,6 @@ TEST(simx_exp_fairness__the_narrow_link)
     exp_assert_near(exp_number(result, "config.bdp_bytes"), 125000, 10);
     exp_assert_near(exp_number(result, "config.buffer_bytes"), 62500, 10);
     assert_null(json_get(result, "config.queue_packets"));
-    json_object_put(result);
 
     result = exp_measure_only(SHORT "--flows 2 --buffer-bytes 20000");
     assert_int_equal(exp_number(result, "config.buffer_bytes"), 20000);
@@ -46,7 +45,6 @@ TEST(simx_exp_fairness__the_narrow_link)
 
         assert_true(exp_number(sample, "queue_bytes") <= 20000);
     }
-    json_object_put(result);
 }
 
 /* A flow by itself has all, from the first look on. 4096 of 4238 bytes are payload. */
@@ -69,7 +67,6 @@ TEST(simx_exp_fairness__one_flow)
     assert_int_equal(exp_number(result, "unfinished"), 0);
     assert_null(json_get(result, "ideal_us"));
     assert_null(json_get(result, "fct_us.max"));
-    json_object_put(result);
 }
 
 /* By hand from the shares, with TCP beside mrd. */
@@ -94,7 +91,6 @@ TEST(simx_exp_fairness__figures)
     exp_assert_near(exp_number(result, "flows_over_fair"), (share[0] + share[1]) / 2 * 3 / sum,
                     1e-6);
     exp_assert_near(exp_number(result, "tcp_over_fair"), share[2] * 3 / sum, 1e-6);
-    json_object_put(result);
 }
 
 /* Nobody has anything before the own start; names are in the order of the starts. */
@@ -127,7 +123,6 @@ TEST(simx_exp_fairness__one_after_the_other)
                     assert_true(share == 0);
             }
         }
-        json_object_put(result);
     }
 }
 
@@ -143,9 +138,6 @@ TEST(simx_exp_fairness__marks_and_models)
     assert_true(exp_number(with, "ce") > 0);
     assert_true(exp_number(rc, "ce") > 0);
     assert_true(exp_number(rc, "jain") > 0.5);
-    json_object_put(without);
-    json_object_put(with);
-    json_object_put(rc);
 }
 
 TEST(simx_exp_fairness__same_seed_same_result)

@@ -58,7 +58,6 @@ TEST(simx_exp_incast__ideal)
     assert_int_equal(exp_number(result, "senders"), 8);
     assert_int_equal(exp_number(result, "flows"), 8);
     assert_null(json_get(result, "victim_fct_us"));
-    json_object_put(result);
 }
 
 /* As many senders as there can be: one of them gives its place to the flow beside. */
@@ -76,7 +75,6 @@ TEST(simx_exp_incast__victim_hardly_suffers)
         assert_true(exp_number(result, "victim_over_lone") < 2);
         assert_true(exp_number(result, "goodput_gbps") < 96.7);
         exp_assert_columns(simx_experiment_find("incast"), result);
-        json_object_put(result);
     }
 }
 

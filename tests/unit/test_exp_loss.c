@@ -44,8 +44,6 @@ TEST(simx_exp_loss__full_link_without_loss)
     assert_int_equal(exp_number(many, "packets"), bytes / 4096);
     assert_int_equal(exp_number(many, "retransmitted"), 0);
     assert_int_equal(exp_number(many, "config.size_bytes"), 1 << 20);
-    json_object_put(many);
-    json_object_put(one);
 }
 
 /* A lost packet costs its own time on the link, and little more. */
@@ -70,7 +68,6 @@ TEST(simx_exp_loss__goodput_falls_by_loss)
         assert_true(fabs(lost - loss * sent) < 5 * sqrt(loss * sent));
         assert_true(exp_number(result, "fct_us.p999") >= exp_number(result, "fct_us.p99"));
         exp_assert_columns(simx_experiment_find("loss"), result);
-        json_object_put(result);
     }
 }
 

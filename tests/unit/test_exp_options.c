@@ -14,22 +14,12 @@ static const struct simx_experiment *experiment;
 
 static enum simx_parsed parse(const char *line)
 {
-    static char text[EXP_LINE_BYTES];
-    char *argv[EXP_WORDS_MAX + 1] = {(char *)"mrd_sim"}, *rest = text;
-    int argc = 1;
-
-    assert_true(strlen(line) < sizeof(text));
-    snprintf(text, sizeof(text), "%s", line);
-    while (argc < EXP_WORDS_MAX && (argv[argc] = strtok_r(rest, " ", &rest)))
-        argc++;
-    argv[argc] = NULL;
-    return simx_options_parse(&config, &experiment, argc, argv);
+    return exp_parse_any(&config, &experiment, line);
 }
 
 static void good(const char *line)
 {
-    if (parse(line) != SIMX_PARSE_RUN)
-        fail_msg("'%s': %s", line, mrd_last_error());
+    experiment = exp_parse(&config, line);
 }
 
 /* Refused by exactly this sentence. */

@@ -15,7 +15,12 @@ struct matrix {
     char path[NAME_BYTES], line[EXP_LINE_BYTES];
 };
 
-/* A file with these lines; the test removes it. */
+static void file_remove(void *path)
+{
+    unlink(path);
+}
+
+/* A file with these lines until the test ends, which `path` outlives. */
 static void file_write(char *path, const char *lines)
 {
     snprintf(path, NAME_BYTES, "/tmp/mrd_test_run_XXXXXX");
@@ -25,6 +30,7 @@ static void file_write(char *path, const char *lines)
     assert_true(fd >= 0);
     assert_int_equal(write(fd, lines, strlen(lines)), strlen(lines));
     close(fd);
+    kit_own(path, file_remove);
 }
 
 /* A file with these lines, and the command line that runs it. */
@@ -47,7 +53,7 @@ static double percentile(struct json_object *result, unsigned p)
  */
 TEST(simx_exp_run__percentiles)
 {
-    struct matrix m;
+    static struct matrix m;
     double ends[4];
 
     matrix_write(&m,
@@ -65,31 +71,24 @@ TEST(simx_exp_run__percentiles)
     assert_true(percentile(result, 0) == exp_number(result, "fct_us.min"));
     assert_true(percentile(result, 50) == exp_number(result, "fct_us.p50"));
     assert_true(percentile(result, 100) == exp_number(result, "fct_us.max"));
-    json_object_put(result);
-    unlink(m.path);
 }
 
 /* A flow that does not end has no time, and the percentiles of those that do are of all flows. */
 TEST(simx_exp_run__percentiles_of_unfinished)
 {
-    static struct simx_progress progress;
-    struct simx_config config;
-    struct matrix m;
+    static struct matrix m;
 
     matrix_write(&m,
                  "Nodes 8\nConnections 2\n0->4 start 0 size 64000\n1->5 start 0 size 64000000\n",
                  " --limit 0.001");
 
-    const struct simx_experiment *run = exp_parse(&config, m.line);
-    struct json_object *result = simx_measure(run, &config, &progress);
+    struct json_object *result = exp_measure(m.line, 0);
     struct json_object *percentiles = json_get(result, "fct_us_percentiles");
 
     assert_int_equal(exp_number(result, "unfinished"), 1);
     assert_true(percentile(result, 50) == exp_number(result, "fct_us.min"));
     assert_null(json_object_array_get_idx(percentiles, 51));
     assert_null(json_object_array_get_idx(percentiles, 100));
-    json_object_put(result);
-    unlink(m.path);
 }
 
 /* Nothing is lost: what a transport sent again, the receiver had. */
@@ -101,7 +100,6 @@ TEST(simx_exp_run__all_retransmissions_are_spurious_without_loss)
     assert_int_equal(exp_number(result, "drops") + exp_number(result, "lost"), 0);
     assert_true(exp_number(result, "retransmitted") > 0);
     assert_true(exp_number(result, "spurious") == exp_number(result, "retransmitted"));
-    json_object_put(result);
 }
 
 /* Does the line give the same result with `--check`, but for the machine's part? */
@@ -120,12 +118,7 @@ static bool is_same_with_check(const char *line)
             json_object_object_del(result[i], of_the_machine[k]);
         }
     }
-
-    bool same = json_object_equal(result[0], result[1]);
-
-    json_object_put(result[0]);
-    json_object_put(result[1]);
-    return same;
+    return json_object_equal(result[0], result[1]);
 }
 
 /* The check of payloads finds nothing where nothing corrupts them, and takes no time. */
@@ -139,8 +132,9 @@ TEST(simx_exp_run__check_changes_nothing)
 TEST(simx_exp_run__corrupted_payloads)
 {
     enum { PACKETS = 500, LINKS = 4, CORRUPTED = PACKETS * LINKS / 50 };
-    char faults[NAME_BYTES], options[2 * NAME_BYTES];
-    struct matrix m;
+    static char faults[NAME_BYTES];
+    char options[2 * NAME_BYTES];
+    static struct matrix m;
 
     file_write(faults, "0 * corrupt 0.02\n");
     snprintf(options, sizeof(options), " --faults %s", faults);
@@ -151,8 +145,5 @@ TEST(simx_exp_run__corrupted_payloads)
     assert_int_equal(exp_number(result, "unfinished"), 0);
     /* Of those with a header alone corrupted there are few. */
     assert_true(exp_number(result, "retransmitted") > CORRUPTED / 2);
-    json_object_put(result);
     assert_true(is_same_with_check(m.line));
-    unlink(m.path);
-    unlink(faults);
 }

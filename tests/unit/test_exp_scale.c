@@ -133,9 +133,6 @@ TEST(simx_exp_scale__state)
     struct json_object *narrow = exp_measure("scale --peers 8 --size 8K --paths 4", 0);
     assert_true(exp_number(narrow, "active_peer_bytes") < active);
     assert_true(exp_number(narrow, "idle_peer_bytes") == idle);
-    json_object_put(few);
-    json_object_put(many);
-    json_object_put(narrow);
 }
 
 TEST(simx_exp_scale__rates)
@@ -150,7 +147,6 @@ TEST(simx_exp_scale__rates)
     assert_true(exp_number(run, "goodput_gbps") > 0.999 * messages * 65536 * 8 / us / 1e3);
     assert_true(exp_number(run, "goodput_gbps") < 1.001 * messages * 65536 * 8 / us / 1e3);
     assert_true(exp_number(run, "rss_mb") > 1);
-    json_object_put(run);
 }
 
 TEST(simx_exp_scale__all_hosts)
@@ -161,7 +157,6 @@ TEST(simx_exp_scale__all_hosts)
     assert_true(exp_number(run, "flows") == 16 * 5);
     assert_true(exp_number(run, "unfinished") == 0);
     assert_true(exp_number(run, "state_bytes") > 16 * 5 * exp_number(run, "idle_peer_bytes"));
-    json_object_put(run);
 }
 
 TEST(simx_exp_scale__same_seed)

@@ -38,8 +38,6 @@ TEST(simx_exp_skew__lengthens_the_way_of_data)
     /* It ends before 16 round trips: nothing is known of the time after. */
     assert_null(json_get(even, "spurious_share_after_16_rtt"));
     assert_null(json_get(even, "window_bytes_at_16_rtt"));
-    json_object_put(even);
-    json_object_put(uneven);
 }
 
 /* Less than a packet in a thousand is sent again in vain, and the window does not shrink. */
@@ -61,7 +59,6 @@ TEST(simx_exp_skew__lateness_is_not_loss)
         assert_true(fabs(exp_number(result, "goodput_gbps") / exp_number(result, "efficiency") -
                          100.0 * 4096 / 4238) < 1e-3);
         assert_true(exp_number(result, "efficiency") > 0.9 && exp_number(result, "efficiency") < 1);
-        json_object_put(result);
     }
 }
 
@@ -76,7 +73,6 @@ TEST(simx_exp_skew__cuts_are_not_counted)
 
         assert_true(json_object_object_get_ex(result, "cuts", &cuts));
         assert_null(cuts);
-        json_object_put(result);
     }
 }
 

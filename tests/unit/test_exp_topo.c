@@ -14,9 +14,7 @@ static int read_back(void)
 
 static void good(const char *text)
 {
-    exp_file_put(text, strlen(text));
-    if (read_back())
-        fail_msg("%s", mrd_last_error());
+    exp_file_read(text, read_back);
 }
 
 /* Each is refused at the line, with exactly this sentence, and `topo` is as it was. */

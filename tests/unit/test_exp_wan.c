@@ -44,9 +44,6 @@ TEST(simx_exp_wan__formulas)
                     exp_number(reno, "goodput_gbps") / exp_number(reno, "cubic_gbps"), 1e-6);
     exp_assert_near(exp_number(reno, "config.base_rtt_us"), 20000, 0.01);
     exp_assert_near(exp_number(reno, "rtt_ms"), 20, 1e-9);
-    json_object_put(reno);
-    json_object_put(cubic);
-    json_object_put(none);
 }
 
 /* A path that is not long is full without losses, and nearly so with few. */
@@ -63,8 +60,6 @@ TEST(simx_exp_wan__a_short_path_is_full)
     assert_int_equal(exp_number(clean, "lost"), 0);
     assert_true(exp_number(lossy, "efficiency") > 0.5);
     assert_true(exp_number(lossy, "lost") > 0);
-    json_object_put(clean);
-    json_object_put(lossy);
 }
 
 /*
@@ -78,7 +73,6 @@ TEST(simx_exp_wan__a_long_path_has_enough_posted)
                          "--payload 8192");
 
     assert_true(exp_number(result, "goodput_gbps") > 1.1 * (8 << 20) * 8 / 80e6);
-    json_object_put(result);
 }
 
 /* A flow that fails is an error that says where and why. */
