@@ -416,15 +416,10 @@ static int av_bind(struct fid *fid, struct fid *other, uint64_t flags)
 static int av_close(struct fid *fid)
 {
     struct mrd_ofi_av *av = mrd_container_of(fid, struct mrd_ofi_av, fid.fid);
-    bool busy;
+    int error = mrd_ofi_domain_leave(av->domain, &av->users);
 
-    mrd_ofi_lock(av->domain);
-    busy = av->users;
-    if (!busy)
-        av->domain->users--;
-    mrd_ofi_unlock(av->domain);
-    if (busy)
-        return -FI_EBUSY;
+    if (error)
+        return error;
     if (av->eq)
         atomic_fetch_sub(&av->eq->users, 1);
     free(av->bucket);
@@ -500,9 +495,7 @@ int mrd_ofi_av_open(struct fid_domain *domain, struct fi_av_attr *attr, struct f
     av->domain = d;
     av->type = attr->type;
     av->async = attr->flags & FI_EVENT;
-    mrd_ofi_lock(d);
-    d->users++;
-    mrd_ofi_unlock(d);
+    mrd_ofi_domain_join(d);
     *fid = &av->fid;
     return 0;
 }

@@ -170,16 +170,10 @@ static int cntr_control(struct fid *fid, int command, void *arg)
 static int cntr_close(struct fid *fid)
 {
     struct mrd_ofi_cntr *cntr = mrd_container_of(fid, struct mrd_ofi_cntr, fid.fid);
-    struct mrd_ofi_domain *d = cntr->domain;
-    bool busy;
+    int error = mrd_ofi_domain_leave(cntr->domain, &cntr->users);
 
-    mrd_ofi_lock(d);
-    busy = cntr->users;
-    if (!busy)
-        d->users--;
-    mrd_ofi_unlock(d);
-    if (busy)
-        return -FI_EBUSY;
+    if (error)
+        return error;
     mrd_ofi_wait_fini(&cntr->wait);
     free(cntr);
     return 0;
@@ -226,9 +220,7 @@ int mrd_ofi_cntr_open(struct fid_domain *domain, struct fi_cntr_attr *attr, stru
     cntr->fid.fid = (struct fid){.fclass = FI_CLASS_CNTR, .context = context, .ops = &cntr_fid_ops};
     cntr->fid.ops = &cntr_ops;
     cntr->domain = d;
-    mrd_ofi_lock(d);
-    d->users++;
-    mrd_ofi_unlock(d);
+    mrd_ofi_domain_join(d);
     *fid = &cntr->fid;
     return 0;
 }

@@ -343,16 +343,10 @@ static void free_cq(struct mrd_ofi_cq *cq)
 static int cq_close(struct fid *fid)
 {
     struct mrd_ofi_cq *cq = mrd_container_of(fid, struct mrd_ofi_cq, fid.fid);
-    struct mrd_ofi_domain *d = cq->domain;
-    bool busy;
+    int error = mrd_ofi_domain_leave(cq->domain, &cq->users);
 
-    mrd_ofi_lock(d);
-    busy = cq->users;
-    if (!busy)
-        d->users--;
-    mrd_ofi_unlock(d);
-    if (busy)
-        return -FI_EBUSY;
+    if (error)
+        return error;
     free_cq(cq);
     return 0;
 }
@@ -425,9 +419,7 @@ int mrd_ofi_cq_open(struct fid_domain *domain, struct fi_cq_attr *attr, struct f
     cq->domain = d;
     cq->format = attr->format == FI_CQ_FORMAT_UNSPEC ? FI_CQ_FORMAT_CONTEXT : attr->format;
     cq->wait_cond = attr->wait_cond;
-    mrd_ofi_lock(d);
-    d->users++;
-    mrd_ofi_unlock(d);
+    mrd_ofi_domain_join(d);
     *fid = &cq->fid;
     return 0;
 }

@@ -459,9 +459,7 @@ int mrd_ofi_ep_open(struct fid_domain *domain, struct fi_info *info, struct fid_
     mrd_ofi_match_init(&ep->rx.msg, random_number());
     mrd_ofi_match_init(&ep->rx.tagged, random_number());
     mrd_ofi_ops_init(&ep->ops);
-    mrd_ofi_lock(d);
-    d->users++;
-    mrd_ofi_unlock(d);
+    mrd_ofi_domain_join(d);
     *out = &ep->fid;
     return 0;
 }

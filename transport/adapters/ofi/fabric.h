@@ -49,4 +49,25 @@ static inline void mrd_ofi_unlock(struct mrd_ofi_domain *d)
         pthread_mutex_unlock(&d->mutex);
 }
 
+/* An object of the domain is opened. */
+static inline void mrd_ofi_domain_join(struct mrd_ofi_domain *d)
+{
+    mrd_ofi_lock(d);
+    d->users++;
+    mrd_ofi_unlock(d);
+}
+
+/* One is closed, if nobody uses it: 0 or -FI_EBUSY. */
+static inline int mrd_ofi_domain_leave(struct mrd_ofi_domain *d, const uint32_t *object_users)
+{
+    bool busy;
+
+    mrd_ofi_lock(d);
+    busy = *object_users;
+    if (!busy)
+        d->users--;
+    mrd_ofi_unlock(d);
+    return busy ? -FI_EBUSY : 0;
+}
+
 #endif

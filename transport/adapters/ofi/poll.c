@@ -242,9 +242,7 @@ int mrd_ofi_poll_open(struct fid_domain *domain, struct fi_poll_attr *attr, stru
     set->fid.fid = (struct fid){.fclass = FI_CLASS_POLL, .ops = &poll_fid_ops};
     set->fid.ops = &poll_ops;
     set->domain = d;
-    mrd_ofi_lock(d);
-    d->users++;
-    mrd_ofi_unlock(d);
+    mrd_ofi_domain_join(d);
     *fid = &set->fid;
     return 0;
 }
