@@ -15,24 +15,16 @@ BENCH.json is what bench.sh --json wrote. Needs gnuplot (Debian: gnuplot-nox) an
 USAGE
 }
 
-if (($# != 2)); then
-    usage >&2
-    exit 2
-fi
-report=$(realpath "$1") out=$(realpath "$2")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/plot.sh
-source tools/plot.sh
-plot_need "$report" 'bench.sh --json'
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/plot.sh"
+plot_begin 2 2 "$@"
+plot_need "$input" 'bench.sh --json'
 
 # rows NAME KEYS: a line a point of what was measured, "?" where something is missing, into a file of that name.
 rows()
 {
     jq -r --argjson keys "$2" ".growth.$1[] as \$point | [\$keys[] | \$point[.] // \"?\" | tostring] | join(\" \")" \
-        "$report" >"$scratch/$1"
+        "$input" >"$scratch/$1"
 }
 
 # panel NAME CURVE...: of the points in that file. Where none was measured gnuplot would refuse.

@@ -14,30 +14,22 @@ DIRECTORY holds its results. Needs gnuplot (Debian: gnuplot-nox) and jq.
 USAGE
 }
 
-if (($# != 2)); then
-    usage >&2
-    exit 2
-fi
-directory=$(realpath "$1") out=$(realpath "$2")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/plot.sh
-source tools/plot.sh
-plot_need "$directory/path_rc.json" compare.sh
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/plot.sh"
+plot_begin 2 2 "$@"
+plot_need "$input/path_rc.json" compare.sh
 
 # Medians in MiB/s: a line a loss, a column a transport.
 for loss in 0 0.1 1; do
     printf '"%s%%"' $loss
     for transport in raw-ud mrd-ibv rc; do
         # Raw UD repeats nothing: there is no goodput to speak of with loss.
-        if [[ ! -e $directory/bw_1024_${loss}_$transport.json ]]; then
+        if [[ ! -e $input/bw_1024_${loss}_$transport.json ]]; then
             printf ' 0'
             continue
         fi
         printf ' %s' "$(jq -s 'map(.bw_gbps) | sort | .[length / 2 | floor] * 1e9 / 8 / 1048576' \
-            "$directory/bw_1024_${loss}_$transport.json")"
+            "$input/bw_1024_${loss}_$transport.json")"
     done
     echo
 done >"$scratch/loss"
@@ -46,7 +38,7 @@ for transport in mrd-ibv rc; do
     jq -r '. as $all | [.samples | to_entries[] | select(.key % 5 == 0) | .value] as $s
         | range(1; $s | length) | [$s[. - 1], $s[.]] | select(.[1][0] > .[0][0])
         | "\(.[1][0] - $all.at_s) \((.[1][1] + .[1][2] - .[0][1] - .[0][2]) / (.[1][0] - .[0][0]) / 1048576)"' \
-        "$directory/path_$transport.json" >"$scratch/$transport"
+        "$input/path_$transport.json" >"$scratch/$transport"
 done
 
 plot_draw "$out" 900 350 <<PLOT

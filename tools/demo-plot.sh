@@ -14,18 +14,10 @@ DIRECTORY is what demo.sh -k kept. Needs gnuplot (Debian: gnuplot-nox) and jq.
 USAGE
 }
 
-if (($# != 2)); then
-    usage >&2
-    exit 2
-fi
-directory=$(realpath "$1") out=$(realpath "$2")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/plot.sh
-source tools/plot.sh
-plot_need "$directory/clean-mrd.json" 'demo.sh -k'
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/plot.sh"
+plot_begin 2 2 "$@"
+plot_need "$input/clean-mrd.json" 'demo.sh -k'
 
 # Medians of five 10 ms samples: a sample of a shared machine now and then falls between two time slices.
 mrd_samples()
@@ -43,11 +35,11 @@ tcp_samples()
 }
 
 for name in clean loss death; do
-    mrd_samples "$directory/$name-mrd.json" >"$scratch/$name-mrd"
-    tcp_samples "$directory/$name-tcp.txt" >"$scratch/$name-tcp"
+    mrd_samples "$input/$name-mrd.json" >"$scratch/$name-mrd"
+    tcp_samples "$input/$name-tcp.txt" >"$scratch/$name-tcp"
 done
 
-seconds=$(jq '.samples[-1].t_ms / 1000 | round' "$directory/clean-mrd.json")
+seconds=$(jq '.samples[-1].t_ms / 1000 | round' "$input/clean-mrd.json")
 plot_draw "$out" 900 330 <<PLOT
 set multiplot layout 1,3 margins screen 0.06,0.99,0.28,0.88 spacing screen 0.03
 set xrange [0:$seconds]

@@ -16,18 +16,10 @@ gnuplot-nox) and jq.
 USAGE
 }
 
-if (($# < 3)); then
-    usage >&2
-    exit 2
-fi
-results=$(realpath "$1") pictures=$(realpath "$2")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/plot.sh
-source tools/plot.sh
-plot_need "$results/commands" experiments.sh
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/plot.sh"
+plot_begin 3 99 "$@"
+plot_need "$input/commands" experiments.sh
 
 # points MEASUREMENT FILTER X Y FILE: a line "x y low high" for each value of Y, of its mean and
 # confidence interval.
@@ -35,7 +27,7 @@ points()
 {
     jq -r "$2 | (.mean // .) as \$m | (.ci95 // {}) as \$c
         | [(\$m | $3), (\$m | $4), (\$m | $4) - ((\$c | $4) // 0), (\$m | $4) + ((\$c | $4) // 0)]
-        | select(.[1] != null) | map(tostring) | join(\" \")" "$results/$1.json" >"$scratch/$5"
+        | select(.[1] != null) | map(tostring) | join(\" \")" "$input/$1.json" >"$scratch/$5"
 }
 
 # curves PREFIX NAME...: plot the files PREFIX-NAME, with their intervals, each as its transport.
@@ -89,7 +81,7 @@ draw_run()
 
     for name in single rr random reps adaptive irn rc dcqcn; do
         jq -r '.ideal_us as $ideal | .fct_us_percentiles | to_entries[] | select(.value != null)
-            | "\(.value / $ideal) \(.key)"' "$results/run_$name.json" >"$scratch/run-$name"
+            | "\(.value / $ideal) \(.key)"' "$input/run_$name.json" >"$scratch/run-$name"
     done
     {
         cat <<'PLOT'
@@ -103,7 +95,7 @@ set yrange [0:100]
 PLOT
         echo "$key_right"
         paths run 'with steps'
-    } | plot_draw "$pictures/run.svg" 800 420
+    } | plot_draw "$out/run.svg" 800 420
 }
 
 draw_collision()
@@ -114,7 +106,7 @@ draw_collision()
         file=collision
         [[ $name != irn && $name != dcqcn ]] || file=collision_$name
         jq -r --arg policy "${name/dcqcn/rc}" 'select(.policy == $policy) | [.links[].share] | sort | length as $n
-            | to_entries[] | "\(100 * (.key + 0.5) / $n) \(.value)"' "$results/$file.json" >"$scratch/collision-$name"
+            | to_entries[] | "\(100 * (.key + 0.5) / $n) \(.value)"' "$input/$file.json" >"$scratch/collision-$name"
     done
     {
         cat <<'PLOT'
@@ -126,7 +118,7 @@ set yrange [0:1]
 PLOT
         echo "$key_right"
         paths collision 'with lines'
-    } | plot_draw "$pictures/collision.svg" 800 420
+    } | plot_draw "$out/collision.svg" 800 420
 }
 
 # -------------------------------------------------------------------------------------------- loss
@@ -151,7 +143,7 @@ set yrange [0:100]
 PLOT
         echo "$key_right"
         curves loss mrd irn rc
-    } | plot_draw "$pictures/loss.svg" 800 420
+    } | plot_draw "$out/loss.svg" 800 420
 }
 
 # ------------------------------------------------------------------------------------------ incast
@@ -178,7 +170,7 @@ PLOT
         echo "$key_below"
         echo 'set title "The victim: a flow to the neighbouring host"; set ylabel "completion time over that of a lone flow"'
         curves victim mrd irn rc dcqcn
-    } | plot_draw "$pictures/incast.svg" 960 420
+    } | plot_draw "$out/incast.svg" 960 420
 }
 
 # ----------------------------------------------------------------------------------------- failure
@@ -211,7 +203,7 @@ draw_failure()
                    if $is_after == null then 100 * $run.share_before
                    elif $all > 0 then 100 * $failing / $all else "NaN" end,
                    ([$w[].queue_bytes // 0] | add / 4000)]
-                | map(tostring) | join(" ")' "$results/failure_$name.json" >"$scratch/$kind-$name"
+                | map(tostring) | join(" ")' "$input/failure_$name.json" >"$scratch/$kind-$name"
         done
     done
 
@@ -245,7 +237,7 @@ PLOT
 3 [0:105] sent to that link [%]
 4 [0:*<130] queue of that link [kB]
 ROWS
-    } | plot_draw "$pictures/failure.svg" 960 760
+    } | plot_draw "$out/failure.svg" 960 760
 }
 
 # -------------------------------------------------------------------------------------------- skew
@@ -257,7 +249,7 @@ draw_skew()
     for value in spurious_share spurious_share_after_16_rtt; do
         points skew . .spread_rtts "(.$value * 100)" "skew-$value"
     done
-    plot_draw "$pictures/skew.svg" 800 420 <<PLOT
+    plot_draw "$out/skew.svg" 800 420 <<PLOT
 set title "Retransmissions of packets that were only late"
 set xlabel "delay of the slowest path above the fastest one's [base RTT]"
 set ylabel "spurious retransmissions [% of packets]"
@@ -278,8 +270,8 @@ draw_scale()
     points scale . .peers .idle_peer_bytes scale-idle
     points scale . .peers .goodput_gbps rate-mrd
     points scale_rc . .peers .goodput_gbps rate-rc
-    jq -r '"\(.peers) \($bytes)"' --argjson bytes "$(cat "$results/rc_peer_bytes")" \
-        "$results/scale.json" >"$scratch/scale-rc"
+    jq -r '"\(.peers) \($bytes)"' --argjson bytes "$(cat "$input/rc_peer_bytes")" \
+        "$input/scale.json" >"$scratch/scale-rc"
     {
         cat <<PLOT
 set multiplot layout 1,2 margins screen 0.07,0.98,0.25,0.9 spacing screen 0.09
@@ -299,7 +291,7 @@ set ylabel "goodput [Gb/s]"
 set yrange [0:105]
 PLOT
         curves rate mrd rc
-    } | plot_draw "$pictures/scale.svg" 960 420
+    } | plot_draw "$out/scale.svg" 960 420
 }
 
 # ------------------------------------------------------------------------------------- collectives
@@ -329,7 +321,7 @@ PLOT
             echo ", \"$scratch/$ideal\" using 1:2 with lines @ceiling title \"ideal, mrd\""
             echo 'unset key; unset ylabel'
         done
-    } | plot_draw "$pictures/$1.svg" "$4" 420
+    } | plot_draw "$out/$1.svg" "$4" 420
 }
 
 draw_allreduce()
@@ -354,8 +346,8 @@ sharers()
 
     jq -r '.samples | range(1; length; 2) as $i | [.[$i].t_us / 1000,
         ([.[$i - 1].shares, .[$i].shares] | transpose[] | add / 2 * 1000 | round / 1000)]
-        | map(tostring) | join(" ")' "$results/$1.json" >"$scratch/$1"
-    mapfile -t names < <(jq -r '.names[] | sub("(?<n>[0-9]+) (?<what>.*)"; "\(.what), \(.n)")' "$results/$1.json")
+        | map(tostring) | join(" ")' "$input/$1.json" >"$scratch/$1"
+    mapfile -t names < <(jq -r '.names[] | sub("(?<n>[0-9]+) (?<what>.*)"; "\(.what), \(.n)")' "$input/$1.json")
     echo "set title \"$2\""
     for colour in "${@:3}"; do
         printf '%s "%s" using 1:%d with lines lw 1.5 lc rgb %s_colour title "%s"' "$separator" "$scratch/$1" \
@@ -380,7 +372,7 @@ PLOT
         echo 'unset ylabel'
         sharers fairness_tcp 'Two flows of mrd, then two of TCP' mrd reps tcp dcqcn
         sharers fairness_tcp_first 'Two flows of TCP, then two of mrd' tcp dcqcn mrd reps
-    } | plot_draw "$pictures/fairness.svg" 1200 400
+    } | plot_draw "$out/fairness.svg" 1200 400
 }
 
 # --------------------------------------------------------------------------------------------- wan
@@ -420,7 +412,7 @@ PLOT
         far 0.001 '0.1% lost'
         echo 'unset ylabel'
         far 0.01 '1% lost'
-    } | plot_draw "$pictures/wan.svg" 800 640
+    } | plot_draw "$out/wan.svg" 800 640
 }
 
 for picture in "${@:3}"; do

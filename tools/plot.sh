@@ -1,7 +1,26 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck shell=bash
 #
-# What the scripts that draw pictures share. Source it in the root of the tree.
+# What the scripts that draw pictures share.
+
+# Begins a script that defines usage(), which is how it ends with fewer arguments, or more. The first two are $input and
+# $out then. It goes to the root of the tree, and has a directory $scratch until it ends.
+# plot_begin LEAST MOST ARGUMENT...
+plot_begin()
+{
+    local least=$1 most=$2
+
+    shift 2
+    if (($# < least || $# > most)); then
+        usage >&2
+        exit 2
+    fi
+    # shellcheck disable=SC2034 # the script's
+    input=$(realpath "$1") out=$(realpath "$2")
+    cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
+    scratch=$(mktemp -d)
+    trap 'rm -rf "$scratch"' EXIT
+}
 
 # Ends the script unless its tools are there, and FILE, which a run of MAKER leaves.
 # plot_need FILE MAKER
@@ -26,5 +45,5 @@ plot_draw()
         echo "set output '$1'"
         cat
     } | gnuplot -d -
-    sed -i -e '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' -e 's,<title>"[^"]*/,<title>",' "$1"
+    sed -i -e '1a <!-- SPDX-License-Identifier: BSD-2-Clause -->' -e "s,<title>\(['\"]\)[^'\"]*/,<title>\1," "$1"
 }

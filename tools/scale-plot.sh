@@ -14,27 +14,19 @@ REPORT.json is what mrd_perf scale --out_json wrote. Needs gnuplot (Debian: gnup
 USAGE
 }
 
-if (($# != 2)); then
-    usage >&2
-    exit 2
-fi
-report=$(realpath "$1") out=$(realpath "$2")
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=tools/plot.sh
-source tools/plot.sh
-plot_need "$report" 'mrd_perf scale --out_json'
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source "$(dirname "${BASH_SOURCE[0]}")/plot.sh"
+plot_begin 2 2 "$@"
+plot_need "$input" 'mrd_perf scale --out_json'
 
 # Peers; bytes idle, with a path, with all, of RC; messages a second with a path, with all, with all and few outstanding.
 # "?" is no value.
 jq -r '.[] | [.peers, .idle.peer_bytes, .one_path.peer_bytes, .all_paths.peer_bytes, .rc_peer_bytes,
-    .one_path.msg_rate_mps, .all_paths.msg_rate_mps, .all_paths.even.msg_rate_mps] | map(. // "?" | tostring) | join(" ")' "$report" >"$scratch/rows"
-paths=$(jq '[.[].all_paths.paths | values][0] // 0' "$report")
+    .one_path.msg_rate_mps, .all_paths.msg_rate_mps, .all_paths.even.msg_rate_mps] | map(. // "?" | tostring) | join(" ")' "$input" >"$scratch/rows"
+paths=$(jq '[.[].all_paths.paths | values][0] // 0' "$input")
 # What is nowhere known is not in the legend either.
-rc=$(jq -r 'if any(.[]; .rc_peer_bytes) then "1:5" else "(NaN):(NaN)" end' "$report")
-rc_title=$(jq -r 'if any(.[]; .rc_peer_bytes) then "title \"RC queue pair\"" else "notitle" end' "$report")
+rc=$(jq -r 'if any(.[]; .rc_peer_bytes) then "1:5" else "(NaN):(NaN)" end' "$input")
+rc_title=$(jq -r 'if any(.[]; .rc_peer_bytes) then "title \"RC queue pair\"" else "notitle" end' "$input")
 
 plot_draw "$out" 900 380 <<PLOT
 set multiplot layout 1,2 margins screen 0.09,0.97,0.16,0.9 spacing screen 0.12
