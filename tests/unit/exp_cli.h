@@ -47,12 +47,6 @@ static inline const struct simx_experiment *exp_parse(struct simx_config *config
     return experiment;
 }
 
-static inline unsigned exp_points(const struct simx_experiment *experiment,
-                                  const struct simx_config *config)
-{
-    return experiment->points ? experiment->points(config) : 1;
-}
-
 /*
  * The experiment of a command line, and its configuration for a point; the number of points is
  * returned.
@@ -63,11 +57,10 @@ static inline unsigned exp_configure(const char *line, unsigned index,
 {
     *experiment = exp_parse(config, line);
 
-    unsigned num = exp_points(*experiment, config);
+    unsigned num = simx_points(*experiment, config);
 
     assert_true(index < num);
-    if ((*experiment)->point)
-        (*experiment)->point(config, index);
+    simx_point(*experiment, config, index);
     return num;
 }
 
@@ -106,7 +99,7 @@ static inline struct json_object *exp_measure_only(const char *line)
     struct simx_config config;
     const struct simx_experiment *experiment = exp_parse(&config, line);
 
-    assert_int_equal(exp_points(experiment, &config), 1);
+    assert_int_equal(simx_points(experiment, &config), 1);
     return exp_measure_ended(line, 0);
 }
 

@@ -12,10 +12,10 @@ TEST(simx_exp_collision__points)
     struct simx_config asked, config;
     const struct simx_experiment *collision = exp_parse(&asked, "collision");
 
-    assert_int_equal(collision->points(&asked), NUM_SPRAYS + 1);
+    assert_int_equal(simx_points(collision, &asked), NUM_SPRAYS + 1);
     for (unsigned i = 0; i < NUM_SPRAYS; i++) {
         config = asked;
-        collision->point(&config, i);
+        simx_point(collision, &config, i);
         assert_string_equal(config.transport, "mrd");
         assert_string_equal(config.spray, sprays[i]);
     }

@@ -21,8 +21,8 @@ TEST(simx_exp_incast__points)
         const struct simx_experiment *incast = exp_parse(&config, cases[i].line);
 
         assert_int_equal(simx_check(incast, &config), 0);
-        assert_int_equal(incast->points(&config), cases[i].points);
-        incast->point(&config, cases[i].points - 1);
+        assert_int_equal(simx_points(incast, &config), cases[i].points);
+        simx_point(incast, &config, cases[i].points - 1);
         assert_int_equal(config.senders, cases[i].last);
     }
 }

@@ -18,8 +18,8 @@ TEST(simx_exp_loss__points)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct simx_experiment *loss = exp_parse(&config, cases[i].line);
 
-        assert_int_equal(loss->points(&config), cases[i].points);
-        loss->point(&config, cases[i].points - 1);
+        assert_int_equal(simx_points(loss, &config), cases[i].points);
+        simx_point(loss, &config, cases[i].points - 1);
         assert_true(config.bytes > 0 && config.loss >= 0);
     }
     exp_assert_refused("loss -tm traffic.cm", "makes its own traffic");

@@ -321,7 +321,7 @@ TEST(simx_options_parse__defaults_of_each)
         assert_int_equal(config.hosts, table[i].hosts);
         assert_int_equal(config.leaf_hosts, table[i].leaf_hosts);
         assert_int_equal(config.bytes, table[i].bytes);
-        assert_int_equal(experiment->points ? experiment->points(&config) : 1, table[i].points);
+        assert_int_equal(simx_points(experiment, &config), table[i].points);
     }
     good("failure");
     assert_true(config.at_us == 500);

@@ -9,12 +9,12 @@ TEST(simx_exp_skew__points)
     struct simx_config config;
     const struct simx_experiment *skew = exp_parse(&config, "skew");
 
-    assert_int_equal(skew->points(&config), 6);
-    skew->point(&config, 5);
+    assert_int_equal(simx_points(skew, &config), 6);
+    simx_point(skew, &config, 5);
     assert_true(config.spread == 4);
     skew = exp_parse(&config, "skew --spread 0");
-    assert_int_equal(skew->points(&config), 1);
-    skew->point(&config, 0);
+    assert_int_equal(simx_points(skew, &config), 1);
+    simx_point(skew, &config, 0);
     assert_true(config.spread == 0);
     exp_assert_refused("skew -tm traffic.cm", "makes its own traffic");
     exp_assert_refused("skew --hosts 16", "two leaves");

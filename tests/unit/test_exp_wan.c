@@ -10,14 +10,14 @@ TEST(simx_exp_wan__points)
     struct simx_config config;
     const struct simx_experiment *wan = exp_parse(&config, "wan");
 
-    assert_int_equal(wan->points(&config), 16);
+    assert_int_equal(simx_points(wan, &config), 16);
     wan = exp_parse(&config, "wan --rtt 40000");
-    assert_int_equal(wan->points(&config), 4);
+    assert_int_equal(simx_points(wan, &config), 4);
     wan = exp_parse(&config, "wan --loss 0");
-    assert_int_equal(wan->points(&config), 4);
+    assert_int_equal(simx_points(wan, &config), 4);
     wan = exp_parse(&config, "wan --loss 0.02 --rtt 40000");
-    assert_int_equal(wan->points(&config), 1);
-    wan->point(&config, 0);
+    assert_int_equal(simx_points(wan, &config), 1);
+    simx_point(wan, &config, 0);
     assert_true(config.loss == 0.02 && config.rtt_us == 40000);
     exp_assert_refused("wan -tm traffic.cm", "makes its own traffic");
     exp_assert_refused("wan --transport irn", "--transport: wan is of mrd only");

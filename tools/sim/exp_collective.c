@@ -13,18 +13,7 @@
 
 #include "tools/sim/experiment.h"
 
-enum { NUM_SIZES = 7, FIRST_SIZE = 1 << 20 };
-
-static unsigned points(const struct simx_config *config)
-{
-    return config->bytes ? 1 : NUM_SIZES;
-}
-
-static void point(struct simx_config *config, unsigned index)
-{
-    if (!config->bytes)
-        config->bytes = (uint64_t)FIRST_SIZE << index;
-}
+static const double sizes[] = {1 << 20, 2 << 20, 4 << 20, 8 << 20, 16 << 20, 32 << 20, 64 << 20};
 
 static int make_ring(const struct simx_config *config, const struct simx_net *net,
                      struct simx_cm *cm)
@@ -67,8 +56,8 @@ static void add_figures(const struct simx_run *run, struct json_object *result)
     .own = {{"hosts", "32", NULL}, \
             {"leaf-hosts", "8", NULL}, \
             {"size", NULL, "1M, 2M, 4M, ... 64M in turn"}}, \
-    .points = points, \
-    .point = point, \
+    .sweeps = {{offsetof(struct simx_config, bytes), true, \
+                sizeof(sizes) / sizeof(sizes[0]), sizes}}, \
     .traffic_expected = "a byte or more for each host, and at most 1048576 flows", \
     .figures = add_figures, \
     .columns = { \

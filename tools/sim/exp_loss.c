@@ -14,7 +14,7 @@
 
 #include "tools/sim/experiment.h"
 
-static const uint64_t sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
+static const double sizes[] = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
 static const double losses[] = {0,         1.0 / 16384, 1.0 / 4096, 1.0 / 1024,
                                 1.0 / 256, 0.01,        0.02,       0.05};
 
@@ -32,26 +32,6 @@ enum {
 struct plan {
     uint32_t messages, outstanding;
 };
-
-static unsigned num_losses(const struct simx_config *config)
-{
-    return config->loss == SIMX_UNSET ? NUM_LOSSES : 1;
-}
-
-static unsigned points(const struct simx_config *config)
-{
-    return num_losses(config) * (config->bytes ? 1 : NUM_SIZES);
-}
-
-static void point(struct simx_config *config, unsigned index)
-{
-    unsigned per_size = num_losses(config);
-
-    if (!config->bytes)
-        config->bytes = sizes[index / per_size];
-    if (config->loss == SIMX_UNSET)
-        config->loss = losses[index % per_size];
-}
 
 /* -------------------------------------------------------------------------------------- measure */
 
@@ -115,8 +95,8 @@ const struct simx_experiment simx_exp_loss = {
             {"size", NULL, "4K, 64K, 1M and 16M in turn"},
             {"loss", NULL, "0, 2^-14, 2^-12, 2^-10, 2^-8, 0.01, 0.02 and 0.05 in turn"}},
     .needs_two_leaves = true,
-    .points = points,
-    .point = point,
+    .sweeps = {{offsetof(struct simx_config, bytes), true, NUM_SIZES, sizes},
+               {offsetof(struct simx_config, loss), false, NUM_LOSSES, losses}},
     .traffic = traffic,
     .figures = add_figures,
     .columns =

@@ -39,17 +39,6 @@ static int check(const struct simx_config *config, const struct simx_net *net)
                      net->topology.tier[0].radix_up);
 }
 
-static unsigned points(const struct simx_config *config)
-{
-    return config->spread == SIMX_UNSET ? NUM_SPREADS : 1;
-}
-
-static void point(struct simx_config *config, unsigned index)
-{
-    if (config->spread == SIMX_UNSET)
-        config->spread = spreads[index];
-}
-
 /* -------------------------------------------------------------------------------------- measure */
 
 /* One flow to a host below the last leaf. */
@@ -163,8 +152,7 @@ const struct simx_experiment simx_exp_skew = {
             {"size", "256M", NULL},
             {"spread", NULL, "0, 0.25, 0.5, 1, 2 and 4 in turn"}},
     .needs_two_leaves = true,
-    .points = points,
-    .point = point,
+    .sweeps = {{offsetof(struct simx_config, spread), false, NUM_SPREADS, spreads}},
     .check = check,
     .traffic = traffic,
     .memo_bytes = sizeof(struct looks),

@@ -30,24 +30,9 @@ struct watch {
     uint64_t begin_bytes, end_bytes;
 };
 
-static unsigned num_rtts(const struct simx_config *config)
-{
-    return config->rtt_us == SIMX_UNSET ? NUM_RTTS : 1;
-}
-
-static unsigned points(const struct simx_config *config)
-{
-    return num_rtts(config) * (config->loss == SIMX_UNSET ? NUM_LOSSES : 1);
-}
-
 static void point(struct simx_config *config, unsigned index)
 {
-    unsigned rtts = num_rtts(config);
-
-    if (config->loss == SIMX_UNSET)
-        config->loss = losses[index / rtts];
-    if (config->rtt_us == SIMX_UNSET)
-        config->rtt_us = rtts_us[index % rtts];
+    (void)index;
     simx_narrow_point(config, 1);
 }
 
@@ -58,10 +43,10 @@ static int check(const struct simx_config *asked, const struct simx_net *net)
     (void)net;
     if (strcmp(asked->transport, "mrd") != 0)
         return simx_fail(-EINVAL, "--transport: wan is of mrd only, not of %s", asked->transport);
-    for (unsigned i = 0; ret == 0 && i < points(asked); i++) {
+    for (unsigned i = 0; ret == 0 && i < simx_points(&simx_exp_wan, asked); i++) {
         struct simx_config config = *asked;
 
-        point(&config, i);
+        simx_point(&simx_exp_wan, &config, i);
         ret = simx_narrow_check(&config);
     }
     return ret;
@@ -139,7 +124,8 @@ const struct simx_experiment simx_exp_wan = {
             {"knows", "sockets", NULL},
             {"ecn", "0,0", NULL},
             {"duration", "10", NULL}},
-    .points = points,
+    .sweeps = {{offsetof(struct simx_config, loss), false, NUM_LOSSES, losses},
+               {offsetof(struct simx_config, rtt_us), false, NUM_RTTS, rtts_us}},
     .point = point,
     .check = check,
     .traffic = traffic,

@@ -53,15 +53,14 @@ static int check_matrix(const struct simx_experiment *experiment, const struct s
 
 int simx_check(const struct simx_experiment *experiment, const struct simx_config *asked)
 {
-    unsigned num = experiment->points ? experiment->points(asked) : 1;
+    unsigned num = simx_points(experiment, asked);
     int ret = check_matrix(experiment, asked);
 
     for (unsigned i = 0; ret == 0 && i < num; i++) {
         struct simx_config config = *asked;
         struct simx_net net;
 
-        if (experiment->point)
-            experiment->point(&config, i);
+        simx_point(experiment, &config, i);
         ret = simx_net_init(&net, &config);
         if (ret == 0)
             ret = check_leaves(experiment, &net);

@@ -28,6 +28,15 @@ struct simx_default {
 
 enum { SIMX_UNSET = -1 /* of a real number */ };
 
+/* An option that has each of these values in turn if it is not given. */
+struct simx_sweep {
+    size_t offset; /* in struct simx_config, of a double, SIMX_UNSET if it is not given; or... */
+    bool is_bytes; /* ...of a uint64_t, 0 if it is not given */
+    unsigned num;  /* 0: no sweep */
+    const double *values;
+};
+enum { SIMX_SWEEPS_MAX = 2 };
+
 struct simx_experiment {
     const char *name;
     const char *summary;         /* a line for --help */
@@ -36,9 +45,13 @@ struct simx_experiment {
     bool takes_matrix;           /* besides its own traffic; without `traffic` it needs one */
     bool needs_two_leaves;       /* hosts below two leaves */
 
-    /* Points of a sweep; NULL: one. */
+    struct simx_sweep sweeps[SIMX_SWEEPS_MAX]; /* the points; the last one changes first */
+    /* How many points there are, if no sweeps tell it. NULL: these do. */
     unsigned (*points)(const struct simx_config *config);
-    /* Make `config`, a copy of what was asked for, the configuration of a point. */
+    /*
+     * Make `config`, a copy of what was asked for with the values of sweeps, the configuration of a
+     * point; NULL: it is.
+     */
     void (*point)(struct simx_config *config, unsigned index);
     /*
      * What is wrong with what was asked for, on the fabric of the first point: 0, or -EINVAL with a
@@ -113,6 +126,10 @@ extern const struct simx_experiment *const simx_experiments[];
 
 /* ------------------------------------------------------------------------------ what they share */
 
+/* How many points there are, and the configuration of one from a copy of what was asked for. */
+unsigned simx_points(const struct simx_experiment *experiment, const struct simx_config *config);
+void simx_point(const struct simx_experiment *experiment, struct simx_config *config,
+                unsigned index);
 /* 0, or -EINVAL with a sentence: the options and the fabrics of all points. */
 int simx_check(const struct simx_experiment *experiment, const struct simx_config *config);
 /* One run of a point, to its end. NULL with a sentence. */

@@ -28,8 +28,7 @@ static struct json_object *run_job(void *arg, unsigned index, struct simx_progre
 
     if (s->num_points * s->config.seeds > 1)
         simx_wall_start();
-    if (s->experiment->point)
-        s->experiment->point(&config, index / config.seeds);
+    simx_point(s->experiment, &config, index / config.seeds);
     config.seed += index % config.seeds;
     if (s->num_points * s->config.seeds > 1 && config.threads == 0)
         config.threads = 1; /* runs share the processors */
@@ -181,7 +180,7 @@ int main(int argc, char **argv)
         fputs("Try 'mrd_sim --help'.\n", stderr);
         return EXIT_USAGE;
     }
-    s.num_points = s.experiment->points ? s.experiment->points(&s.config) : 1;
+    s.num_points = simx_points(s.experiment, &s.config);
     if (simx_check(s.experiment, &s.config) != 0)
         return fail(EXIT_USAGE);
     return run(&s);
