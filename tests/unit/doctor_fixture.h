@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/kit/kit.h"
+#include "tests/unit/json_text.h"
 #include "tools/perf/doctor_advice.h"
 #include "tools/perf/doctor_probe.h"
 #include "tools/perf/message.h"

@@ -16,7 +16,7 @@
 
 #include <math.h>
 
-#include "tests/kit/kit.h"
+#include "tests/unit/json_text.h"
 #include "tools/sim/options.h"
 
 enum { EXP_WORDS_MAX = 48, EXP_LINE_BYTES = 512 };
@@ -64,11 +64,6 @@ static inline unsigned exp_configure(const char *line, unsigned index,
     return num;
 }
 
-static inline void exp_put(void *result)
-{
-    json_object_put(result);
-}
-
 /* One run of a point. Its result is freed after the test. */
 static inline struct json_object *exp_measure(const char *line, unsigned index)
 {
@@ -82,8 +77,7 @@ static inline struct json_object *exp_measure(const char *line, unsigned index)
 
     if (!result)
         fail_msg("%s: %s", line, mrd_last_error());
-    kit_own(result, exp_put);
-    return result;
+    return json_text_own(result);
 }
 
 static inline struct json_object *exp_measure_ended(const char *line, unsigned index)

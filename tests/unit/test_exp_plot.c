@@ -34,7 +34,6 @@ static unsigned script_of(const struct simx_picture *picture, const char *const 
     unsigned drawn = simx_plot_script(picture, runs, num, "it's.svg", out);
 
     fclose(out);
-    exp_runs_free(runs, num);
     return drawn;
 }
 
@@ -163,11 +162,9 @@ TEST(simx_plot_script__arrays)
 
 static int write_picture(const struct simx_picture *picture, const char *text, const char *path)
 {
-    struct json_object *run = json_tokener_parse(text);
-    int ret = simx_plot_write(picture, &run, 1, path);
+    struct json_object *run = json_text(text);
 
-    json_object_put(run);
-    return ret;
+    return simx_plot_write(picture, &run, 1, path);
 }
 
 TEST(simx_plot_write__no_gnuplot)
@@ -176,7 +173,7 @@ TEST(simx_plot_write__no_gnuplot)
     char *path = strdup(getenv("PATH"));
 
     setenv("PATH", directory, 1);
-    int ret = write_picture(&picture, "{\"x\":1,\"a\":1}", svg_path);
+    int ret = write_picture(&picture, "{'x':1,'a':1}", svg_path);
     setenv("PATH", path, 1);
     free(path);
     assert_int_equal(ret, -EINVAL);
@@ -202,9 +199,9 @@ TEST(simx_plot_write__fails)
     struct simx_picture picture = lines();
 
     skip_without_gnuplot();
-    assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":null}", svg_path), -EINVAL);
+    assert_int_equal(write_picture(&picture, "{'x':1,'a':null}", svg_path), -EINVAL);
     expect_in(mrd_last_error(), "there is nothing to draw");
-    assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1}", "/nonexistent/a.svg"), -EINVAL);
+    assert_int_equal(write_picture(&picture, "{'x':1,'a':1}", "/nonexistent/a.svg"), -EINVAL);
     assert_string_equal(mrd_last_error(), "gnuplot cannot draw /nonexistent/a.svg");
 }
 
@@ -216,7 +213,7 @@ TEST(simx_plot_write__picture)
 
     skip_without_gnuplot();
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(write_picture(&picture, "{\"x\":1,\"a\":1,\"b\":2}", svg_path), 0);
+        assert_int_equal(write_picture(&picture, "{'x':1,'a':1,'b':2}", svg_path), 0);
 
         FILE *in = fopen(svg_path, "r");
 

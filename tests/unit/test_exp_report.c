@@ -45,28 +45,38 @@ TEST(json_number__text)
 
 TEST(json_get__paths)
 {
-    static const char *const texts[] = {
-        "{'name':'a', 'n':7, 'x':null, 'fct_us':{'max':2.5,'deep':{'er':1}}, 'fct':{'max':3}}",
-        NULL,
-    };
-    struct json_object *runs[RUNS_MAX];
-    size_t n = exp_runs_make(runs, texts);
+    struct json_object *run = json_text(
+        "{'name':'a', 'n':7, 'x':null, 'fct_us':{'max':2.5,'deep':{'er':1}}, 'fct':{'max':3}}");
 
-    assert_true(json_get_number(runs[0], "n") == 7);
-    assert_true(json_get_number(runs[0], "fct_us.max") == 2.5);
-    assert_true(json_get_number(runs[0], "fct.max") == 3);
-    assert_true(json_get_number(runs[0], "fct_us.deep.er") == 1);
-    assert_true(isnan(json_get_number(runs[0], "x")));
-    assert_true(isnan(json_get_number(runs[0], "name")));
-    assert_true(isnan(json_get_number(runs[0], "fct_us")));
-    assert_true(isnan(json_get_number(runs[0], "fct_us.min")));
-    assert_true(isnan(json_get_number(runs[0], "n.max")));
+    assert_true(json_get_number(run, "n") == 7);
+    assert_true(json_get_number(run, "fct_us.max") == 2.5);
+    assert_true(json_get_number(run, "fct.max") == 3);
+    assert_true(json_get_number(run, "fct_us.deep.er") == 1);
+    assert_true(isnan(json_get_number(run, "x")));
+    assert_true(isnan(json_get_number(run, "name")));
+    assert_true(isnan(json_get_number(run, "fct_us")));
+    assert_true(isnan(json_get_number(run, "fct_us.min")));
+    assert_true(isnan(json_get_number(run, "n.max")));
     assert_true(isnan(json_get_number(NULL, "n")));
-    assert_string_equal(json_object_get_string(json_get(runs[0], "name")), "a");
-    assert_true(json_object_is_type(json_get(runs[0], "fct_us"), json_type_object));
-    assert_null(json_get(runs[0], "fct_us."));
-    assert_null(json_get(runs[0], ""));
-    exp_runs_free(runs, n);
+    assert_string_equal(json_object_get_string(json_get(run, "name")), "a");
+    assert_true(json_object_is_type(json_get(run, "fct_us"), json_type_object));
+    assert_null(json_get(run, "fct_us."));
+    assert_null(json_get(run, ""));
+}
+
+TEST(json_set__paths)
+{
+    struct json_object *run = json_text("{'fct_us':{'max':2.5},'n':7}");
+    struct json_object *number = json_number(3);
+
+    assert_true(json_set(run, "n", json_number(8)));
+    assert_true(json_set(run, "fct_us.max", NULL));
+    assert_true(json_set(run, "fct_us.min", json_number(1)));
+    assert_false(json_set(run, "n.max", number));
+    assert_false(json_set(run, "fct.max", number));
+    assert_string_equal(json_object_to_json_string_ext(run, JSON_C_TO_STRING_PLAIN),
+                        "{\"fct_us\":{\"max\":null,\"min\":1},\"n\":8}");
+    json_object_put(number);
 }
 
 /* Print into memory and compare. */
@@ -90,7 +100,7 @@ static void expect(FILE *out, const char *text)
 
 TEST(simx_report_json__one_line)
 {
-    struct json_object *run = json_object_new_object();
+    struct json_object *run = json_text("{}");
     FILE *out = print();
 
     json_add_string(run, "name", "a/b\n\"c\"");
@@ -103,19 +113,17 @@ TEST(simx_report_json__one_line)
     assert_int_equal(simx_report_json(out, run), 0);
     fclose(out);
     assert_int_equal(printed_len, 2 * (strchr(printed, '\n') - printed + 1));
-    json_object_put(run);
 }
 
 TEST(simx_report_json__full_disk)
 {
-    struct json_object *run = json_object_new_object();
+    struct json_object *run = json_text("{}");
     FILE *out = fopen("/dev/full", "w");
 
     if (out) {
         assert_int_equal(simx_report_json(out, run), -ENOSPC);
         fclose(out);
     }
-    json_object_put(run);
 }
 
 TEST(simx_report_csv__table)
@@ -142,7 +150,6 @@ TEST(simx_report_csv__table)
         FILE *out = print();
         assert_int_equal(simx_report_csv(out, runs, n), 0);
         expect(out, cases[i].csv);
-        exp_runs_free(runs, n);
     }
 }
 
@@ -173,7 +180,6 @@ TEST(simx_report_table__columns)
     out = print();
     assert_int_equal(simx_report_table(out, columns, runs, 0), 0);
     expect(out, "spray  FCT max [us]  drops  note [\xc2\xb5]\n");
-    exp_runs_free(runs, n);
 }
 
 int kit_after_all(void)

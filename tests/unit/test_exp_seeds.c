@@ -15,10 +15,8 @@ static struct json_object *summary_of(const char *const *texts)
 {
     struct json_object *runs[RUNS_MAX] = {0};
     size_t n = exp_runs_make(runs, texts);
-    struct json_object *summary = simx_seeds_summary(runs, n);
 
-    exp_runs_free(runs, n);
-    return summary;
+    return json_text_own(simx_seeds_summary(runs, n));
 }
 
 TEST(simx_student_t975__table)
@@ -59,7 +57,6 @@ TEST(simx_seeds_summary__three)
                         "\"fct_us\":{\"max\":1.5,\"n\":3},\"seeds\":3,"
                         "\"mean\":{\"drops\":12,\"fct_us\":{\"max\":3,\"n\":3}},"
                         "\"ci95\":{\"drops\":4.96833001,\"fct_us\":{\"max\":4.47839215,\"n\":0}}}");
-    json_object_put(summary);
 }
 
 TEST(simx_seeds_summary__one)
@@ -71,7 +68,6 @@ TEST(simx_seeds_summary__one)
                         "{\"drops\":3,\"fct_us\":{\"max\":1.25},\"seeds\":1,"
                         "\"mean\":{\"drops\":3,\"fct_us\":{\"max\":1.25}},"
                         "\"ci95\":{\"drops\":null,\"fct_us\":{\"max\":null}}}");
-    json_object_put(summary);
 }
 
 /*
@@ -94,5 +90,4 @@ TEST(simx_seeds_summary__nulls)
         json_object_to_json_string_ext(json_get(summary, "ci95"), JSON_C_TO_STRING_PLAIN),
         "{\"a\":null,\"f\":{\"x\":12.7062,\"y\":null},\"late\":{\"z\":null}}");
     assert_true(json_get_number(summary, "seeds") == 3);
-    json_object_put(summary);
 }

@@ -153,14 +153,11 @@ TEST(judge_ect__sizes_tell)
 /* More is sent only where ports are silent. */
 TEST(some_silent__ports)
 {
-    struct json_object *arrivals = arrivals_of(&(struct ill){.drops = a_few});
-
-    assert_false(perf_doctor_some_silent(arrivals));
-    json_object_put(arrivals);
     bound = 1;
-    arrivals = arrivals_of(&(struct ill){.drops = first_ports});
-    assert_true(perf_doctor_some_silent(arrivals));
-    json_object_put(arrivals);
+    assert_false(
+        perf_doctor_some_silent(json_text_own(arrivals_of(&(struct ill){.drops = a_few}))));
+    assert_true(
+        perf_doctor_some_silent(json_text_own(arrivals_of(&(struct ill){.drops = first_ports}))));
 }
 
 TEST(judge_back__nothing_arrives)

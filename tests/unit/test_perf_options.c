@@ -7,8 +7,8 @@
 #include <errno.h>
 
 #include "tests/kit/kit.h"
+#include "tests/unit/json_text.h"
 #include "tests/unit/perf_cli.h"
-#include "tools/common/json.h"
 #include "tools/perf/measure.h"
 #include "tools/perf/options.h"
 #include "tools/perf/report.h"
@@ -297,117 +297,101 @@ static struct json_object *report_of(double gbps, uint64_t packets, const char *
     char text[200];
 
     snprintf(text, sizeof(text),
-             "{\"test\":\"write_bw\",\"transport\":\"tcp\",\"bw_gbps\":%g,\"packets_sent\":%llu,"
-             "\"lat_us\":null,"
-             "\"verified\":%s,\"samples\":[%g]}",
+             "{'test':'write_bw','transport':'tcp','bw_gbps':%g,'packets_sent':%llu,'lat_us':null,"
+             "'verified':%s,'samples':[%g]}",
              gbps, (unsigned long long)packets, verified, gbps);
-    return json_tokener_parse(text);
+    return json_text_parse(text);
+}
+
+static struct json_object *median_of(struct json_object **reports, size_t count)
+{
+    return json_text_own(perf_compare_median(reports, count, "bw_gbps"));
 }
 
 TEST(perf_compare_median__each_key)
 {
     struct json_object *reports[3] = {report_of(9, 10, "true"), report_of(1, 30, "true"),
                                       report_of(5, 20, "true")};
-    struct json_object *samples;
+    struct json_object *median = median_of(reports, 3);
 
-    struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
     assert_true(json_get_number(median, "bw_gbps") == 5);
     assert_true(json_get_number(median, "packets_sent") == 20);
     assert_true(perf_report_passed(median));
-    json_object_object_get_ex(median, "samples", &samples);
-    assert_true(json_object_get_double(json_object_array_get_idx(samples, 0)) == 5);
-    json_object_put(median);
+    assert_true(json_object_get_double(json_object_array_get_idx(json_get(median, "samples"), 0)) ==
+                5);
+}
+
+/* The member is there, and null. */
+static bool has_null(struct json_object *object, const char *key)
+{
+    struct json_object *value;
+
+    return json_object_object_get_ex(object, key, &value) && !value;
 }
 
 /* One run that is not verified spoils the median, too; what is null stays null. */
 TEST(perf_compare_median__verified)
 {
     struct json_object *reports[2] = {report_of(4, 1, "true"), report_of(2, 1, "false")};
-    struct json_object *nulls[1] = {report_of(4, 1, "null")}, *verified;
+    struct json_object *nulls[1] = {report_of(4, 1, "null")};
+    struct json_object *median = median_of(reports, 2);
 
-    struct json_object *median = perf_compare_median(reports, 2, "bw_gbps");
     assert_false(perf_report_passed(median));
     assert_true(json_get_number(median, "bw_gbps") == 3);
-    json_object_put(median);
-    median = perf_compare_median(nulls, 1, "bw_gbps");
-    assert_true(json_object_object_get_ex(median, "verified", &verified));
-    assert_null(verified);
-    json_object_put(median);
+    assert_true(has_null(median_of(nulls, 1), "verified"));
 }
 
 /* One run on a busy machine makes the median doubtful; a run that does not know does not count. */
 TEST(perf_compare_median__disturbed)
 {
     static const char *const texts[] = {
-        "{\"bw_gbps\":1,\"disturbed\":true,\"cpu_others\":0.5,\"cpu_stolen\":0.01}",
-        "{\"bw_gbps\":2,\"disturbed\":null,\"cpu_others\":null,\"cpu_stolen\":null}",
-        "{\"bw_gbps\":3,\"disturbed\":false,\"cpu_others\":0.1,\"cpu_stolen\":0.03}",
+        "{'bw_gbps':1,'disturbed':true,'cpu_others':0.5,'cpu_stolen':0.01}",
+        "{'bw_gbps':2,'disturbed':null,'cpu_others':null,'cpu_stolen':null}",
+        "{'bw_gbps':3,'disturbed':false,'cpu_others':0.1,'cpu_stolen':0.03}",
     };
-    struct json_object *reports[3], *disturbed;
+    struct json_object *reports[3];
 
     for (size_t i = 0; i < 3; i++)
-        reports[i] = json_tokener_parse(texts[i]);
-    struct json_object *median = perf_compare_median(reports, 3, "bw_gbps");
-    assert_true(json_object_object_get_ex(median, "disturbed", &disturbed));
-    assert_true(json_object_get_boolean(disturbed));
+        reports[i] = json_text_parse(texts[i]);
+    struct json_object *median = median_of(reports, 3);
+    assert_true(json_object_get_boolean(json_get(median, "disturbed")));
     assert_true(json_get_number(median, "cpu_others") == 0.3);
     assert_true(json_get_number(median, "cpu_stolen") == 0.02);
-    json_object_put(median);
-    reports[0] = json_tokener_parse(texts[1]);
-    median = perf_compare_median(reports, 1, "bw_gbps");
-    assert_true(json_object_object_get_ex(median, "disturbed", &disturbed));
-    assert_null(disturbed);
-    json_object_put(median);
+    reports[0] = json_text_parse(texts[1]);
+    assert_true(has_null(median_of(reports, 1), "disturbed"));
 }
 
 TEST(perf_compare_ratio__nulls)
 {
-    struct json_object *first = report_of(8, 1, "null"), *second = report_of(2, 1, "null");
+    struct json_object *first = json_text_own(report_of(8, 1, "null"));
+    struct json_object *second = json_text_own(report_of(2, 1, "null"));
 
     perf_compare_ratio(second, first);
     assert_true(json_get_number(second, "ratio_to_first.bw_gbps") == 0.25);
-    struct json_object *ratios, *lat;
-    json_object_object_get_ex(second, "ratio_to_first", &ratios);
-    assert_true(json_object_object_get_ex(ratios, "lat_p50", &lat));
-    assert_null(lat);
-    json_object_put(first);
-    json_object_put(second);
+    assert_true(has_null(json_get(second, "ratio_to_first"), "lat_p50"));
 }
 
 /* A line a transport, a dash where there is nothing, and of zero a zero. */
 TEST(perf_compare_print__columns)
 {
     static char text[2048];
-    struct json_object *medians = json_tokener_parse(
-        "[{\"transport\":\"mrd-ibv\",\"cpu_s_per_gb\":1.5,\"peer_bytes\":13309,"
-        "\"peer_bytes_user\":13309,\"peer_bytes_kernel\":0,\"peer_bytes_idle\":705,"
-        "\"ratio_to_first\":{\"bw_gbps\":1,\"lat_p50\":null}},"
-        "{\"transport\":\"raw-ud\",\"cpu_s_per_gb\":0.25,\"peer_bytes\":null,"
-        "\"ratio_to_first\":{\"bw_gbps\":1.75,\"lat_p50\":null}}]");
+    struct json_object *medians =
+        json_text("[{'transport':'mrd-ibv','cpu_s_per_gb':1.5,'peer_bytes':13309,"
+                  "'peer_bytes_user':13309,'peer_bytes_kernel':0,'peer_bytes_idle':705,"
+                  "'ratio_to_first':{'bw_gbps':1,'lat_p50':null}},"
+                  "{'transport':'raw-ud','cpu_s_per_gb':0.25,'peer_bytes':null,"
+                  "'ratio_to_first':{'bw_gbps':1.75,'lat_p50':null}}]");
     FILE *out = fmemopen(text, sizeof(text), "w");
 
-    assert_non_null(medians);
     perf_compare_print(out, medians, false);
     fclose(out);
-    const char *first = strstr(text, "\n  mrd-ibv "), *second = strstr(text, "\n  raw-ud ");
-    char name[16], ratio[16], cpu[16], peer[16], user[16], kernel[16], idle[16];
-    assert_true(first && second && first < second);
-    assert_int_equal(sscanf(first, "%15s %15s %15s %15s %15s %15s %15s", name, ratio, cpu, peer,
-                            user, kernel, idle),
-                     7);
-    assert_string_equal(ratio, "1.000");
-    assert_string_equal(cpu, "1.5000");
-    assert_string_equal(peer, "13309");
-    assert_string_equal(kernel, "0");
-    assert_string_equal(idle, "705");
-    assert_int_equal(sscanf(second, "%15s %15s %15s %15s %15s %15s %15s", name, ratio, cpu, peer,
-                            user, kernel, idle),
-                     7);
-    assert_string_equal(ratio, "1.750");
-    assert_string_equal(cpu, "0.2500");
-    assert_string_equal(peer, "-");
-    assert_string_equal(idle, "-");
-    json_object_put(medians);
+    assert_string_equal(strstr(text, "\n #"),
+                        "\n #transport    ratio   CPU[s/GB]  peer[bytes]         user"
+                        "       kernel         idle\n"
+                        "  mrd-ibv      1.000      1.5000        13309        13309"
+                        "            0          705\n"
+                        "  raw-ud       1.750      0.2500            -            -"
+                        "            -            -\n");
 }
 
 /* ---------------------------------------------------------------- what is measured */
@@ -468,7 +452,7 @@ TEST(perf_meter_update__samples)
 /* What the client tells is what the server has; a number that does not fit is not cut. */
 TEST(perf_params_from_json__too_large)
 {
-    struct json_object *told = json_object_new_object();
+    struct json_object *told = json_text("{}");
     struct perf_params heard = {.qps = 77};
 
     good("write_bw -b -q 4 --order msg --seed 18446744073709551615");
@@ -481,7 +465,6 @@ TEST(perf_params_from_json__too_large)
     json_object_object_add(told, "qp", json_object_new_uint64((1ull << 32) + 1));
     assert_int_equal(perf_params_from_json(&heard, told), -EPROTO);
     assert_int_equal(heard.qps, 4);
-    json_object_put(told);
 }
 
 /* What doctor would not heed is refused, above all what would keep it from its end. */
