@@ -259,64 +259,63 @@ static void on_unknown(struct hub *hub, const struct mrd_wc *wc, const struct fr
                 "");
 }
 
-static bool on_frame(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
-                     uint32_t len)
+/* A frame of a stream that both ends know. True: its bytes are kept. */
+static bool on_stream_frame(struct hub *hub, struct stream *s, const struct frame *frame,
+                            uint8_t *bytes, uint32_t len)
 {
-    struct hub *hub = arg;
-    struct stream *s;
-
-    if (frame->type == FRAME_OPEN) {
-        on_open(hub, wc, frame, bytes, len);
-        return false;
-    }
-    if (frame->type == FRAME_GONE) {
-        on_gone(hub, wc, frame);
-        return false;
-    }
-    s = stream_table_find(&hub->streams.table, frame->stream);
-    if (s && (s->own != frame->session || !link_is_from(s->peer, wc)))
-        s = NULL;
-    if (s && frame->type == FRAME_OPENED && s->state == STREAM_OPENING) {
-        on_opened(hub, frame, s);
-        return false;
-    }
-    if (s && frame->type == FRAME_OPENED && s->session == frame->seq && s->remote == frame->arg)
-        return false;                        /* OPENED is sent again if it seems lost */
-    if (!s || frame->type == FRAME_OPENED) { /* given up meanwhile, or opened twice */
-        on_unknown(hub, wc, frame);
-        return false;
-    }
-    if (s->state == STREAM_ASKED)
-        return false; /* the peer cannot know this stream yet */
     switch (frame->type) {
     case FRAME_REFUSED:
         on_refused(hub, frame, s, bytes, len);
-        return false;
+        break;
     case FRAME_DATA:
         return stream_out_on_data(s, frame, bytes, len);
     case FRAME_CREDIT:
         stream_in_on_credit(s, frame);
-        return false;
+        break;
     case FRAME_RECALL:
         stream_in_on_recall(s, frame);
-        return false;
+        break;
     case FRAME_YIELD:
         stream_out_on_yield(s, frame);
-        return false;
+        break;
     case FRAME_FIN:
         stream_out_on_fin(s, frame);
-        return false;
+        break;
     case FRAME_DONE:
         stream_in_on_done(s);
-        return false;
+        break;
     case FRAME_ASK:
         stream_out_on_ask(s);
-        return false;
+        break;
     default:
         hub->streams.totals.reset++;
         stream_drain_on_peer_reset(s, frame);
-        return false;
     }
+    return false;
+}
+
+static bool on_frame(void *arg, const struct mrd_wc *wc, const struct frame *frame, uint8_t *bytes,
+                     uint32_t len)
+{
+    struct hub *hub = arg;
+    struct stream *s = stream_table_find(&hub->streams.table, frame->stream);
+    bool opens = frame->type == FRAME_OPENED;
+
+    if (s && (s->own != frame->session || !link_is_from(s->peer, wc)))
+        s = NULL;
+    if (frame->type == FRAME_OPEN)
+        on_open(hub, wc, frame, bytes, len);
+    else if (frame->type == FRAME_GONE)
+        on_gone(hub, wc, frame);
+    else if (s && opens && s->state == STREAM_OPENING)
+        on_opened(hub, frame, s);
+    else if (s && opens && s->session == frame->seq && s->remote == frame->arg)
+        return false; /* OPENED is sent again if it seems lost */
+    else if (!s || opens)
+        on_unknown(hub, wc, frame);    /* given up meanwhile, or opened twice */
+    else if (s->state != STREAM_ASKED) /* else the peer cannot know this stream yet */
+        return on_stream_frame(hub, s, frame, bytes, len);
+    return false;
 }
 
 /* --------------------------------------------------------------------------------------- settling */
