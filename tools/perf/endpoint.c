@@ -168,6 +168,17 @@ int perf_endpoint_open(struct perf_run *run)
     return open_verifier(run);
 }
 
+void perf_endpoint_choose_imm(struct perf_run *run, bool needs_imm)
+{
+    const struct perf_params *p = &run->params;
+    bool is_write = perf_test_is_write(p->test);
+
+    /* A message of no byte has no last byte to poll and no byte to count. */
+    run->e.with_imm =
+        is_write && (p->write_with_imm || p->verify || p->size_bytes == 0 || needs_imm);
+    run->e.takes_recvs = run->e.with_imm || !(is_write || perf_test_is_request(p->test));
+}
+
 void perf_endpoint_close(struct perf_run *run)
 {
     if (run->e.tx_buf)

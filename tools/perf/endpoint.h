@@ -90,6 +90,8 @@ struct perf_endpoint {
 int perf_endpoint_open(struct perf_run *run);
 /* For raw transports: map buffers of these sizes. 0 or -errno with run->error. */
 int perf_endpoint_map(struct perf_run *run, size_t tx_bytes, size_t rx_bytes);
+/* Do writes end with an immediate, as they must if `needs_imm`, and do messages take receives? */
+void perf_endpoint_choose_imm(struct perf_run *run, bool needs_imm);
 void perf_endpoint_close(struct perf_run *run);
 
 /* Where message n of a queue pair lies in tx_buf, and in the rx_buf that writes go to. */

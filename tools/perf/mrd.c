@@ -221,7 +221,6 @@ static int take_address(struct perf_run *run, struct json_object *info)
 static int set_peer(struct perf_run *run, struct json_object *info)
 {
     struct perf_mrd *m = run->state;
-    const struct perf_params *p = &run->params;
     uint64_t packet_bytes, rkey;
     uint32_t mtu;
     int rc = run->ops->rdma ? perf_ibv_mtu_hear(run, &m->port, info, &mtu) : 0;
@@ -240,12 +239,7 @@ static int set_peer(struct perf_run *run, struct json_object *info)
     run->e.remote_rkey = (uint32_t)rkey;
     if (packet_bytes < m->packet_bytes)
         m->packet_bytes = (uint32_t)packet_bytes;
-    /* A message of no byte has no last byte to poll and no byte to count. */
-    run->e.with_imm =
-        perf_test_is_write(p->test) &&
-        (p->write_with_imm || p->verify || p->size_bytes > m->packet_bytes || p->size_bytes == 0);
-    run->e.takes_recvs =
-        run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
+    perf_endpoint_choose_imm(run, run->params.size_bytes > m->packet_bytes);
     perf_mrd_prepare_sends(run);
     return perf_endpoint_post_recvs(run);
 }

@@ -148,16 +148,11 @@ static void prepare_sends(struct perf_run *run)
 static int rc_set_peer(struct perf_run *run, struct json_object *info)
 {
     struct verbs_run *m = run->state;
-    const struct perf_params *p = &run->params;
     int rc = verbs_take_qps(run, info);
 
     if (rc)
         return rc;
-    /* A message of no byte has no last byte to poll and no byte to count. */
-    run->e.with_imm =
-        perf_test_is_write(p->test) && (p->write_with_imm || p->verify || p->size_bytes == 0);
-    run->e.takes_recvs =
-        run->e.with_imm || !(perf_test_is_write(p->test) || perf_test_is_request(p->test));
+    perf_endpoint_choose_imm(run, false);
     prepare_sends(run);
     /* Before the QPs can receive, so that no message finds them without receives. */
     rc = perf_endpoint_post_recvs(run);
