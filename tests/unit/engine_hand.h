@@ -146,6 +146,13 @@ static inline struct mrd_peer *hand_rx_peer(struct pair *p, unsigned at)
     return peer;
 }
 
+/* The peer's message that was posted last. */
+static inline struct mrd_msg *hand_last_msg(const struct mrd_peer *peer)
+{
+    assert_false(mrd_list_empty(&peer->msgs));
+    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
+}
+
 static inline uint32_t hand_length(const struct mrd_node *list)
 {
     uint32_t num = 0;
@@ -187,6 +194,53 @@ static inline struct mrd_wire_part hand_write(const struct pair *p, unsigned at,
                                   .src_qpn = p->end[1 - at].qp->qp_num,
                                   .rkey = p->end[at].mr->rkey,
                                   .addr = (uint64_t)(uintptr_t)p->end[at].memory};
+}
+
+/* A first packet of a life that knows nothing of ours. */
+static inline struct mrd_wire_head hand_first_contact(const struct pair *p, unsigned at,
+                                                      uint32_t src_inc)
+{
+    struct mrd_wire_head head = hand_head(p, at, MRD_WIRE_DATA);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT;
+    head.src_inc = src_inc;
+    head.dst_inc = 0;
+    return head;
+}
+
+/* That packet again, with the cookie that a challenge brought. */
+static inline struct mrd_wire_head hand_with_cookie(struct mrd_wire_head head, uint64_t cookie)
+{
+    head.flags |= MRD_WIRE_COOKIE;
+    head.cookie = cookie;
+    return head;
+}
+
+/* A packet of the other end's host `host`, to the address `ours` of the end. */
+static inline struct mrd_rx_packet hand_packet(const struct pair *p, unsigned at, uint8_t host,
+                                               uint8_t ours)
+{
+    struct mrd_rx_packet packet = {.from = p->end[1 - at].addr, .to = p->end[at].addr};
+
+    packet.from.ip[15] = host;
+    packet.to.ip[15] = ours;
+    return packet;
+}
+
+/* How many answers to packets of no space wait. */
+static inline uint32_t hand_answers(const struct pair *p, unsigned at)
+{
+    return p->end[at].e->answers.tail - p->end[at].e->answers.head;
+}
+
+/* The answer that waits alone, which has that type; it leaves the ring. */
+static inline struct mrd_answer hand_answer(const struct pair *p, unsigned at, uint8_t type)
+{
+    struct mrd_answers *a = &p->end[at].e->answers;
+
+    assert_int_equal(hand_answers(p, at), 1);
+    assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].head.type, type);
+    return a->ring[a->head++ % MRD_STATELESS_MAX];
 }
 
 /* ------------------------------------------------------------------------------------ placement */

@@ -10,6 +10,7 @@
 #ifndef MRD_UNIT_ENGINE_PAIR_H
 #define MRD_UNIT_ENGINE_PAIR_H
 
+#include <errno.h>
 #include <string.h>
 
 #include "core/engine/answer.h"
@@ -105,6 +106,27 @@ static inline void pair_config(struct pair *p)
                                            .peer_timeout_ns = 8 * MRD_SEC};
 }
 
+static inline struct mrd_ah *pair_ah(const struct pair *p, unsigned at, const struct mrd_addr *addr)
+{
+    int error;
+    struct mrd_ah *ah = mrd_engine_create_ah(p->end[at].e, p->end[at].pd, addr, 0, &error);
+
+    assert_non_null(ah);
+    return ah;
+}
+
+/* All of the end's memory. */
+static inline struct mrd_mr *pair_register(struct pair *p, unsigned at, int access)
+{
+    struct pair_end *end = &p->end[at];
+    int error;
+    struct mrd_mr *mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory), access,
+                                          &(struct mrd_mover_mr){0}, &error);
+
+    assert_non_null(mr);
+    return mr;
+}
+
 static inline void pair_open_end(struct pair *p, unsigned i)
 {
     struct pair_end *end = &p->end[i];
@@ -123,22 +145,16 @@ static inline void pair_open_end(struct pair *p, unsigned i)
     end->cq = mrd_engine_create_cq(end->e, NULL, 64, NULL, &error);
     attr.send_cq = attr.recv_cq = end->cq;
     end->qp = mrd_engine_create_qp(end->e, end->pd, &attr, &error);
-    end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory),
-                                MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
-                                &(struct mrd_mover_mr){0}, &error);
+    end->mr = pair_register(p, i, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
     assert_non_null(end->qp);
-    assert_non_null(end->mr);
 }
 
 static inline void pair_open(struct pair *p)
 {
-    int error;
-
     for (unsigned i = 0; i < 2; i++)
         pair_open_end(p, i);
     for (unsigned i = 0; i < 2; i++)
-        p->end[i].ah =
-            mrd_engine_create_ah(p->end[i].e, p->end[i].pd, &p->end[1 - i].addr, 0, &error);
+        p->end[i].ah = pair_ah(p, i, &p->end[1 - i].addr);
     for (unsigned i = 0; i < PAIR_MEMORY; i++)
         p->end[0].memory[i] = (uint8_t)(i * 31 + i / 256);
 }
@@ -233,11 +249,38 @@ static inline struct mrd_peer *pair_peer(const struct pair *p, unsigned at)
     return mrd_container_of(p->end[at].e->peers.active.next, struct mrd_peer, node);
 }
 
+/* From now on that host has the peer's address. */
+static inline void pair_move_peer(struct pair *p, unsigned at, struct mrd_peer *peer, uint8_t host)
+{
+    struct mrd_addr addr = peer->addr;
+
+    addr.ip[15] = host;
+    mrd_peer_move(&p->end[at].e->peers, peer, &addr);
+}
+
+/* So much later the end begins a turn. */
+static inline void pair_pass(struct pair *p, unsigned at, uint64_t ns)
+{
+    p->now += ns;
+    mrd_engine_begin(p->end[at].e, p->now);
+}
+
 static inline void pair_rx_one(struct pair *p, unsigned at, const struct pair_frame *f)
 {
     struct mrd_rx_packet packet = pair_packet(p, at, f);
 
     mrd_engine_rx(p->end[at].e, &packet, 1, p->now);
+}
+
+/* All that lies in the inbox arrives `ns` from now, at the begin of a turn. */
+static inline void pair_rx(struct pair *p, unsigned at, uint64_t ns)
+{
+    struct pair_end *end = &p->end[at];
+
+    pair_pass(p, at, ns);
+    for (unsigned i = 0; i < end->num_inbox; i++)
+        pair_rx_one(p, at, &end->inbox[i]);
+    end->num_inbox = 0;
 }
 
 /* Of what lies in the inbox only the acks arrive. */
@@ -283,18 +326,31 @@ static inline unsigned pair_tx(struct pair *p, unsigned at)
     return total;
 }
 
+/* All that it has to send now is lost; how many. */
+static inline unsigned pair_tx_lost(struct pair *p, unsigned at)
+{
+    unsigned sent = pair_tx(p, at);
+
+    p->end[1 - at].num_inbox = 0;
+    return sent;
+}
+
 /* One turn of its loop: read all, expire, send. */
 static inline unsigned pair_turn(struct pair *p, unsigned at)
 {
-    struct pair_end *end = &p->end[at];
+    struct mrd_engine *e = p->end[at].e;
 
-    mrd_engine_begin(end->e, p->now);
-    for (unsigned i = 0; i < end->num_inbox; i++)
-        pair_rx_one(p, at, &end->inbox[i]);
-    end->num_inbox = 0;
-    mrd_engine_drained(end->e, p->now);
-    mrd_engine_expire(end->e, p->now);
+    pair_rx(p, at, 0);
+    mrd_engine_drained(e, p->now);
+    mrd_engine_expire(e, p->now);
     return pair_tx(p, at);
+}
+
+/* A turn a hop's time from now. */
+static inline unsigned pair_hop(struct pair *p, unsigned at)
+{
+    p->now += PAIR_HOP_NS;
+    return pair_turn(p, at);
 }
 
 /*
@@ -334,6 +390,39 @@ static inline struct mrd_wc pair_expect(struct pair *p, unsigned at, enum mrd_wc
     assert_int_equal(pair_poll(p, at, &wc), 1);
     assert_int_equal(wc.status, status);
     return wc;
+}
+
+static inline void pair_expect_nothing(struct pair *p, unsigned at)
+{
+    struct mrd_wc wc;
+
+    assert_int_equal(pair_poll(p, at, &wc), 0);
+}
+
+/* A write of one end's memory, from `offset` on, arrives, and its sender learns. */
+static inline void pair_write(struct pair *p, unsigned from, uint32_t offset, uint32_t len)
+{
+    pair_post(p, from, MRD_WR_RDMA_WRITE, offset, len);
+    pair_settle(p, p->now + MRD_SEC);
+    pair_expect(p, from, MRD_WC_SUCCESS);
+}
+
+/* The end's next event, which is of that type. */
+static inline struct mrd_engine_event pair_expect_event(struct pair *p, unsigned at,
+                                                        enum mrd_event_type type)
+{
+    struct mrd_engine_event event;
+
+    assert_int_equal(mrd_engine_get_event(p->end[at].e, &event), 0);
+    assert_int_equal(event.type, type);
+    return event;
+}
+
+static inline void pair_expect_no_event(struct pair *p, unsigned at)
+{
+    struct mrd_engine_event event;
+
+    assert_int_equal(mrd_engine_get_event(p->end[at].e, &event), -EAGAIN);
 }
 
 #endif
