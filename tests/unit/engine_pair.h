@@ -58,9 +58,16 @@ FIXTURE(pair)
     uint8_t head[PAIR_BURST][MRD_TX_HEAD_BYTES];
 };
 
-/* Everything is given back, and no figure differs from what it is derived from. */
+static inline void pair_settle(struct pair *p, uint64_t until_ns);
+
+/*
+ * What is on its way arrives; then everything is given back, and no figure differs from what it is
+ * derived from.
+ */
 static inline void pair_end(struct pair *p)
 {
+    if (p->end[0].e && p->end[1].e)
+        pair_settle(p, p->now + MRD_SEC);
     for (unsigned i = 0; i < 2; i++) {
         struct pair_end *end = &p->end[i];
 

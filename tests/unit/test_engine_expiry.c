@@ -96,6 +96,7 @@ TEST_F(pair, mrd_peer_open__a_peer_with_work_keeps_its_place)
     self->now += 2 * dead_ns(self);
     mrd_engine_drained(self->end[0].e, self->now);
     assert_int_equal(try_post(self), 0);
+    mrd_send_state_end(self->end[0].e, pair_peer(self, 0), MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(mrd_engine_destroy_ah(self->end[0].e, stranger), 0);
     self->end[0].ah = known;
 }
