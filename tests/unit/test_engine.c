@@ -112,7 +112,6 @@ TEST_F(pair, mrd_engine_drained__judges_nobody_before_all_is_read)
     mrd_engine_expire(e, self->now);
     assert_true(pair_tx(self, 0) > 0);
     assert_int_equal(e->stats.retx_tail, 1);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Acks that prove a loss, with the packet's own ack perhaps behind them in the queue. */
@@ -205,7 +204,6 @@ TEST_F(pair, mrd_timer_touch__deadline_after_a_post)
         ;
     uint64_t deadline_ns = mrd_engine_deadline(self->end[0].e);
     assert_in_range(deadline_ns, self->now + 1, self->now + MRD_SEC);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*
@@ -251,7 +249,6 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
         pair_rx_one(self, 1, &self->end[1].inbox[i]);
     self->end[1].num_inbox = 0;
     assert_false(mrd_engine_quiet(b));
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*

@@ -83,7 +83,6 @@ TEST_F(pair, mrd_engine_rx__end_of_a_short_message_waits_for_the_call)
     assert_int_equal(pair_turn(self, 1), 0);
     assert_int_equal(pair_turn(self, 1), 1);
     assert_int_equal(acks_to(self, 0), 1);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A message of four packets, of which PSN 2 is lost; the path that it was lost on. */
@@ -215,7 +214,6 @@ TEST_F(pair, mrd_engine_tx__no_copy_of_what_was_acked)
     pair_turn(self, 0);
     assert_int_equal(self->end[0].e->stats.retx_packets, 1);
     assert_int_equal(self->end[0].e->stats.retx_copy, 0);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* The ack that completes a message after losses leaves twice, on two paths. */
@@ -293,7 +291,6 @@ TEST_F(pair, mrd_engine_tx__last_packet_asks_before_a_used_up_ready)
     assert_true(mrd_list_empty(&pair_peer(self, 0)->readies));
     assert_int_equal(e->stats.tx_readies, 0);
     pair_post_recv(self, 0, 0, PAIR_PAYLOAD);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Data goes on and on: an ack that is due does not wait for the end of it. */

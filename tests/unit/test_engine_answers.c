@@ -99,5 +99,4 @@ TEST_F(pair, mrd_rx_ack__that_tells_nothing_is_no_answer)
     assert_int_equal(self->end[0].e->stats.rx_drop_ack, 0);
     assert_int_equal(self->end[0].e->stats.peers_unreachable, 1);
     pair_expect(self, 0, MRD_WC_RETRY_EXC_ERR);
-    pair_settle(self, self->now + MRD_SEC);
 }

@@ -65,7 +65,6 @@ TEST_F(pair, mrd_tx_put_ack__of_a_duplicate)
     self->end[0].num_inbox = 0;
     self->end[1].inbox[self->end[1].num_inbox++] = copy;
     assert_int_equal(ack_at_last(self), MRD_TX_NOT_ECT);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Answers are not acked: a way that drops ECT would drop them each time. */
@@ -82,7 +81,6 @@ TEST_F(pair, mrd_tx_put_answers__not_ect)
     assert_true(pair_turn(self, 1) >= 1);
     assert_int_equal(pair_head(f).type, MRD_WIRE_CHALLENGE);
     assert_int_equal(f->flags & ECT, MRD_TX_NOT_ECT);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Of packets that leave as one run the first is the test; the others would all be lost with it. */

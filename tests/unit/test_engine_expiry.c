@@ -52,7 +52,6 @@ TEST_F(pair, mrd_contact_identify__a_stall_expires_no_space)
     pair_rx_one(self, 1, &first);
     assert_int_equal(pair_poll(self, 1, &wc), 0);
     assert_int_equal(self->end[1].e->stats.rx_duplicates, 1);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* While we listen it is held for as long as a copy of its packets may live, and no longer. */
@@ -70,7 +69,6 @@ TEST_F(pair, mrd_contact_identify__silence_expires_a_space)
     mrd_engine_drained(self->end[1].e, self->now);
     pair_rx_one(self, 1, &first);
     assert_int_equal(pair_poll(self, 1, &wc), 1);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A full table: who has work, or did until lately, keeps its place; others go. */
@@ -163,5 +161,4 @@ TEST_F(pair, mrd_send_state_open__after_old_acks)
     mrd_engine_begin(self->end[0].e, self->now);
     assert_int_not_equal(mrd_send_state_open(self->end[0].e, pair_peer(self, 0))->contact.epoch,
                          epoch);
-    pair_settle(self, self->now + MRD_SEC);
 }

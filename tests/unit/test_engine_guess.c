@@ -66,7 +66,6 @@ TEST_F(pair, guess__of_data)
     head.epoch = peer->space.epoch;
     assert_int_equal(
         count_bits(self, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
-    pair_settle(self, self->now + MRD_MSEC);
 }
 
 /* With any higher epoch; and a new life needs the cookie, too. */
@@ -79,7 +78,6 @@ TEST_F(pair, guess__of_a_space)
     head.flags = MRD_WIRE_FIRST_CONTACT;
     assert_int_equal(
         count_bits(self, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
-    pair_settle(self, self->now + MRD_MSEC);
 }
 
 /* Who leaves our name out has not heard it: nothing is taken, in a space that is held or a new one. */
@@ -100,7 +98,6 @@ TEST_F(pair, guess__without_our_name)
             assert_int_equal(answers->ring[answers->head++ % MRD_STATELESS_MAX].head.type,
                              fc ? MRD_WIRE_CHALLENGE : MRD_WIRE_RESET);
         }
-    pair_settle(self, self->now + MRD_MSEC);
 }
 
 TEST_F(pair, guess__of_a_new_peer)
@@ -127,7 +124,6 @@ TEST_F(pair, guess__of_a_new_peer)
     }
     head.cookie = cookie;
     assert_int_equal(count_bits(self, &head, (struct known){{&head.dst_inc}, 1}, data_acts), 32);
-    pair_settle(self, self->now + MRD_MSEC);
 }
 
 static bool reset_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -176,7 +172,6 @@ TEST_F(pair, guess__of_an_ack)
                                 (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
                                 ack_acts),
                      96);
-    pair_settle(self, self->now + MRD_MSEC);
 }
 
 static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -199,7 +194,6 @@ TEST_F(wary_pair, guess__of_the_first_answer)
         count_bits(self, &head, (struct known){{&head.dst_inc, &head.epoch}, 2}, challenge_acts),
         64);
     self->end[1].num_inbox = 0;
-    pair_settle(self, self->now + 100 * MRD_SEC);
 }
 
 /* What one is told is of no use to speak for us, or to us, elsewhere. */
