@@ -99,8 +99,7 @@ TEST_F(pair, mrd_engine_drained__judges_nobody_before_all_is_read)
 
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 100);
     assert_int_equal(pair_tx(self, 0), 1);
-    self->now += 100 * MRD_MSEC;
-    mrd_engine_begin(e, self->now);
+    pair_pass(self, 0, 100 * MRD_MSEC);
     self->end[0].inbox[0].len = 3; /* no packet at all, but something was read */
     pair_rx_one(self, 0, &self->end[0].inbox[0]);
     assert_int_equal(e->stats.rx_drop_truncated, 1);
@@ -126,8 +125,7 @@ TEST_F(pair, mrd_engine_drained__losses_after_the_last_ack)
     self->now += PAIR_HOP_NS;
     self->end[1].inbox[0].data[50] ^= 1; /* the first is lost: two later ones of its path arrive */
     assert_in_range(pair_turn(self, 1), 1, 2);
-    self->now += PAIR_HOP_NS;
-    mrd_engine_begin(e, self->now);
+    pair_pass(self, 0, PAIR_HOP_NS);
     pair_rx_one(self, 0, &self->end[0].inbox[0]);
     assert_int_equal(e->stats.rx_acks, 1);
     assert_int_equal(e->stats.retx_order, 0);
@@ -144,8 +142,7 @@ TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
         pair_begin(self);
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 3 * PAIR_PAYLOAD);
         pair_tx(self, 0);
-        self->now += PAIR_HOP_NS;
-        pair_turn(self, 1);
+        pair_hop(self, 1);
         self->now += MRD_ACK_WITH_REPLY_NS;
         pair_turn(self, 1);
         self->now += sleep_ns;
@@ -221,8 +218,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     pair_post(self, 0, MRD_WR_SEND, 0, 64);
     assert_false(mrd_engine_quiet(a)); /* a message to send */
     pair_tx(self, 0);
-    self->now += PAIR_HOP_NS;
-    mrd_engine_begin(b, self->now);
+    pair_pass(self, 1, PAIR_HOP_NS);
     pair_rx_one(self, 1, &self->end[1].inbox[0]);
     assert_true(mrd_engine_quiet(b));
     self->end[1].num_inbox = 0;
@@ -233,8 +229,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     /* The ack, while another message is on its way: its losses would have to be judged. */
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 64, 64);
     pair_tx(self, 0);
-    self->now += PAIR_HOP_NS;
-    mrd_engine_begin(a, self->now);
+    pair_pass(self, 0, PAIR_HOP_NS);
     pair_rx_one(self, 0, &self->end[0].inbox[0]);
     assert_false(mrd_engine_quiet(a));
     pair_settle(self, self->now + MRD_SEC);
@@ -243,8 +238,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     /* The end of a long message is acked at once. */
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     pair_tx(self, 0);
-    self->now += PAIR_HOP_NS;
-    mrd_engine_begin(b, self->now);
+    pair_pass(self, 1, PAIR_HOP_NS);
     for (unsigned i = 0; i < self->end[1].num_inbox; i++)
         pair_rx_one(self, 1, &self->end[1].inbox[i]);
     self->end[1].num_inbox = 0;

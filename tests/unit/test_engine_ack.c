@@ -103,8 +103,7 @@ static void run_until_repeated(struct pair *p)
 {
     for (int i = 0; i < 1000 && !p->end[0].e->stats.retx_packets; i++) {
         pair_turn(p, 1);
-        p->now += PAIR_HOP_NS;
-        pair_turn(p, 0);
+        pair_hop(p, 0);
         p->now += PAIR_HOP_NS;
     }
     assert_true(p->end[0].e->stats.retx_packets > 0);
@@ -152,16 +151,14 @@ static void one_path_gets_no_copy(struct pair *p)
     assert_int_equal(pair_tx(p, 0), 1);
     p->end[1].num_inbox = 0;
     for (int i = 0; i < MANY_TURNS && !p->end[0].e->stats.retx_tail; i++) {
-        p->now += PAIR_HOP_NS;
-        pair_turn(p, 0);
+        pair_hop(p, 0);
     }
     assert_true(p->end[0].e->stats.retx_tail > 0);
     assert_int_equal(p->end[0].e->stats.retx_copy, 0);
     /* After a timeout two tries are better than one. */
     p->end[1].num_inbox = 0;
     for (int i = 0; i < MANY_TURNS && !p->end[0].e->stats.retx_timeout; i++) {
-        p->now += PAIR_HOP_NS;
-        pair_turn(p, 0);
+        pair_hop(p, 0);
         p->end[1].num_inbox = 0;
     }
     assert_true(p->end[0].e->stats.retx_timeout > 0);
@@ -238,8 +235,7 @@ TEST_F(pair, mrd_engine_rx__completing_ack_goes_on_two_paths)
         assert_int_equal(pair_head(&f[0]).psn, 4);
         assert_int_equal(pair_head(&f[1]).psn, 4);
         assert_int_not_equal(f[0].path, f[1].path);
-        self->now += PAIR_HOP_NS;
-        assert_int_equal(pair_turn(self, 1), 0); /* and not once more */
+        assert_int_equal(pair_hop(self, 1), 0); /* and not once more */
         pair_settle(self, self->now + MRD_SEC);
     }
 }

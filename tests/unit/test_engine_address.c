@@ -8,8 +8,7 @@ enum { AT = 1, ELSEWHERE = 9, STAMP = 5000 };
 
 static void pass(struct pair *p, uint64_t ns)
 {
-    p->now += ns;
-    mrd_engine_begin(p->end[AT].e, p->now);
+    pair_pass(p, AT, ns);
     mrd_engine_drained(p->end[AT].e, p->now);
 }
 

@@ -93,8 +93,7 @@ TEST_F(pair, mrd_contact_identify__first_contact)
     expect_no_answer(self);
     head.flags = 0; /* from here on the space is known */
     head.peer_timeout_ns = 0;
-    self->now += MRD_SEC;
-    mrd_engine_begin(self->end[AT].e, self->now);
+    pair_pass(self, AT, MRD_SEC);
     assert_ptr_equal(identify(self, &head), peer);
     assert_int_equal(peer->heard_ns, self->now);
     assert_int_equal(peer->space.max_unacked_ns, 12 * MRD_SEC);
@@ -193,7 +192,6 @@ TEST_F(pair, mrd_contact_identify__space_not_held)
 /* Epochs only grow. An older one is a late copy; a newer one ends the space, if it is begun. */
 TEST_F(pair, mrd_contact_identify__other_epochs)
 {
-    struct mrd_wc wc;
     struct mrd_peer *peer = hand_rx_peer(self, AT);
 
     pair_post_recv(self, AT, 0, 2 * BYTES);
@@ -209,7 +207,7 @@ TEST_F(pair, mrd_contact_identify__other_epochs)
     head.flags = 0;
     assert_null(identify(self, &head));
     expect_reset(self, &head);
-    assert_int_equal(pair_poll(self, AT, &wc), 0);
+    pair_expect_nothing(self, AT);
 
     head.flags = MRD_WIRE_FIRST_CONTACT;
     assert_ptr_equal(identify(self, &head), peer);
@@ -263,12 +261,10 @@ TEST_F(wary_pair, mrd_contact_identify__the_cookie_runs_out)
     struct mrd_wire_head head = first_contact(self);
     assert_null(identify(self, &head));
     struct mrd_wire_head again = expect_challenge(self, &head);
-    self->now += 2 * MRD_COOKIE_NS;
-    mrd_engine_begin(self->end[AT].e, self->now);
+    pair_pass(self, AT, 2 * MRD_COOKIE_NS);
     assert_null(identify(self, &again));
     again = expect_challenge(self, &again);
-    self->now += MRD_COOKIE_NS;
-    mrd_engine_begin(self->end[AT].e, self->now);
+    pair_pass(self, AT, MRD_COOKIE_NS);
     assert_non_null(identify(self, &again));
 }
 
@@ -366,8 +362,7 @@ TEST_F(pair, mrd_contact_identify__table_full)
             assert_int_equal(event.type, MRD_EVENT_PEERS_FULL);
             assert_int_equal(event.addr.port, again.reply);
         }
-        self->now += i ? MRD_FULL_EVENT_NS : 0; /* the first two are told of as one */
-        mrd_engine_begin(e, self->now);
+        pair_pass(self, AT, i ? MRD_FULL_EVENT_NS : 0); /* the first two are told of as one */
     }
 }
 
@@ -402,8 +397,7 @@ TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
     assert_int_equal(answered, MRD_ANSWERS_LEAST);
     assert_int_equal(e->stats.rx_drop_unanswered, 2 * MRD_ANSWERS_LEAST);
     for (uint32_t i = 0; i < 3; i++, head.reply++) {
-        self->now += MRD_ANSWER_NS;
-        mrd_engine_begin(e, self->now);
+        pair_pass(self, AT, MRD_ANSWER_NS);
         assert_null(identify(self, &head));
         only_answer(self, &head);
         assert_null(identify(self, &head));
@@ -442,14 +436,12 @@ TEST_F(pair, mrd_address_came__moves_with_a_proof)
     struct mrd_rx_packet packet = packet_from(self, 5000);
     packet.from.ip[15] = 9;
     for (unsigned i = 0; i < 2; i++) {
-        self->now += MRD_MOVED_NS - 1;
-        mrd_engine_begin(self->end[AT].e, self->now);
+        pair_pass(self, AT, MRD_MOVED_NS - 1);
         assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
         expect_no_answer(self);
         assert_ptr_equal(identify(self, &head), peer); /* from its own address */
     }
-    self->now += MRD_MOVED_NS;
-    mrd_engine_begin(self->end[AT].e, self->now);
+    pair_pass(self, AT, MRD_MOVED_NS);
     for (unsigned i = 0; i < 2; i++) { /* asked once in a while */
         assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
         assert_int_equal(answers->tail - answers->head, 1);

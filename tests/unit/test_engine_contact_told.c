@@ -9,8 +9,7 @@ enum { AT = 0, BYTES = 64, PIECES = 3 };
 static struct mrd_peer *send_some(struct pair *p)
 {
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, PIECES * PAIR_PAYLOAD);
-    pair_tx(p, AT);
-    p->end[1 - AT].num_inbox = 0;
+    pair_tx_lost(p, AT);
     return mrd_peer_find(&p->end[AT].e->peers, &p->end[1 - AT].addr);
 }
 
@@ -54,9 +53,7 @@ static void expect_failed(struct pair *p)
 
 static void expect_going_on(struct pair *p, const struct mrd_peer *peer)
 {
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, AT, &wc), 0);
+    pair_expect_nothing(p, AT);
     assert_false(mrd_list_empty(&peer->msgs));
 }
 
@@ -255,8 +252,7 @@ TEST_F(pair, mrd_contact_challenge__age_of_the_epoch)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct mrd_peer *peer = begin(self);
 
-        self->now += rows[i].age_ns;
-        mrd_engine_begin(self->end[AT].e, self->now);
+        pair_pass(self, AT, rows[i].age_ns);
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.echo_stamp = mrd_wire_stamp(self->now - rows[i].flight_ns);
         head.up_usec = rows[i].up_usec;
@@ -275,8 +271,7 @@ TEST_F(pair, mrd_contact_challenge__by_a_life_that_was_known)
     struct mrd_peer *peer = begin(self);
 
     peer->tx->contact.knew_inc = true;
-    self->now += MRD_MSEC;
-    mrd_engine_begin(self->end[AT].e, self->now);
+    pair_pass(self, AT, MRD_MSEC);
     struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
     challenge(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
@@ -288,8 +283,7 @@ TEST_F(pair, mrd_contact_challenge__before_the_first_contact)
     for (unsigned doubt = 0; doubt < 2; doubt++) {
         struct mrd_peer *peer = begin_young(self);
 
-        self->now += MRD_MSEC;
-        mrd_engine_begin(self->end[AT].e, self->now);
+        pair_pass(self, AT, MRD_MSEC);
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.up_usec = 500;
         head.echo_stamp = mrd_wire_stamp(self->now - doubt * MRD_MSEC);

@@ -14,9 +14,7 @@ static void begin(struct pair *p, bool no_ect)
 
 static void write_one(struct pair *p)
 {
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
-    pair_settle(p, p->now + MRD_SEC);
-    pair_expect(p, 0, MRD_WC_SUCCESS);
+    pair_write(p, 0, 0, PAIR_PAYLOAD);
 }
 
 /* What has come is read, and acked at last. Returns the flags of the ack. */
@@ -77,8 +75,7 @@ TEST_F(pair, mrd_tx_put_answers__not_ect)
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_true(pair_tx(self, 0) >= 1);
     assert_int_equal(self->end[1].inbox[0].flags & ECT, MRD_TX_ECT);
-    self->now += PAIR_HOP_NS;
-    assert_true(pair_turn(self, 1) >= 1);
+    assert_true(pair_hop(self, 1) >= 1);
     assert_int_equal(pair_head(f).type, MRD_WIRE_CHALLENGE);
     assert_int_equal(f->flags & ECT, MRD_TX_NOT_ECT);
 }
@@ -106,8 +103,7 @@ TEST_F(pair, mrd_tx_emit__no_ect)
         unsigned n = pair_tx(self, 0);
         for (unsigned i = 0; i < n; i++)
             assert_int_equal(self->end[1].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
-        self->now += PAIR_HOP_NS;
-        n = pair_turn(self, 1);
+        n = pair_hop(self, 1);
         assert_true(n >= 1);
         for (unsigned i = 0; i < n; i++)
             assert_int_equal(self->end[0].inbox[i].flags & ECT, MRD_TX_NOT_ECT);

@@ -25,8 +25,7 @@ static struct mrd_msg *post(struct pair *p, const struct mrd_peer *peer)
 {
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     struct mrd_msg *msg = last_of(peer);
-    (void)pair_tx(p, AT);
-    p->end[1 - AT].num_inbox = 0;
+    pair_tx_lost(p, AT);
     return msg;
 }
 
@@ -147,12 +146,10 @@ TEST_F(pair, failed__who_is_awaited_is_asked)
     uint64_t failed_ns = self->now;
     assert_false(post(self, second)->started);
     while (!second->given_up && self->now < failed_ns + MRD_PACKET_LIFE_NS) {
-        self->now += MRD_MSEC;
-        mrd_engine_begin(e, self->now);
+        pair_pass(self, AT, MRD_MSEC);
         mrd_engine_drained(e, self->now);
         mrd_engine_expire(e, self->now);
-        (void)pair_tx(self, AT);
-        self->end[1 - AT].num_inbox = 0;
+        pair_tx_lost(self, AT);
     }
     assert_true(second->given_up);
     assert_true(mrd_list_empty(&second->msgs));
@@ -188,7 +185,7 @@ TEST_F(pair, failed__while_it_waits)
         post(self, first);
         second = add_beside(self, first);
         mrd_peer_unreachable(e, first);
-        mrd_engine_begin(e, self->now += MRD_SEC);
+        pair_pass(self, AT, MRD_SEC);
         assert_false(post(self, second)->started);
         elsewhere.ip[15] ^= 8;
         mrd_peer_move(&e->peers, first, &elsewhere);
@@ -262,7 +259,7 @@ TEST_F(pair, failed__heir_is_remembered)
     for (unsigned i = 0; i < 4; i++) {
         if (i == 1)
             mrd_peer_unreachable(e, heir);
-        mrd_engine_begin(e, self->now += MRD_PACKET_LIFE_NS / 2);
+        pair_pass(self, AT, MRD_PACKET_LIFE_NS / 2);
         e->peers.swept_ns = 0;
         mrd_peers_sweep(e);
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i < 2);
@@ -337,7 +334,7 @@ TEST_F(pair, failed__is_remembered)
     post(self, peer);
     mrd_peer_unreachable(e, peer);
     for (unsigned i = 0; i < 2; i++) {
-        mrd_engine_begin(e, self->now += MRD_PACKET_LIFE_NS / 2);
+        pair_pass(self, AT, MRD_PACKET_LIFE_NS / 2);
         e->peers.swept_ns = 0;
         mrd_peers_sweep(e);
         assert_int_equal(mrd_peer_by_id(&e->peers, id) != NULL, i == 0);

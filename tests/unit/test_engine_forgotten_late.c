@@ -19,17 +19,14 @@ static bool ends_after(uint64_t outage_ns)
     p->config.peer_timeout_ns = 200 * MRD_SEC;
     pair_open(p);
     for (unsigned i = 0; i < 2; i++) {
-        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
-        pair_settle(p, p->now + MRD_MSEC);
-        assert_int_equal(pair_poll(p, i, &wc), 1);
+        pair_write(p, i, 0, BYTES);
     }
     struct mrd_peer *peer = pair_peer(p, AT);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* nobody answers it */
     pair_turn(p, AT);
     p->end[1 - AT].num_inbox = 0;
     uint32_t epoch = peer->tx->contact.epoch;
-    p->now += outage_ns;
-    mrd_engine_begin(p->end[AT].e, p->now);
+    pair_pass(p, AT, outage_ns);
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
     head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
     head.epoch = peer->space.epoch + 1;

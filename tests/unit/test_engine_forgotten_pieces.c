@@ -19,21 +19,16 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     pair_begin_wary(p);
     struct mrd_engine *far = p->end[FAR].e;
     for (unsigned i = 0; i < 2; i++) {
-        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, 64);
-        pair_settle(p, p->now + MRD_MSEC);
-        pair_expect(p, i, MRD_WC_SUCCESS);
+        pair_write(p, i, 0, 64);
     }
     pair_settle(p, p->now + 100 * MRD_MSEC);
-    p->now += 500 * MRD_MSEC;
-    mrd_engine_begin(far, p->now);
+    pair_pass(p, FAR, 500 * MRD_MSEC);
     struct mrd_peer *peer = mrd_peer_find(&far->peers, &p->end[AT].addr);
     mrd_peer_unreachable(far, peer);
     pair_post(p, FAR, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     pair_turn(p, FAR); /* hello */
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, AT); /* its challenge */
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, FAR); /* the data */
+    pair_hop(p, AT);   /* its challenge */
+    pair_hop(p, FAR);  /* the data */
     if (cut) {
         p->end[AT].num_inbox = 0;
         mrd_send_state_too_big(far, peer, PAIR_PAYLOAD / 2);

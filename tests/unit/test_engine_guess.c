@@ -15,9 +15,7 @@ static struct mrd_peer *acquainted(struct pair *p)
 {
     pair_begin_wary(p);
     for (unsigned i = 0; i < 2; i++) {
-        pair_post(p, i, MRD_WR_RDMA_WRITE, 0, BYTES);
-        pair_settle(p, p->now + MRD_MSEC);
-        pair_expect(p, i, MRD_WC_SUCCESS);
+        pair_write(p, i, 0, BYTES);
     }
     return pair_peer(p, AT);
 }
@@ -261,12 +259,10 @@ TEST_F(pair, guess__of_memory_keys)
     part.rkey ^= 1;
     assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
     part.rkey ^= 1;
-    self->now += MRD_KEY_GUESS_NS;
-    mrd_engine_begin(e, self->now);
+    pair_pass(self, AT, MRD_KEY_GUESS_NS);
     assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_REFUSED);
     assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
-    self->now += MRD_KEY_GUESS_NS;
-    mrd_engine_begin(e, self->now);
+    pair_pass(self, AT, MRD_KEY_GUESS_NS);
     part.rkey ^= 1;
     assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
 }
@@ -341,8 +337,7 @@ TEST_F(pair, guess__told_once_in_a_while)
     struct mrd_wire_part part = hand_write(self, AT, BYTES);
     part.rkey ^= 1;
     for (unsigned round = 0; round < 3; round++) {
-        self->now += MRD_KEY_EVENT_NS;
-        mrd_engine_begin(e, self->now);
+        pair_pass(self, AT, MRD_KEY_EVENT_NS);
         peer->guesses_ns = self->now + MRD_KEY_GUESSES_NS;
         for (unsigned i = 0; i < 2; i++) {
             assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);

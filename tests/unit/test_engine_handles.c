@@ -22,8 +22,7 @@ static void idle(struct pair *p)
     struct mrd_engine *e = p->end[AT].e;
 
     for (unsigned i = 0; e->peers.entries.used && i < 60000 / STEP_MS; i++) {
-        p->now += STEP_MS * MRD_MSEC;
-        mrd_engine_begin(e, p->now);
+        pair_pass(p, AT, STEP_MS * MRD_MSEC);
         mrd_engine_drained(e, p->now);
         mrd_engine_expire(e, p->now);
     }

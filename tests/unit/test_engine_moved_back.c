@@ -24,8 +24,7 @@ static void arrive_from(struct pair *p, uint8_t host)
 static void round_trips(struct pair *p, uint8_t host, unsigned num)
 {
     for (unsigned i = 0; i < num; i++) {
-        p->now += PAIR_HOP_NS;
-        (void)pair_turn(p, 0);
+        (void)pair_hop(p, 0);
         p->now += PAIR_HOP_NS;
         arrive_from(p, host);
     }
@@ -36,8 +35,7 @@ TEST_F(wary_pair, mrd_address_came__copy_of_a_proof)
 {
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
     round_trips(self, 0, 1); /* the challenge */
-    self->now += PAIR_HOP_NS;
-    (void)pair_turn(self, 0);
+    (void)pair_hop(self, 0);
     assert_true(self->end[1].num_inbox > 0);
     struct pair_frame copy = self->end[1].inbox[0];
     struct mrd_wire_head head = pair_head(&copy);

@@ -62,10 +62,8 @@ TEST_F(wary_pair, mrd_address_came__after_first_contact)
 TEST_F(wary_pair, mrd_contact_challenge__late_copy)
 {
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, LEN);
-    self->now += PAIR_HOP_NS;
-    (void)pair_turn(self, 0);
-    self->now += PAIR_HOP_NS;
-    (void)pair_turn(self, 1);
+    (void)pair_hop(self, 0);
+    (void)pair_hop(self, 1);
     assert_true(self->end[0].num_inbox > 0);
     struct pair_frame copy = self->end[0].inbox[0];
     assert_int_equal(pair_head(&copy).type, MRD_WIRE_CHALLENGE);
