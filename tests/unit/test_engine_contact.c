@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which space a packet belongs to, and who may begin one. */
-#include <errno.h>
-
 #include "core/engine/contact.h"
 #include "core/engine/peer_state.h"
 #include "core/engine/rx_bind.h"
@@ -9,52 +7,53 @@
 
 enum { AT = 1, BYTES = 64 };
 
-static struct mrd_rx_packet packet_from(const struct pair *p, uint32_t port)
+/* The source port is that of a path: where the peer receives its header says. */
+static struct mrd_rx_packet packet_from(const struct pair *p, uint8_t host)
 {
-    /* The source port is that of a path: where the peer receives its header says. */
-    return (struct mrd_rx_packet){.from = {.port = port}, .to = p->end[AT].addr};
+    return (struct mrd_rx_packet){.from = {.ip[15] = host, .port = 5000}, .to = p->end[AT].addr};
+}
+
+/* The peer to whom a packet is of that host of its, or NULL. */
+static struct mrd_peer *identify_from(struct pair *p, const struct mrd_wire_head *head,
+                                      uint8_t host)
+{
+    struct mrd_rx_packet packet = packet_from(p, host);
+
+    return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 
 static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head)
 {
-    struct mrd_rx_packet packet = packet_from(p, 5000);
-
-    return mrd_contact_identify(p->end[AT].e, head, &packet);
+    return identify_from(p, head, 0);
 }
 
 /* A first contact of a life that knows nothing of ours. */
 static struct mrd_wire_head first_contact(const struct pair *p)
 {
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    head.dst_inc = 0;
-    return head;
+    return hand_first_contact(p, AT, pair_inc(p, 1 - AT));
 }
 
-/* The answer that waits alone, to where the asker receives; it leaves the ring. */
-static struct mrd_wire_head only_answer(struct pair *p, const struct mrd_wire_head *asked)
+/* The answer that waits alone, to where the asker receives, and echoes what it answers. */
+static struct mrd_wire_head expect_answer(struct pair *p, const struct mrd_wire_head *asked,
+                                          uint8_t type)
 {
-    struct mrd_answers *a = &p->end[AT].e->answers;
+    struct mrd_answer answer = hand_answer(p, AT, type);
 
-    assert_int_equal(a->tail - a->head, 1);
-    assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].to.port, asked->reply);
-    return a->ring[a->head++ % MRD_STATELESS_MAX].head;
+    assert_int_equal(answer.to.port, asked->reply);
+    assert_int_equal(answer.head.dst_inc, asked->src_inc);
+    assert_int_equal(answer.head.epoch, asked->epoch);
+    return answer.head;
 }
 
 static void expect_no_answer(const struct pair *p)
 {
-    assert_int_equal(p->end[AT].e->answers.head, p->end[AT].e->answers.tail);
+    assert_int_equal(hand_answers(p, AT), 0);
 }
 
-/* A reset that echoes what it answers. */
 static struct mrd_wire_head expect_reset(struct pair *p, const struct mrd_wire_head *asked)
 {
-    struct mrd_wire_head answer = only_answer(p, asked);
+    struct mrd_wire_head answer = expect_answer(p, asked, MRD_WIRE_RESET);
 
-    assert_int_equal(answer.type, MRD_WIRE_RESET);
-    assert_int_equal(answer.dst_inc, asked->src_inc);
-    assert_int_equal(answer.epoch, asked->epoch);
     assert_int_equal(answer.reply, p->end[AT].addr.port);
     return answer;
 }
@@ -62,17 +61,26 @@ static struct mrd_wire_head expect_reset(struct pair *p, const struct mrd_wire_h
 /* A challenge; its answer is the same packet with the cookie and our incarnation. */
 static struct mrd_wire_head expect_challenge(struct pair *p, const struct mrd_wire_head *asked)
 {
-    struct mrd_wire_head answer = only_answer(p, asked), again = *asked;
+    struct mrd_wire_head answer = expect_answer(p, asked, MRD_WIRE_CHALLENGE);
+    struct mrd_wire_head again = hand_with_cookie(*asked, answer.cookie);
 
-    assert_int_equal(answer.type, MRD_WIRE_CHALLENGE);
     assert_int_equal(answer.src_inc, pair_inc(p, AT));
-    assert_int_equal(answer.dst_inc, asked->src_inc);
-    assert_int_equal(answer.epoch, asked->epoch);
     assert_int_equal(answer.echo_stamp, asked->stamp);
-    again.flags |= MRD_WIRE_COOKIE;
-    again.cookie = answer.cookie;
     again.dst_inc = pair_inc(p, AT);
     return again;
+}
+
+/* It is no packet of a peer, and is challenged. */
+static struct mrd_wire_head be_challenged(struct pair *p, const struct mrd_wire_head *head)
+{
+    assert_null(identify(p, head));
+    return expect_challenge(p, head);
+}
+
+static struct mrd_wire_head be_reset(struct pair *p, const struct mrd_wire_head *head)
+{
+    assert_null(identify(p, head));
+    return expect_reset(p, head);
 }
 
 /* -------------------------------------------------------------------------------- known spaces */
@@ -103,7 +111,7 @@ TEST_F(pair, mrd_contact_identify__first_contact)
 TEST_F(pair, mrd_contact_identify__address_that_was_hit)
 {
     struct mrd_wire_head head = first_contact(self);
-    struct mrd_rx_packet packet = packet_from(self, 5000);
+    struct mrd_rx_packet packet = packet_from(self, 0);
 
     packet.to.ip[15] = 3;
     struct mrd_peer *peer = mrd_contact_identify(self->end[AT].e, &head, &packet);
@@ -152,7 +160,8 @@ TEST_F(wary_pair, mrd_contact_identify__to_oneself)
     head.reply = self->end[AT].addr.port;
     assert_null(identify(self, &head));
     head.epoch = peer->tx->contact.epoch;
-    struct mrd_rx_packet packet = packet_from(self, self->end[AT].addr.port);
+    struct mrd_rx_packet packet = packet_from(self, 0);
+    packet.from.port = self->end[AT].addr.port;
     packet.to.ip[0] = 1;
     assert_null(mrd_contact_identify(e, &head, &packet));
     assert_int_equal(e->stats.rx_drop_incarnation, 2);
@@ -165,8 +174,7 @@ TEST_F(pair, mrd_contact_identify__for_an_earlier_life)
     struct mrd_wire_head head = first_contact(self);
 
     head.dst_inc = 5;
-    assert_null(identify(self, &head));
-    struct mrd_wire_head answer = expect_reset(self, &head);
+    struct mrd_wire_head answer = be_reset(self, &head);
     assert_int_equal(answer.src_inc, 5);
     assert_true(answer.live_epoch == UINT32_MAX);
     assert_int_equal(self->end[AT].e->stats.rx_drop_space, 1);
@@ -177,15 +185,13 @@ TEST_F(pair, mrd_contact_identify__space_not_held)
 {
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-    assert_null(identify(self, &head));
-    struct mrd_wire_head answer = expect_reset(self, &head);
+    struct mrd_wire_head answer = be_reset(self, &head);
     assert_int_equal(answer.src_inc, pair_inc(self, AT));
     uint32_t base = mrd_answer_pair(e, &self->end[0].addr).epoch_base;
     assert_int_equal(answer.live_epoch, base + e->lives.epoch_next);
     assert_int_equal(e->peers.entries.used, 0);
     hand_tx_peer(self, AT);
-    assert_null(identify(self, &head));
-    answer = expect_reset(self, &head);
+    answer = be_reset(self, &head);
     assert_int_equal(answer.live_epoch, base + e->lives.epoch_next - 1);
 }
 
@@ -205,8 +211,7 @@ TEST_F(pair, mrd_contact_identify__other_epochs)
 
     head.epoch = HAND_EPOCH + 1;
     head.flags = 0;
-    assert_null(identify(self, &head));
-    expect_reset(self, &head);
+    be_reset(self, &head);
     pair_expect_nothing(self, AT);
 
     head.flags = MRD_WIRE_FIRST_CONTACT;
@@ -223,8 +228,7 @@ TEST_F(pair, mrd_contact_identify__tombstone)
 
     mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_TOMB);
     struct mrd_wire_head head = first_contact(self);
-    assert_null(identify(self, &head));
-    expect_reset(self, &head);
+    be_reset(self, &head);
     assert_null(peer->rx);
     head.epoch++;
     assert_ptr_equal(identify(self, &head), peer);
@@ -239,16 +243,13 @@ TEST_F(wary_pair, mrd_contact_identify__unknown)
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_wire_head head = first_contact(self);
     head.stamp = 1234;
-    assert_null(identify(self, &head));
+    struct mrd_wire_head again = be_challenged(self, &head);
     assert_int_equal(e->stats.rx_drop_challenged, 1);
     assert_int_equal(e->peers.entries.used, 0); /* whoever asks costs no memory */
-    struct mrd_wire_head again = expect_challenge(self, &head);
     again.cookie++;
-    assert_null(identify(self, &again));
-    again = expect_challenge(self, &head);
+    again = be_challenged(self, &again);
     again.dst_inc = 0; /* not for this life in particular */
-    assert_null(identify(self, &again));
-    again = expect_challenge(self, &head);
+    again = be_challenged(self, &again);
     assert_non_null(identify(self, &again));
     expect_no_answer(self);
 }
@@ -259,11 +260,9 @@ TEST_F(wary_pair, mrd_contact_identify__the_cookie_runs_out)
     self->now = self->now / MRD_COOKIE_NS * MRD_COOKIE_NS + 1;
     mrd_engine_begin(self->end[AT].e, self->now);
     struct mrd_wire_head head = first_contact(self);
-    assert_null(identify(self, &head));
-    struct mrd_wire_head again = expect_challenge(self, &head);
+    struct mrd_wire_head again = be_challenged(self, &head);
     pair_pass(self, AT, 2 * MRD_COOKIE_NS);
-    assert_null(identify(self, &again));
-    again = expect_challenge(self, &again);
+    again = be_challenged(self, &again);
     pair_pass(self, AT, MRD_COOKIE_NS);
     assert_non_null(identify(self, &again));
 }
@@ -271,45 +270,32 @@ TEST_F(wary_pair, mrd_contact_identify__the_cookie_runs_out)
 /* Another life where one is known: it must prove that it is there now, for just that change. */
 TEST_F(pair, mrd_contact_identify__another_life)
 {
-    struct mrd_engine_event event;
-    struct mrd_wc wc;
-
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     struct mrd_peer *peer = hand_rx_peer(self, AT);
     peer->tx->contact.inc = pair_inc(self, 0);
     struct mrd_wire_head head = first_contact(self);
     head.src_inc = 77;
-    assert_null(identify(self, &head));
-    struct mrd_wire_head again = expect_challenge(self, &head);
+    struct mrd_wire_head again = be_challenged(self, &head);
     assert_int_equal(peer->space.inc, pair_inc(self, 0));
     assert_ptr_equal(identify(self, &again), peer);
     assert_int_equal(peer->space.inc, 77);
     assert_int_equal(self->end[AT].e->stats.peers_restarted, 1);
-    assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
-    assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
-    assert_int_equal(pair_poll(self, AT, &wc), 1); /* what was meant for the earlier life fails */
-    assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
-    head.src_inc = pair_inc(self, 0); /* which may not come back by the same cookie */
-    head.flags = again.flags;
-    head.cookie = again.cookie;
-    head.dst_inc = again.dst_inc;
-    assert_null(identify(self, &head));
-    expect_challenge(self, &head);
+    pair_expect_event(self, AT, MRD_EVENT_PEER_RESTARTED);
+    pair_expect(self, AT, MRD_WC_RETRY_EXC_ERR); /* what was meant for the earlier life fails */
+    again.src_inc = pair_inc(self, 0);           /* which may not come back by the same cookie */
+    be_challenged(self, &again);
 }
 
-/* A first contact from there, and its answer to the challenge; NULL: turned away. */
-static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *head,
-                              const struct mrd_rx_packet *packet)
+/* A first contact from that host, and its answer to the challenge; NULL: turned away. */
+static struct mrd_peer *prove(struct pair *p, const struct mrd_wire_head *head, uint8_t host)
 {
-    struct mrd_answers *a = &e->answers;
-    struct mrd_wire_head again = *head;
+    struct mrd_answers *a = &p->end[AT].e->answers;
 
-    assert_null(mrd_contact_identify(e, head, packet));
-    assert_int_equal(a->ring[a->head % MRD_STATELESS_MAX].head.type, MRD_WIRE_CHALLENGE);
-    again.flags |= MRD_WIRE_COOKIE;
-    again.cookie = a->ring[a->head % MRD_STATELESS_MAX].head.cookie;
-    again.dst_inc = a->ring[a->head++ % MRD_STATELESS_MAX].head.src_inc;
-    struct mrd_peer *peer = mrd_contact_identify(e, &again, packet);
+    assert_null(identify_from(p, head, host));
+    struct mrd_wire_head answer = hand_answer(p, AT, MRD_WIRE_CHALLENGE).head;
+    struct mrd_wire_head again = hand_with_cookie(*head, answer.cookie);
+    again.dst_inc = answer.src_inc;
+    struct mrd_peer *peer = identify_from(p, &again, host);
     a->head = a->tail;
     return peer;
 }
@@ -317,29 +303,23 @@ static struct mrd_peer *prove(struct mrd_engine *e, const struct mrd_wire_head *
 /* One host does not fill the table: of the last eighth it may have as much as it leaves free. */
 TEST_F(pair, mrd_contact_identify__few_entries_left)
 {
-    struct mrd_rx_packet packet, first;
     struct mrd_engine *e = self->end[AT].e;
-
-    first = packet_from(self, 5000);
     uint32_t last = self->config.max_peers / 8;
     struct mrd_wire_head head = first_contact(self);
     for (; mrd_peers_room(&e->peers) > last; head.reply++)
         assert_non_null(identify(self, &head));
     assert_int_equal(e->peers.entries.used, self->config.max_peers - last);
-    assert_null(prove(e, &head, &first));
+    assert_null(prove(self, &head, 0));
     for (uint8_t host = 1; host < 4; host++) {
-        packet = packet_from(self, 5000);
-        packet.from.ip[15] = host;
-        assert_int_equal(prove(e, &head, &packet) != NULL, host <= last);
-        assert_int_equal(mrd_peers_of_host(&e->peers, &packet.from), host <= last);
+        assert_int_equal(prove(self, &head, host) != NULL, host <= last);
+        assert_int_equal(mrd_peers_of_host(&e->peers, &(struct mrd_addr){.ip[15] = host}),
+                         host <= last);
     }
 }
 
 /* A full table of peers that are all wanted: the first contact is turned away, and both are told. */
 TEST_F(pair, mrd_contact_identify__table_full)
 {
-    struct mrd_engine_event event;
-
     pair_config(self);
     self->config.max_peers = 1;
     self->config.trusting = false;
@@ -347,21 +327,15 @@ TEST_F(pair, mrd_contact_identify__table_full)
     struct mrd_engine *e = self->end[AT].e;
     mrd_send_state_open(e, mrd_peer_open(e, &(struct mrd_addr){.port = 9}));
     struct mrd_wire_head head = first_contact(self);
-    assert_null(identify(self, &head));
-    struct mrd_wire_head again = expect_challenge(self, &head);
+    struct mrd_wire_head again = be_challenged(self, &head);
     for (unsigned i = 0; i < 3; i++) {
         assert_null(identify(self, &again));
-        struct mrd_wire_head answer = only_answer(self, &again);
-        assert_int_equal(answer.type, MRD_WIRE_BUSY);
-        assert_int_equal(answer.src_inc, pair_inc(self, AT));
-        assert_int_equal(answer.dst_inc, again.src_inc);
-        assert_int_equal(answer.epoch, again.epoch);
+        assert_int_equal(expect_answer(self, &again, MRD_WIRE_BUSY).src_inc, pair_inc(self, AT));
         assert_int_equal(e->stats.rx_drop_table_full, i + 1);
-        assert_int_equal(mrd_engine_get_event(e, &event), i == 1 ? -EAGAIN : 0);
-        if (i != 1) {
-            assert_int_equal(event.type, MRD_EVENT_PEERS_FULL);
-            assert_int_equal(event.addr.port, again.reply);
-        }
+        if (i != 1)
+            assert_int_equal(pair_expect_event(self, AT, MRD_EVENT_PEERS_FULL).addr.port,
+                             again.reply);
+        pair_expect_no_event(self, AT);
         pair_pass(self, AT, i ? MRD_FULL_EVENT_NS : 0); /* the first two are told of as one */
     }
 }
@@ -373,10 +347,9 @@ TEST_F(pair, mrd_contact_identify__more_strangers_than_answers)
     struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
     for (unsigned i = 0; i < MRD_STATELESS_MAX + 2; i++)
         assert_null(identify(self, &head));
-    assert_int_equal(e->answers.tail - e->answers.head, MRD_STATELESS_MAX);
+    assert_int_equal(hand_answers(self, AT), MRD_STATELESS_MAX);
     assert_int_equal(e->stats.rx_drop_space, MRD_STATELESS_MAX + 2);
-    assert_int_equal(pair_tx(self, AT), MRD_STATELESS_MAX);
-    self->end[0].num_inbox = 0;
+    assert_int_equal(pair_tx_lost(self, AT), MRD_STATELESS_MAX);
 }
 
 /*
@@ -391,7 +364,7 @@ TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
     struct mrd_wire_head head = first_contact(self);
     for (uint32_t i = 0; i < 3 * MRD_ANSWERS_LEAST; i++, head.reply++) {
         assert_null(identify(self, &head));
-        answered += e->answers.tail - e->answers.head;
+        answered += hand_answers(self, AT);
         e->answers.head = e->answers.tail;
     }
     assert_int_equal(answered, MRD_ANSWERS_LEAST);
@@ -399,7 +372,7 @@ TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
     for (uint32_t i = 0; i < 3; i++, head.reply++) {
         pair_pass(self, AT, MRD_ANSWER_NS);
         assert_null(identify(self, &head));
-        only_answer(self, &head);
+        expect_answer(self, &head, MRD_WIRE_CHALLENGE);
         assert_null(identify(self, &head));
         expect_no_answer(self);
     }
@@ -408,16 +381,14 @@ TEST_F(wary_pair, mrd_answer_challenge__limited_in_rate)
 /* A queue pair for one peer takes its messages wherever it is now, and nobody else's. */
 TEST_F(pair, mrd_rx_check_source__follows_who_moved)
 {
-    struct mrd_addr elsewhere = pair_addr_of(3);
-    struct mrd_engine *e = self->end[AT].e;
     struct mrd_qp_impl *qp = hand_qp(self, AT);
     struct mrd_peer *peer = hand_rx_peer(self, AT);
-    struct mrd_peer *other = mrd_peer_open(e, &(struct mrd_addr){.port = 77});
+    struct mrd_peer *other = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 77});
     qp->dest = (struct mrd_qp_dest){
         .only = true, .addr = peer->addr, .own_inc = peer->pair.own_inc, .qpn = 5};
     assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);
     assert_int_equal(mrd_rx_check_source(qp, other, 5), MRD_REFUSE_QPN);
-    mrd_peer_move(&e->peers, peer, &elsewhere);
+    pair_move_peer(self, AT, peer, 3);
     assert_int_equal(mrd_rx_check_source(qp, peer, 5), MRD_RX_TAKEN);
     assert_int_equal(mrd_rx_check_source(qp, peer, 6), MRD_REFUSE_QPN);
 }
@@ -428,38 +399,34 @@ TEST_F(pair, mrd_rx_check_source__follows_who_moved)
  */
 TEST_F(pair, mrd_address_came__moves_with_a_proof)
 {
-    struct mrd_answers *answers = &self->end[AT].e->answers;
+    enum { ANOTHER = 8, ELSEWHERE = 9 };
+    struct mrd_engine *e = self->end[AT].e;
     struct mrd_wire_head head = first_contact(self);
     struct mrd_peer *peer = identify(self, &head);
     assert_non_null(peer);
     head = hand_head(self, AT, MRD_WIRE_DATA);
-    struct mrd_rx_packet packet = packet_from(self, 5000);
-    packet.from.ip[15] = 9;
     for (unsigned i = 0; i < 2; i++) {
         pair_pass(self, AT, MRD_MOVED_NS - 1);
-        assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
+        assert_ptr_equal(identify_from(self, &head, ELSEWHERE), peer);
         expect_no_answer(self);
         assert_ptr_equal(identify(self, &head), peer); /* from its own address */
     }
     pair_pass(self, AT, MRD_MOVED_NS);
     for (unsigned i = 0; i < 2; i++) { /* asked once in a while */
-        assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &head, &packet), peer);
-        assert_int_equal(answers->tail - answers->head, 1);
+        assert_ptr_equal(identify_from(self, &head, ELSEWHERE), peer);
+        assert_int_equal(hand_answers(self, AT), 1);
         assert_int_equal(peer->addr.ip[15], 0);
     }
-    assert_int_equal(answers->ring[answers->head % MRD_STATELESS_MAX].to.ip[15], 9);
-    struct mrd_wire_head again = expect_challenge(self, &head);
-    again.cookie ^= 1;
-    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
+    assert_int_equal(e->answers.ring[e->answers.head % MRD_STATELESS_MAX].to.ip[15], ELSEWHERE);
+    struct mrd_wire_head again = expect_challenge(self, &head), wrong = again;
+    wrong.cookie ^= 1;
+    assert_ptr_equal(identify_from(self, &wrong, ELSEWHERE), peer);
     assert_int_equal(peer->addr.ip[15], 0);
-    again.cookie ^= 1;
-    packet.from.ip[15] = 8; /* a cookie is of one address */
-    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
+    assert_ptr_equal(identify_from(self, &again, ANOTHER), peer); /* a cookie is of one address */
     assert_int_equal(peer->addr.ip[15], 0);
-    packet.from.ip[15] = 9;
-    assert_ptr_equal(mrd_contact_identify(self->end[AT].e, &again, &packet), peer);
-    assert_int_equal(peer->addr.ip[15], 9);
-    assert_int_equal(self->end[AT].e->stats.peers_moved, 1);
-    assert_ptr_equal(mrd_peer_find(&self->end[AT].e->peers, &peer->addr), peer);
-    assert_null(mrd_peer_find(&self->end[AT].e->peers, &self->end[1 - AT].addr));
+    assert_ptr_equal(identify_from(self, &again, ELSEWHERE), peer);
+    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    assert_int_equal(e->stats.peers_moved, 1);
+    assert_ptr_equal(mrd_peer_find(&e->peers, &peer->addr), peer);
+    assert_null(mrd_peer_find(&e->peers, &self->end[1 - AT].addr));
 }
