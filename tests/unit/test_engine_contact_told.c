@@ -36,14 +36,17 @@ static struct mrd_wire_head about(const struct pair *p, const struct mrd_peer *p
     return head;
 }
 
-static void reset(struct pair *p, const struct mrd_wire_head *head)
+static void tell(struct pair *p, const struct mrd_wire_head *head)
 {
-    mrd_contact_reset(p->end[AT].e, head, &p->end[1 - AT].addr);
-}
+    struct mrd_engine *e = p->end[AT].e;
+    const struct mrd_addr *from = &p->end[1 - AT].addr;
 
-static void challenge(struct pair *p, const struct mrd_wire_head *head)
-{
-    mrd_contact_challenge(p->end[AT].e, head, &(struct mrd_rx_packet){.from = p->end[1 - AT].addr});
+    if (head->type == MRD_WIRE_RESET)
+        mrd_contact_reset(e, head, from);
+    else if (head->type == MRD_WIRE_CHALLENGE)
+        mrd_contact_challenge(e, head, &(struct mrd_rx_packet){.from = *from});
+    else
+        mrd_contact_busy(e, head, from);
 }
 
 static void expect_failed(struct pair *p)
@@ -57,44 +60,46 @@ static void expect_going_on(struct pair *p, const struct mrd_peer *peer)
     assert_false(mrd_list_empty(&peer->msgs));
 }
 
+/* The restarts that the user is told of. */
 static unsigned events(struct pair *p)
 {
     struct mrd_engine_event event;
     unsigned num = 0;
 
-    while (!mrd_engine_get_event(p->end[AT].e, &event)) {
+    for (; !mrd_engine_get_event(p->end[AT].e, &event); num++)
         assert_int_equal(event.type, MRD_EVENT_PEER_RESTARTED);
-        num++;
-    }
     return num;
 }
 
-/* Flaws of a reset or challenge, each of which makes it one that is not for us. */
-static void spoil(struct mrd_wire_head *head, unsigned flaw)
+/*
+ * For another life of ours, about another space, from another life; and one that is busy from whom we
+ * are not bound to, or too late: dropped.
+ */
+static void dropped_if_it_does_not_match(struct pair *p, uint8_t type)
 {
-    if (flaw == 0)
-        head->dst_inc++;
-    if (flaw == 1)
-        head->epoch++;
-    if (flaw == 2)
-        head->src_inc++;
+    for (unsigned flaw = 0; flaw < (type == MRD_WIRE_BUSY ? 5 : 3); flaw++) {
+        struct mrd_peer *peer = begin(p);
+        struct mrd_tx_contact *contact = &peer->tx->contact;
+        struct mrd_wire_head head = about(p, peer, type);
+
+        head.dst_inc += flaw == 0;
+        head.epoch += flaw == 1;
+        head.src_inc += flaw == 2;
+        contact->acked_once = flaw == 3;
+        contact->inc = flaw == 4 ? 0 : pair_inc(p, 1 - AT);
+        tell(p, &head);
+        assert_int_equal(p->end[AT].e->stats.rx_drop_reset, 1);
+        assert_false(contact->has_cookie || contact->busy);
+        expect_going_on(p, peer);
+        assert_int_equal(events(p), 0);
+    }
 }
 
 /* --------------------------------------------------------------------------------------- resets */
 
-/* For another life of ours, about another space, from another life: dropped. */
 TEST_F(pair, mrd_contact_reset__that_does_not_match)
 {
-    for (unsigned flaw = 0; flaw < 3; flaw++) {
-        struct mrd_peer *peer = begin(self);
-        struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
-
-        peer->tx->contact.inc = pair_inc(self, 1 - AT);
-        spoil(&head, flaw);
-        reset(self, &head);
-        assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
-        expect_going_on(self, peer);
-    }
+    dropped_if_it_does_not_match(self, MRD_WIRE_RESET);
 }
 
 /* The peer does not know the space any more: all work in it fails, and an event tells why. */
@@ -103,13 +108,13 @@ TEST_F(pair, mrd_contact_reset__ends_the_work)
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
 
-    reset(self, &head);
+    tell(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_resets, 1);
     assert_null(peer->tx);
     assert_true(peer->given_up);
     expect_failed(self);
     assert_int_equal(events(self), 1);
-    reset(self, &head); /* a copy of it is about a space that is over */
+    tell(self, &head); /* a copy of it is about a space that is over */
     assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
 }
 
@@ -128,7 +133,7 @@ TEST_F(pair, mrd_contact_reset__ends_older_spaces_of_the_peer)
         peer->space.inc += rows[i].inc; /* of another life: nothing is said about that */
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
         head.live_epoch = rows[i].live_epoch;
-        reset(self, &head);
+        tell(self, &head);
         assert_int_equal(peer->space.state, rows[i].dropped ? MRD_SPACE_TOMB : MRD_SPACE_KNOWN);
         assert_int_equal(events(self), rows[i].dropped); /* no work was lost, but receives may be */
     }
@@ -144,38 +149,25 @@ TEST_F(pair, mrd_contact_reset__before_the_first_contact)
     for (uint32_t i = 0; i < MRD_RENEWALS_MAX; i++) {
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
 
-        reset(self, &head);
+        tell(self, &head);
         assert_ptr_equal(peer->tx, tx);
         assert_int_equal(tx->contact.epoch, head.epoch + 1);
         assert_int_equal(tx->sent.next, 0);
         assert_true(tx->contact.hello && tx->probes.silence_due);
         expect_going_on(self, peer);
-        assert_int_equal(pair_tx(self, AT), 1);
+        assert_int_equal(pair_tx_lost(self, AT), 1);
     }
-    self->end[1 - AT].num_inbox = 0;
-    reset(self, &(struct mrd_wire_head){.src_inc = pair_inc(self, 1 - AT),
-                                        .dst_inc = pair_inc(self, AT),
-                                        .epoch = tx->contact.epoch,
-                                        .reply = self->end[1 - AT].addr.port});
+    struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
+    tell(self, &head);
     assert_null(peer->tx);
     expect_failed(self);
 }
 
 /* ----------------------------------------------------------------------------------- challenges */
 
-/* Those that do not match, as for resets; and where our packets were acked there is no question. */
 TEST_F(pair, mrd_contact_challenge__that_does_not_match)
 {
-    for (unsigned flaw = 0; flaw < 3; flaw++) {
-        struct mrd_peer *peer = begin(self);
-        struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
-
-        peer->tx->contact.inc = pair_inc(self, 1 - AT);
-        spoil(&head, flaw);
-        challenge(self, &head);
-        assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
-        assert_false(peer->tx->contact.has_cookie);
-    }
+    dropped_if_it_does_not_match(self, MRD_WIRE_CHALLENGE);
 }
 
 /* The challenger took nothing: all is sent again, with the cookie, and no path is to blame. */
@@ -188,7 +180,7 @@ TEST_F(pair, mrd_contact_challenge__repeats_everything)
     peer->given_up = true;
     head.cookie = 99;
     head.up_usec = 1;
-    challenge(self, &head);
+    tell(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
     assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
     assert_int_equal(peer->tx->probes.unanswered, 0); /* somebody is there */
@@ -200,9 +192,7 @@ TEST_F(pair, mrd_contact_challenge__repeats_everything)
         assert_true(mrd_sent_get(&peer->tx->sent, psn)->deliberate);
     assert_int_equal(pair_tx(self, AT), PIECES);
     for (unsigned i = 0; i < PIECES; i++) {
-        const struct pair_frame *f = &self->end[1 - AT].inbox[i];
-
-        assert_int_equal(mrd_wire_get(f->data, f->len, &head), MRD_WIRE_OK);
+        head = pair_head(&self->end[1 - AT].inbox[i]);
         assert_true(head.flags & MRD_WIRE_COOKIE);
         assert_int_equal(head.cookie, 99);
         assert_int_equal(head.dst_inc, pair_inc(self, 1 - AT));
@@ -217,13 +207,13 @@ TEST_F(pair, mrd_contact_challenge__answered_already)
 
     head.cookie = 99;
     head.up_usec = 1;
-    challenge(self, &head);
+    tell(self, &head);
     pair_tx(self, AT);
-    challenge(self, &head);
+    tell(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
     assert_int_equal(peer->tx->sent.lost.num, 0);
     head.cookie++;
-    challenge(self, &head);
+    tell(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 2);
 }
 
@@ -256,7 +246,7 @@ TEST_F(pair, mrd_contact_challenge__age_of_the_epoch)
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.echo_stamp = mrd_wire_stamp(self->now - rows[i].flight_ns);
         head.up_usec = rows[i].up_usec;
-        challenge(self, &head);
+        tell(self, &head);
         assert_int_equal(self->end[AT].e->stats.rx_challenges, rows[i].outcome == REPEATED);
         assert_int_equal(self->end[AT].e->stats.rx_resets, rows[i].outcome == FAILED);
         assert_int_equal(peer->tx == NULL, rows[i].outcome == FAILED);
@@ -273,7 +263,7 @@ TEST_F(pair, mrd_contact_challenge__by_a_life_that_was_known)
     peer->tx->contact.knew_inc = true;
     pair_pass(self, AT, MRD_MSEC);
     struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
-    challenge(self, &head);
+    tell(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
 }
 
@@ -287,7 +277,7 @@ TEST_F(pair, mrd_contact_challenge__before_the_first_contact)
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
         head.up_usec = 500;
         head.echo_stamp = mrd_wire_stamp(self->now - doubt * MRD_MSEC);
-        challenge(self, &head);
+        tell(self, &head);
         assert_int_equal(self->end[AT].e->stats.rx_resets, 0);
         assert_int_equal(peer->tx->contact.epoch, head.epoch + 1);
         assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
@@ -295,32 +285,14 @@ TEST_F(pair, mrd_contact_challenge__before_the_first_contact)
         assert_false(peer->tx->contact.hello);
         expect_going_on(self, peer);
         assert_int_equal(pair_tx(self, AT), PIECES); /* what was held back goes */
-        pair_settle(self, self->now + MRD_SEC);
     }
 }
 
 /* ---------------------------------------------------------------------------------------- busy */
 
-static void busy(struct pair *p, const struct mrd_wire_head *head)
-{
-    mrd_contact_busy(p->end[AT].e, head, &p->end[1 - AT].addr);
-}
-
-/* About another space, from another life, from whom we are not bound to, too late. */
 TEST_F(pair, mrd_contact_busy__that_does_not_match)
 {
-    for (unsigned flaw = 0; flaw < 5; flaw++) {
-        struct mrd_peer *peer = begin(self);
-        struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
-
-        peer->tx->contact.inc = flaw == 4 ? 0 : pair_inc(self, 1 - AT);
-        peer->tx->contact.acked_once = flaw == 3;
-        spoil(&head, flaw);
-        busy(self, &head);
-        assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
-        assert_false(peer->tx->contact.busy);
-        assert_int_equal(events(self), 0);
-    }
+    dropped_if_it_does_not_match(self, MRD_WIRE_BUSY);
 }
 
 /* The user is told once. The work goes on in the same space: copies of it may find room. */
@@ -328,24 +300,21 @@ TEST_F(pair, mrd_contact_busy__is_told)
 {
     struct mrd_peer *peer = begin(self);
     struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
-    struct mrd_engine_event event;
     uint32_t epoch = peer->tx->contact.epoch;
 
     peer->tx->contact.inc = pair_inc(self, 1 - AT);
     for (unsigned i = 0; i < 3; i++)
-        busy(self, &head);
+        tell(self, &head);
     assert_int_equal(self->end[AT].e->stats.rx_busies, 3);
-    assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
-    assert_int_equal(event.type, MRD_EVENT_PEER_BUSY);
-    assert_int_equal(event.peer_id, peer->id);
-    assert_int_equal(events(self), 0);
+    assert_int_equal(pair_expect_event(self, AT, MRD_EVENT_PEER_BUSY).peer_id, peer->id);
+    pair_expect_no_event(self, AT);
     assert_int_equal(peer->tx->contact.epoch, epoch);
     expect_going_on(self, peer);
     /* First contact is over, and there was no room: the peer did not restart. */
     head = about(self, peer, MRD_WIRE_RESET);
-    reset(self, &head);
+    tell(self, &head);
     expect_failed(self);
-    assert_int_equal(events(self), 0);
+    pair_expect_no_event(self, AT);
     assert_int_equal(self->end[AT].e->stats.peers_restarted, 0);
     assert_true(peer->given_up);
 }
@@ -357,11 +326,10 @@ TEST_F(pair, mrd_contact_busy__ends_a_watch)
         struct mrd_peer *peer = begin(self);
         struct mrd_engine *e = self->end[AT].e;
         struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
-        struct mrd_engine_event event;
 
         peer->tx->contact.inc = pair_inc(self, 1 - AT);
-        busy(self, &head);
-        assert_int_equal(mrd_engine_get_event(e, &event), 0);
+        tell(self, &head);
+        pair_expect_event(self, AT, MRD_EVENT_PEER_BUSY);
         peer->watch.on = !lost;
         if (lost) {
             mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
@@ -369,11 +337,10 @@ TEST_F(pair, mrd_contact_busy__ends_a_watch)
         }
         head = about(self, peer, MRD_WIRE_RESET);
         head.live_epoch = peer->space.epoch + lost;
-        reset(self, &head);
+        tell(self, &head);
         expect_failed(self);
-        assert_int_equal(mrd_engine_get_event(e, &event), 0);
-        assert_int_equal(event.type, lost ? MRD_EVENT_PEER_RESTARTED : MRD_EVENT_PEER_UNREACHABLE);
-        assert_int_equal(events(self), 0);
+        pair_expect_event(self, AT, lost ? MRD_EVENT_PEER_RESTARTED : MRD_EVENT_PEER_UNREACHABLE);
+        pair_expect_no_event(self, AT);
         assert_false(peer->watch.on);
     }
 }
