@@ -46,6 +46,22 @@ static inline void hand_wr(const struct pair *p, unsigned at, enum mrd_wr_opcode
     w->wr.sg_list = &w->sge;
 }
 
+/* The end's memory is no longer registered. */
+static inline void hand_dereg(struct pair *p, unsigned at)
+{
+    assert_int_equal(mrd_engine_dereg_mr(p->end[at].e, p->end[at].mr, p->now), 0);
+    p->end[at].mr = NULL;
+}
+
+/* The end's queue pair goes to the error state. */
+static inline void hand_flush(struct pair *p, unsigned at)
+{
+    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    assert_int_equal(mrd_engine_modify_qp(p->end[at].e, p->end[at].qp, &attr, MRD_QP_STATE, p->now),
+                     0);
+}
+
 static inline int hand_post(struct pair *p, unsigned at, struct mrd_send_wr *wr)
 {
     struct mrd_send_wr *bad = NULL;

@@ -301,34 +301,41 @@ static inline void pair_rx_acks(struct pair *p, unsigned at)
     end->num_inbox = 0;
 }
 
-/* All that it has to send now goes into the other's inbox; how many. */
-static inline unsigned pair_tx(struct pair *p, unsigned at)
+/* What it has to send now, but no more than a burst, goes into the other's inbox; how many. */
+static inline unsigned pair_tx_burst(struct pair *p, unsigned at, unsigned burst)
 {
     struct pair_end *to = &p->end[1 - at];
     struct mrd_tx_packet packet[PAIR_BURST];
+
+    for (unsigned i = 0; i < PAIR_BURST; i++)
+        packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
+    unsigned n = mrd_engine_tx(p->end[at].e, packet, burst, p->now);
+    for (unsigned i = 0; i < n; i++) {
+        struct pair_frame *f = &to->inbox[to->num_inbox++];
+
+        assert_true(to->num_inbox < PAIR_INBOX);
+        assert_int_equal(packet[i].to.port, to->addr.port);
+        memcpy(f->data, packet[i].head, packet[i].head_len);
+        f->len = packet[i].head_len;
+        f->path = packet[i].path;
+        f->flags = packet[i].flags;
+        for (unsigned k = 0; k < packet[i].num_iov; f->len += (uint32_t)packet[i].iov[k++].iov_len)
+            memcpy(f->data + f->len, packet[i].iov[k].iov_base, packet[i].iov[k].iov_len);
+        assert_int_equal(f->len, packet[i].len);
+        if (packet[i].cookie != MRD_TX_COOKIE_NONE)
+            p->end[at].cookie = packet[i].cookie;
+    }
+    return n;
+}
+
+/* All that it has to send now goes into the other's inbox; how many. */
+static inline unsigned pair_tx(struct pair *p, unsigned at)
+{
     unsigned n, total = 0;
 
     do {
-        for (unsigned i = 0; i < PAIR_BURST; i++)
-            packet[i] = (struct mrd_tx_packet){.head = p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
-        n = mrd_engine_tx(p->end[at].e, packet, p->burst, p->now);
+        n = pair_tx_burst(p, at, p->burst);
         total += n;
-        for (unsigned i = 0; i < n; i++) {
-            struct pair_frame *f = &to->inbox[to->num_inbox++];
-
-            assert_true(to->num_inbox < PAIR_INBOX);
-            assert_int_equal(packet[i].to.port, to->addr.port);
-            memcpy(f->data, packet[i].head, packet[i].head_len);
-            f->len = packet[i].head_len;
-            f->path = packet[i].path;
-            f->flags = packet[i].flags;
-            for (unsigned k = 0; k < packet[i].num_iov;
-                 f->len += (uint32_t)packet[i].iov[k++].iov_len)
-                memcpy(f->data + f->len, packet[i].iov[k].iov_base, packet[i].iov[k].iov_len);
-            assert_int_equal(f->len, packet[i].len);
-            if (packet[i].cookie != MRD_TX_COOKIE_NONE)
-                p->end[at].cookie = packet[i].cookie;
-        }
     } while (n == p->burst);
     return total;
 }

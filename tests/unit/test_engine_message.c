@@ -42,14 +42,11 @@ static void acked(struct pair *p, uint32_t psn)
     mrd_msg_record_acked(p->end[AT].e, peer_of(p), rec);
 }
 
-static struct mrd_wc expect_end(struct pair *p, enum mrd_wc_status status)
+/* The messages that were posted as those, from 0 on, end with that status, in that order. */
+static void expect_ends(struct pair *p, unsigned first, unsigned last, enum mrd_wc_status status)
 {
-    return pair_expect(p, AT, status);
-}
-
-static void expect_nothing(struct pair *p)
-{
-    pair_expect_nothing(p, AT);
+    for (unsigned i = first; i <= last; i++)
+        assert_int_equal(pair_expect(p, AT, status).wr_id, 500 + i);
 }
 
 static struct mrd_qp *unordered; /* while an ordered one is in its place */
@@ -69,9 +66,8 @@ static void begin_ordered(struct pair *p)
 
 static void end_ordered(struct pair *p)
 {
-    expect_nothing(p);
+    pair_expect_nothing(p, AT);
     hand_restore_qp(p, AT, unordered);
-    pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
 }
 
@@ -89,7 +85,7 @@ TEST_F(pair, mrd_msg_reap_qp__with_the_last_message)
     assert_true(self->alloc.live_bytes > live_bytes);
     acked(self, 0);
     assert_int_equal(self->alloc.live_bytes, live_bytes);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
 }
 
 /*
@@ -103,9 +99,8 @@ TEST_F(ordered, mrd_msg_abandon__statuses)
     acked(self, 1);
     mrd_msg_cancel(self->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
     mrd_send_state_end(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
-    assert_int_equal(expect_end(self, MRD_WC_WR_FLUSH_ERR).wr_id, 502);
+    expect_ends(self, 0, 1, MRD_WC_RETRY_EXC_ERR);
+    expect_ends(self, 2, 2, MRD_WC_WR_FLUSH_ERR);
     assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
 }
 
@@ -116,13 +111,12 @@ TEST_F(ordered, mrd_msg_end_read__after_the_end_of_its_flow)
 
     msg->reading = 2;
     mrd_send_state_end(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    expect_ends(self, 0, 0, MRD_WC_RETRY_EXC_ERR);
     mrd_msg_end_read(self->end[AT].e, msg);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     assert_int_equal(self->end[AT].e->flows_tx.pool.used, 1);
     mrd_msg_end_read(self->end[AT].e, msg);
-    expect_end(self, MRD_WC_RETRY_EXC_ERR);
-    expect_end(self, MRD_WC_RETRY_EXC_ERR);
+    expect_ends(self, 1, 2, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
 }
 
@@ -148,7 +142,7 @@ TEST_F(ordered, mrd_msg_end_read__later_flows_wait)
 
     first->reading = 1;
     mrd_send_state_end(e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    expect_ends(self, 0, 0, MRD_WC_RETRY_EXC_ERR);
     second = post_write(self, 3);
     pair_tx(self, AT);
     second->reading = 1;
@@ -157,12 +151,10 @@ TEST_F(ordered, mrd_msg_end_read__later_flows_wait)
     pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(last->state, MRD_MSG_DONE);
     mrd_msg_end_read(e, second);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     mrd_msg_end_read(e, first);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 503);
-    assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 504);
+    expect_ends(self, 1, 3, MRD_WC_RETRY_EXC_ERR);
+    expect_ends(self, 4, 4, MRD_WC_SUCCESS);
 }
 
 /*
@@ -174,47 +166,43 @@ TEST_F(ordered, mrd_msg_end_read__another_entry)
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *peer = peer_of(self);
     struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *last;
-    struct mrd_addr elsewhere = peer->addr;
 
     first->reading = 1;
-    elsewhere.ip[15] ^= 8;
-    mrd_peer_move(&e->peers, peer, &elsewhere);
+    pair_move_peer(self, AT, peer, 8);
     mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     peer->given_up = true;
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 500);
+    expect_ends(self, 0, 0, MRD_WC_RETRY_EXC_ERR);
     self->now += MRD_MSEC; /* later than the other end opened */
     last = post_write(self, 3);
     assert_ptr_not_equal(last->peer, peer);
     pair_settle(self, self->now + MRD_SEC);
     assert_int_equal(last->state, MRD_MSG_DONE);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     mrd_msg_end_read(e, first);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 501);
-    assert_int_equal(expect_end(self, MRD_WC_RETRY_EXC_ERR).wr_id, 502);
-    assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 503);
+    expect_ends(self, 1, 2, MRD_WC_RETRY_EXC_ERR);
+    expect_ends(self, 3, 3, MRD_WC_SUCCESS);
     assert_int_equal(e->flows_tx.pool.used, 1);
 }
 
 /* What never left is over at once; what the target may half hold is over when it was told. */
 TEST_F(pair, mrd_msg_cancel__tells_where_it_matters)
 {
-    struct mrd_msg *msg[2];
+    struct mrd_engine *e = self->end[AT].e;
+    struct mrd_msg *sent = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
 
-    msg[0] = post(self, 0, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
     pair_tx(self, AT);
-    msg[1] = post(self, 1, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD);
-    mrd_msg_cancel(self->end[AT].e, msg[1], MRD_WC_WR_FLUSH_ERR);
-    expect_end(self, MRD_WC_WR_FLUSH_ERR);
-    mrd_msg_cancel(self->end[AT].e, msg[0], MRD_WC_WR_FLUSH_ERR);
-    mrd_msg_cancel(self->end[AT].e, msg[0], MRD_WC_LOC_PROT_ERR); /* the first word counts */
-    assert_true(msg[0]->abort.pending);
+    mrd_msg_cancel(e, post(self, 1, MRD_WR_RDMA_WRITE, 3 * PAIR_PAYLOAD), MRD_WC_WR_FLUSH_ERR);
+    pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
+    mrd_msg_cancel(e, sent, MRD_WC_WR_FLUSH_ERR);
+    mrd_msg_cancel(e, sent, MRD_WC_LOC_PROT_ERR); /* the first word counts */
+    assert_true(sent->abort.pending);
     for (uint32_t psn = 0; psn < 3; psn++)
         acked(self, psn);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     assert_int_equal(pair_tx(self, AT), 1);
     assert_int_equal(record(self, 3)->kind, MRD_SENT_ABORT);
     acked(self, 3);
-    expect_end(self, MRD_WC_WR_FLUSH_ERR);
+    pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
 }
 
 /* A message whose packet is in flight waits for it, and completes as cancelled all the same. */
@@ -224,10 +212,10 @@ TEST_F(pair, mrd_msg_cancel__waits_for_its_packet)
 
     pair_tx(self, AT);
     mrd_msg_cancel(self->end[AT].e, msg, MRD_WC_WR_FLUSH_ERR);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     refuse(self, 0, 0, MRD_REFUSE_ACCESS); /* too late to matter */
     acked(self, 0);
-    expect_end(self, MRD_WC_WR_FLUSH_ERR);
+    pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
     assert_true(mrd_list_empty(&peer_of(self)->tx->aborts));
 }
 
@@ -240,10 +228,10 @@ TEST_F(pair, mrd_msg_record_acked__unsignaled)
         pair_tx(self, AT);
     }
     acked(self, 0);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     assert_int_equal(self->end[AT].e->stats.tx_messages, 1);
     refuse(self, 1, 0, MRD_REFUSE_ACCESS);
-    expect_end(self, MRD_WC_REM_ACCESS_ERR);
+    pair_expect(self, AT, MRD_WC_REM_ACCESS_ERR);
     assert_int_equal(self->end[AT].e->stats.tx_messages_failed, 1);
     assert_int_equal(mrd_cq_impl(self->end[AT].cq)->reserved, 0);
 }
@@ -257,10 +245,10 @@ TEST_F(pair, mrd_msg_record_acked__last_segment)
     uint32_t id = msg->id;
     acked(self, 2);
     acked(self, 0);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     assert_ptr_equal(mrd_ids_find(&peer_of(self)->tx->ids, id)->msg, msg);
     acked(self, 1);
-    expect_end(self, MRD_WC_SUCCESS);
+    pair_expect(self, AT, MRD_WC_SUCCESS);
     assert_true(!mrd_ids_find(&peer_of(self)->tx->ids, id) ||
                 !mrd_ids_find(&peer_of(self)->tx->ids, id)->msg);
 }
@@ -270,10 +258,9 @@ TEST_F(ordered, mrd_msg_record_acked__in_order)
 {
     acked(self, 2);
     acked(self, 1);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     acked(self, 0);
-    for (unsigned i = 0; i < 3; i++)
-        assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 500 + i);
+    expect_ends(self, 0, 2, MRD_WC_SUCCESS);
 }
 
 /* What the sender is told of each refusal that is for good. */
@@ -295,7 +282,7 @@ TEST_F(pair, mrd_msg_apply_refusal__for_good)
         post(self, 0, MRD_WR_SEND, BYTES);
         pair_tx(self, AT);
         refuse(self, 0, 0, rows[i].code);
-        assert_int_equal(expect_end(self, rows[i].status).vendor_err, rows[i].code);
+        assert_int_equal(pair_expect(self, AT, rows[i].status).vendor_err, rows[i].code);
     }
 }
 
@@ -308,15 +295,15 @@ TEST_F(pair, mrd_msg_apply_refusal__by_index)
     const struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
     assert_int_equal(peer_of(self)->tx->sent.next, 1);
     refuse(self, 0, 1, MRD_REFUSE_QKEY);
-    assert_int_equal(expect_end(self, MRD_WC_REM_INV_REQ_ERR).wr_id, 501);
+    expect_ends(self, 1, 1, MRD_WC_REM_INV_REQ_ERR);
     refuse(self, 0, 1, MRD_REFUSE_QKEY); /* it is gone: a copy of the refusal says nothing new */
     refuse(self, 0, 3, MRD_REFUSE_QKEY);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     refuse(self, 0, 2, MRD_REFUSE_RNR);
     assert_int_equal(msgs[2].state, MRD_MSG_RNR_WAIT);
     assert_int_equal(msgs[0].state, MRD_MSG_SENDING);
     acked(self, 0);
-    assert_int_equal(expect_end(self, MRD_WC_SUCCESS).wr_id, 500);
+    expect_ends(self, 0, 0, MRD_WC_SUCCESS);
     assert_int_equal(self->end[AT].e->stats.rx_refusals, 4);
 }
 
@@ -344,10 +331,12 @@ TEST_F(pair, mrd_msg_apply_refusal__retries)
         pair_tx(self, AT);
         refuse(self, 0, 0, MRD_REFUSE_RNR);
         assert_int_equal(msg->state, rows[i].state);
-        if (rows[i].state == MRD_MSG_RNR_WAIT)
+        if (rows[i].state == MRD_MSG_RNR_WAIT) {
             assert_int_equal(msg->rnr.left, rows[i].after);
-        else
-            assert_int_equal(expect_end(self, MRD_WC_RNR_RETRY_EXC_ERR).vendor_err, MRD_REFUSE_RNR);
+            continue;
+        }
+        struct mrd_wc wc = pair_expect(self, AT, MRD_WC_RNR_RETRY_EXC_ERR);
+        assert_int_equal(wc.vendor_err, MRD_REFUSE_RNR);
     }
 }
 
@@ -360,9 +349,9 @@ TEST_F(pair, mrd_msg_apply_refusal__closes_idle_flows)
         pair_begin(self);
         post(self, 0, MRD_WR_SEND, BYTES);
         pair_tx(self, AT);
+        struct mrd_engine *e = self->end[AT].e;
         struct mrd_peer *peer = peer_of(self);
-        mrd_tx_flow_rest(self->end[AT].e,
-                         mrd_tx_flow_open(self->end[AT].e, peer, hand_qp(self, AT), 500));
+        mrd_tx_flow_rest(e, mrd_tx_flow_open(e, peer, hand_qp(self, AT), 500));
         refuse(self, 0, 0, codes[i]);
         assert_int_equal(hand_length(&peer->tx->closes), i);
     }
@@ -375,11 +364,7 @@ TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
 {
     struct mrd_msg *msg = post(self, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
 
-    self->burst = 2;
-    mrd_engine_tx(self->end[AT].e,
-                  (struct mrd_tx_packet[2]){{.head = self->head[0], .head_cap = MRD_TX_HEAD_BYTES},
-                                            {.head = self->head[1], .head_cap = MRD_TX_HEAD_BYTES}},
-                  2, self->now);
+    pair_tx_burst(self, AT, 2);
     assert_int_equal(msg->state, MRD_MSG_QUEUED);
     refuse(self, 0, 0, MRD_REFUSE_RNR);
     assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
@@ -392,7 +377,7 @@ TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
     assert_false(msg->has_id);
     assert_non_null(msg->txq);
     assert_int_equal(msg->next_offset, 0);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
 }
 
 /*
@@ -400,14 +385,13 @@ TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
  */
 TEST_F(ordered, mrd_msg_apply_refusal__breaks_the_flow)
 {
-    struct mrd_wc wc;
-
     acked(self, 2);
     refuse(self, 1, 0, MRD_REFUSE_QPN);
     acked(self, 0);
-    expect_end(self, MRD_WC_SUCCESS);
+    pair_expect(self, AT, MRD_WC_SUCCESS);
     for (unsigned i = 1; i < 3; i++) {
-        wc = expect_end(self, MRD_WC_REM_INV_REQ_ERR);
+        struct mrd_wc wc = pair_expect(self, AT, MRD_WC_REM_INV_REQ_ERR);
+
         assert_int_equal(wc.wr_id, 500 + i);
         assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
     }
@@ -419,12 +403,11 @@ TEST_F(pair, mrd_msg_check_memory__deregistered)
     struct mrd_msg *msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
 
     assert_true(mrd_msg_check_memory(self->end[AT].e, msg));
-    assert_int_equal(mrd_engine_dereg_mr(self->end[AT].e, self->end[AT].mr, self->now), 0);
-    self->end[AT].mr = NULL;
+    hand_dereg(self, AT);
     msg->wr.is_inline = true; /* it would have been copied */
     assert_true(mrd_msg_check_memory(self->end[AT].e, msg));
     msg->wr.is_inline = false;
     assert_false(mrd_msg_check_memory(self->end[AT].e, msg));
-    expect_end(self, MRD_WC_LOC_PROT_ERR);
+    pair_expect(self, AT, MRD_WC_LOC_PROT_ERR);
     assert_false(mrd_msg_check_memory(self->end[AT].e, msg)); /* it is over */
 }
