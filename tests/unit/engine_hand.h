@@ -163,7 +163,7 @@ static inline struct mrd_peer *hand_rx_peer(struct pair *p, unsigned at)
 }
 
 /* The peer's message that was posted last. */
-static inline struct mrd_msg *hand_last_msg(const struct mrd_peer *peer)
+static inline struct mrd_msg *last_of(const struct mrd_peer *peer)
 {
     assert_false(mrd_list_empty(&peer->msgs));
     return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/engine/answer.h"
+#include "core/engine/peer_state.h"
 #include "core/engine/state.h"
 #include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
@@ -256,7 +257,15 @@ static inline struct mrd_peer *pair_peer(const struct pair *p, unsigned at)
     return mrd_container_of(p->end[at].e->peers.active.next, struct mrd_peer, node);
 }
 
-/* From now on that host has the peer's address. */
+/* The entry of some third host; NULL: there is no room. */
+static inline struct mrd_peer *pair_third(const struct pair *p, unsigned at, uint32_t host)
+{
+    struct mrd_addr addr = pair_addr_of(host);
+
+    return mrd_peer_open(p->end[at].e, &addr);
+}
+
+/* The peer's host is that one now. */
 static inline void pair_move_peer(struct pair *p, unsigned at, struct mrd_peer *peer, uint8_t host)
 {
     struct mrd_addr addr = peer->addr;

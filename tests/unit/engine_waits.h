@@ -13,19 +13,35 @@ static inline void answered(struct mrd_peer *peer, uint32_t inc)
     peer->tx->contact.inc = inc;
 }
 
-static inline struct mrd_msg *last_of(const struct mrd_peer *peer)
+/* One more entry, which asks who is at that host of the peer's. */
+static inline struct mrd_peer *add_asking(struct pair *p, unsigned at, uint8_t host)
 {
-    assert_false(mrd_list_empty(&peer->msgs));
-    return mrd_container_of(peer->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_addr addr = p->end[1 - at].addr;
+
+    addr.ip[15] = host;
+    struct mrd_peer *peer = mrd_peer_add_entry(p->end[at].e, &addr);
+    mrd_send_state_open(p->end[at].e, peer)->contact.hello = true;
+    return peer;
 }
 
-/* One more entry, which asks who is at that address. */
-static inline struct mrd_peer *add_asking(struct mrd_engine *e, const struct mrd_addr *addr)
+/* So many others have entries, which must not go. */
+static inline void fill_table(struct pair *p, unsigned at, unsigned num)
 {
-    struct mrd_peer *peer = mrd_peer_add_entry(e, addr);
+    for (unsigned i = 0; i < num; i++) {
+        struct mrd_peer *peer = pair_third(p, at, 50 + i);
 
-    mrd_send_state_open(e, peer)->contact.hello = true;
-    return peer;
+        assert_non_null(peer);
+        peer->watch.on = true;
+    }
+}
+
+/* What rested for as long as it must is forgotten. */
+static inline void sweep(struct pair *p, unsigned at, uint64_t ns)
+{
+    pair_pass(p, at, ns);
+    mrd_engine_drained(p->end[at].e, p->now);
+    p->end[at].e->peers.swept_ns = 0;
+    mrd_peers_sweep(p->end[at].e);
 }
 
 static inline bool is_sent_at(struct pair *p, unsigned at, const struct mrd_msg *msg,
@@ -34,8 +50,7 @@ static inline bool is_sent_at(struct pair *p, unsigned at, const struct mrd_msg 
     p->now = now_ns;
     mrd_engine_begin(p->end[at].e, p->now);
     mrd_tx_ready(p->end[at].e, msg->peer);
-    (void)pair_tx(p, at);
-    p->end[1 - at].num_inbox = 0;
+    pair_tx_lost(p, at);
     return msg->started;
 }
 

@@ -1,57 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* When a peer moves, what follows from it, and when another source of ours is tried. */
-#include "core/engine/address.h"
-#include "core/engine/peer_state.h"
-#include "tests/unit/engine_hand.h"
+#include "tests/unit/engine_moves.h"
 
-enum { AT = 1, ELSEWHERE = 9, STAMP = 5000 };
-
-static void pass(struct pair *p, uint64_t ns)
-{
-    pair_pass(p, AT, ns);
-    mrd_engine_drained(p->end[AT].e, p->now);
-}
-
-/* A packet of the peer comes from its address, or from another one of its host. */
-static void came(struct pair *p, struct mrd_peer *peer, const struct mrd_wire_head *head,
-                 uint8_t host)
-{
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
-
-    packet.from.ip[15] = host;
-    mrd_address_came(p->end[AT].e, peer, head, &packet);
-}
-
-static uint32_t num_answers(const struct pair *p)
-{
-    return p->end[AT].e->answers.tail - p->end[AT].e->answers.head;
-}
-
-/* A packet that left at `stamp`; with the cookie for where it comes from. */
-static struct mrd_wire_head proof(struct pair *p, struct mrd_peer *peer, uint32_t stamp)
-{
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-    struct mrd_answers *a = &p->end[AT].e->answers;
-
-    head.stamp = stamp;
-    pass(p, MRD_MOVED_NS);
-    peer->place.tried_ns = 0;
-    came(p, peer, &head, ELSEWHERE);
-    assert_int_equal(num_answers(p), 1);
-    head.cookie = a->ring[a->head++ % MRD_STATELESS_MAX].head.cookie;
-    head.flags |= MRD_WIRE_COOKIE;
-    return head;
-}
+enum { STAMP = 5000 };
 
 static struct mrd_peer *begin(struct pair *p)
 {
     pair_begin(p);
     pass(p, MRD_SEC);
-    struct mrd_peer *peer = hand_rx_peer(p, AT);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-    head.stamp = STAMP;
-    came(p, peer, &head, 0);
-    return peer;
+    return known_peer(p, STAMP);
+}
+
+/* The peer moves to where that packet says, or not. */
+static void comes_from_elsewhere(struct pair *p, struct mrd_peer *peer,
+                                 const struct mrd_wire_head *head, bool moves_there)
+{
+    came(p, peer, head, ELSEWHERE);
+    assert_int_equal(peer->addr.ip[15], moves_there ? ELSEWHERE : 0);
+}
+
+/* Such a packet that left at `stamp`, with a proof. */
+static struct mrd_wire_head is_proven(struct pair *p, struct mrd_peer *peer, uint32_t stamp,
+                                      bool moves_there)
+{
+    struct mrd_wire_head head = proof(p, peer, stamp);
+
+    comes_from_elsewhere(p, peer, &head, moves_there);
+    return head;
 }
 
 /* ------------------------------------------------------------------------------------ the peer's */
@@ -64,8 +39,7 @@ TEST_F(pair, mrd_address_came__what_follows)
 
     peer->route_asked = true;
     peer->rx->rcv.now = false;
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    comes_from_elsewhere(self, peer, &head, true);
     assert_false(peer->route_asked);
     assert_true(peer->rx->rcv.now);
     assert_false(mrd_list_empty(&peer->ready));
@@ -73,7 +47,7 @@ TEST_F(pair, mrd_address_came__what_follows)
     head = hand_head(self, AT, MRD_WIRE_DATA);
     head.stamp = STAMP;
     came(self, peer, &head, 0);
-    assert_int_equal(num_answers(self), 0);
+    assert_int_equal(hand_answers(self, AT), 0);
 }
 
 /* What left before something that came from its own address is no proof, in whatever order that came. */
@@ -84,42 +58,28 @@ TEST_F(pair, mrd_address_came__no_proof_is_older)
 
     head.stamp = STAMP - 100; /* late */
     came(self, peer, &head, 0);
-    head = proof(self, peer, STAMP - 1);
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], 0);
-    head = proof(self, peer, STAMP + 1);
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    is_proven(self, peer, STAMP - 1, false);
+    is_proven(self, peer, STAMP + 1, true);
 }
 
 /* A copy of a proof does not take the peer back to where it left. */
 TEST_F(pair, mrd_address_came__a_proof_counts_once)
 {
     struct mrd_peer *peer = begin(self);
-    struct mrd_addr old = peer->addr;
-    struct mrd_wire_head head = proof(self, peer, STAMP + 10);
+    struct mrd_wire_head head = is_proven(self, peer, STAMP + 10, true);
 
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
-    /* It is where it was before. */
-    mrd_peer_move(&self->end[AT].e->peers, peer, &old);
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], 0);
-    head = proof(self, peer, STAMP + 11);
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    pair_move_peer(self, AT, peer, 0); /* it is where it was before */
+    comes_from_elsewhere(self, peer, &head, false);
+    is_proven(self, peer, STAMP + 11, true);
 }
 
 /* Stamps come round: after a silence of half a turn a new one looks old. */
 TEST_F(pair, mrd_address_came__after_a_long_silence)
 {
     struct mrd_peer *peer = begin(self);
-    struct mrd_wire_head head;
 
     pass(self, 40 * MRD_SEC);
-    head = proof(self, peer, STAMP + (uint32_t)(40 * MRD_SEC / MRD_WIRE_STAMP_NS));
-    came(self, peer, &head, ELSEWHERE);
-    assert_int_equal(peer->addr.ip[15], ELSEWHERE);
+    is_proven(self, peer, STAMP + (uint32_t)(40 * MRD_SEC / MRD_WIRE_STAMP_NS), true);
 }
 
 /* ------------------------------------------------------------------------------------------ ours */
@@ -223,7 +183,7 @@ TEST_F(pair, mrd_address_doubt__too_many)
  * take that for another life of ours: its work ends, its watch goes on. One that the peer knows goes on, and so
  * does one that speaks to another peer there.
  */
-TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
+TEST(mrd_address_came__takes_the_place_of_a_first_contact)
 {
     enum { HERS = 1, ANOTHERS };
     static const struct {
@@ -234,48 +194,39 @@ TEST_F(pair, mrd_address_came__takes_the_place_of_a_first_contact)
         {ANOTHERS, false, false, true}, {HERS, false, true, true},
     };
     for (unsigned i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
-        struct mrd_peer *peer = begin(self), *asks;
-        struct mrd_engine *e = self->end[AT].e;
-        struct mrd_addr there = peer->addr;
+        struct world w = begin_order(MRD_ORDER_NONE);
+        struct mrd_addr there = w.asks->addr;
 
-        there.ip[15] = ELSEWHERE;
-        asks = mrd_peer_open(e, &there);
-        mrd_send_state_open(e, asks)->contact.hello = !rows[i].inc;
-        asks->tx->contact.inc = rows[i].inc ? peer->space.inc + rows[i].inc - HERS : 0;
-        asks->tx->contact.acked_once = rows[i].acked;
+        mrd_send_state_open(w.e, w.asks)->contact.hello = !rows[i].inc;
+        w.asks->tx->contact.inc = rows[i].inc ? w.peer->space.inc + rows[i].inc - HERS : 0;
+        w.asks->tx->contact.acked_once = rows[i].acked;
         if (rows[i].has_space) {
-            mrd_peer_rx_begin(&e->peers, asks, e->config.mover.tracker);
-            asks->space.inc = asks->tx->contact.inc;
+            mrd_peer_rx_begin(&w.e->peers, w.asks, w.e->config.mover.tracker);
+            w.asks->space.inc = w.asks->tx->contact.inc;
         }
-        asks->watch.on = true;
-        struct mrd_wire_head head = proof(self, peer, STAMP + 1);
-        came(self, peer, &head, ELSEWHERE);
-        assert_memory_equal(&peer->addr, &there, sizeof(there));
-        assert_int_equal(asks->tx != NULL, rows[i].goes_on);
-        assert_int_equal(asks->watch.on, rows[i].goes_on);
-        assert_int_equal(peer->watch.on, !rows[i].goes_on);
+        w.asks->watch.on = true;
+        moves(w.p, w.peer);
+        assert_memory_equal(&w.peer->addr, &there, sizeof(there));
+        assert_int_equal(w.asks->tx != NULL, rows[i].goes_on);
+        assert_int_equal(w.asks->watch.on, rows[i].goes_on);
+        assert_int_equal(w.peer->watch.on, !rows[i].goes_on);
         if (!rows[i].goes_on) {
-            assert_true(peer->tx->probes.silence_due);
-            assert_ptr_equal(mrd_peer_open(e, &there), peer);
+            assert_true(w.peer->tx->probes.silence_due);
+            assert_ptr_equal(mrd_peer_open(w.e, &there), w.peer);
         }
-        assert_int_equal(e->stats.peers_restarted, 0);
+        assert_int_equal(w.e->stats.peers_restarted, 0);
+        finish(&w);
     }
 }
 
-/* The peer's memory may be read, and what it answers is of a later epoch than the space begun by hand. */
-static void let_read(struct pair *p, struct mrd_peer *peer)
+/* The peer's memory may be read. */
+static void let_read(struct pair *p)
 {
     struct pair_end *end = &p->end[1 - AT];
-    int error;
 
-    mrd_engine_dereg_mr(end->e, end->mr, p->now);
-    end->mr =
-        mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory),
-                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ,
-                          &(struct mrd_mover_mr){0}, &error);
-    assert_non_null(end->mr);
-    peer->space.epoch =
-        mrd_answer_pair(end->e, &p->end[AT].addr).epoch_base + end->e->lives.epoch_next - 1;
+    hand_dereg(p, 1 - AT);
+    end->mr = pair_register(
+        p, 1 - AT, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ);
 }
 
 /* Posts to that address, while nobody answers there: a write, and one behind a fence that waits for a read. */
@@ -299,7 +250,7 @@ static void post_to(struct pair *p, struct mrd_ah *ah, uint32_t len)
  * While an entry only asks, nothing of its messages is sent: they go on by the peer that moves there, in order
  * and behind fences as before. What was sent fails, and what finds a table full.
  */
-TEST_F(pair, mrd_address_came__work_goes_on)
+TEST(mrd_address_came__work_goes_on)
 {
     enum { LONG = 4 * PAIR_PAYLOAD, MESSAGES = 3 };
     static const struct {
@@ -312,39 +263,29 @@ TEST_F(pair, mrd_address_came__work_goes_on)
 
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         bool goes_on = !rows[i].sent && !rows[i].full;
-        struct mrd_peer *peer = begin(self), *asks;
-        struct mrd_engine *e = self->end[AT].e;
-        struct mrd_addr there = peer->addr;
-        struct mrd_qp *kept = hand_swap_qp(self, AT, rows[i].order);
-        void *taken[32];
-        struct mrd_wc wc;
-        int error;
+        struct world w = begin_order(rows[i].order);
+        void *taken[32] = {NULL};
 
-        there.ip[15] = ELSEWHERE;
-        asks = mrd_peer_open(e, &there);
-        mrd_send_state_open(e, asks)->contact.hello = true;
-        struct mrd_ah *ah = mrd_engine_create_ah(e, self->end[AT].pd, &there, 0, &error);
-        let_read(self, peer);
-        post_to(self, ah, rows[i].len);
-        assert_int_equal(asks->uses.held, 1);
-        asks->tx->contact.hello = !rows[i].sent;
-        struct mrd_wire_head head = proof(self, peer, STAMP + 1);
+        mrd_send_state_open(w.e, w.asks)->contact.hello = true;
+        let_read(w.p);
+        post_to(w.p, w.ah, rows[i].len);
+        assert_int_equal(w.asks->uses.held, 1);
+        w.asks->tx->contact.hello = !rows[i].sent;
         if (rows[i].full)
-            hand_exhaust(&e->flows_tx.pool, taken);
-        came(self, peer, &head, ELSEWHERE);
-        if (rows[i].full)
-            hand_refill(&e->flows_tx.pool, taken);
-        assert_int_equal(hand_length(&peer->msgs), goes_on ? MESSAGES : 0);
-        assert_int_equal(peer->uses.held + peer->uses.requests, goes_on ? 2 : 0);
-        assert_int_equal(asks->uses.held + asks->uses.requests, 0);
-        assert_null(asks->tx);
-        assert_true(mrd_list_empty(&asks->msgs) && mrd_list_empty(&asks->flows_tx));
+            hand_exhaust(&w.e->flows_tx.pool, taken);
+        moves(w.p, w.peer);
+        hand_refill(&w.e->flows_tx.pool, taken);
+        assert_int_equal(hand_length(&w.peer->msgs), goes_on ? MESSAGES : 0);
+        assert_int_equal(w.peer->uses.held + w.peer->uses.requests, goes_on ? 2 : 0);
+        assert_int_equal(w.asks->uses.held + w.asks->uses.requests, 0);
+        assert_null(w.asks->tx);
+        assert_true(mrd_list_empty(&w.asks->msgs) && mrd_list_empty(&w.asks->flows_tx));
         for (unsigned m = 0; m < MESSAGES; m++) {
-            pair_settle(self, self->now + (goes_on ? 20 * MRD_MSEC : 0));
-            wc = pair_expect(self, AT, goes_on ? MRD_WC_SUCCESS : MRD_WC_RETRY_EXC_ERR);
+            pair_settle(w.p, w.p->now + (goes_on ? 20 * MRD_MSEC : 0));
+            struct mrd_wc wc =
+                pair_expect(w.p, AT, goes_on ? MRD_WC_SUCCESS : MRD_WC_RETRY_EXC_ERR);
             assert_true(wc.wr_id == m || rows[i].order == MRD_ORDER_NONE);
         }
-        assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
-        hand_restore_qp(self, AT, kept);
+        finish(&w);
     }
 }

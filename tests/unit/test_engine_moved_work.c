@@ -3,14 +3,12 @@
  * A peer moves to an address where an entry of ours asks who is there: what was posted to that entry goes on by
  * the peer's own one.
  */
-#include "core/engine/peer_state.h"
 #include "tests/unit/engine_moves.h"
 
 /* A moved message that was posted earlier than one that waits for a receive there, and is numbered later. */
 TEST_F_WITH(world, moved__rnr, self->order = MRD_ORDER_MSG)
 {
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_SEND, 1);            /* waits: nobody answers there */
+    post_asking(self, MRD_WR_SEND);                  /* waits: nobody answers there */
     post(self, self->p->end[AT].ah, MRD_WR_SEND, 2); /* finds no receive */
     pair_settle(self->p, self->p->now + MRD_MSEC);
     assert_int_equal(self->peer->tx->rnr.txqs.next != &self->peer->tx->rnr.txqs, 1);
@@ -41,8 +39,7 @@ TEST_F_WITH(world, moved__window, self->order = MRD_ORDER_MSG)
     attr.send_cq = attr.recv_cq = cq;
     self->p->end[AT].qp = mrd_engine_create_qp(self->e, self->p->end[AT].pd, &attr, &error);
     assert_non_null(self->p->end[AT].qp);
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
+    post_asking(self, MRD_WR_RDMA_WRITE);
     for (unsigned i = 0; i < MANY; i++)
         post(self, self->p->end[AT].ah, MRD_WR_RDMA_WRITE, 2 + i);
     moves(self->p, self->peer);
@@ -58,53 +55,48 @@ TEST_F_WITH(world, moved__window, self->order = MRD_ORDER_MSG)
     mrd_engine_destroy_cq(self->e, cq);
 }
 
+/* `asks` is known as the peer's other address, and w.ah's message is sent by it. */
+static void begin_sent(struct world *w)
+{
+    mrd_send_state_open(w->e, w->asks);
+    answered(w->asks, w->peer->space.inc);
+    post(w, w->ah, MRD_WR_RDMA_WRITE, 1);
+    struct mrd_msg *msg = last_of(w->asks);
+    pair_tx_lost(w->p, AT); /* a copy is on its way for long */
+    assert_true(msg->started);
+}
+
+/* The message moves to the peer with the entry, and waits there. */
+static void expect_moved(struct world *w, const struct mrd_msg *msg)
+{
+    moves(w->p, w->peer);
+    assert_ptr_equal(msg->peer, w->peer);
+    (void)pair_tx(w->p, AT);
+    assert_false(msg->started);
+}
+
 /* An ordered message was sent, and its entry given up; the next, which only asked, moves to another entry. */
 TEST_F_WITH(world, moved__does_not_wait, self->order = MRD_ORDER_MSG)
 {
-    mrd_send_state_open(self->e, self->asks)->contact.hello = false;
-    self->asks->tx->probes.silence_due = false;
-    self->asks->tx->contact.inc =
-        self->peer->space.inc; /* the same process, by its other address */
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    struct mrd_msg *msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
-    (void)pair_tx(self->p, AT); /* a copy is on its way for long */
-    self->p->end[0].num_inbox = 0;
-    assert_true(msg->started);
+    begin_sent(self);
     mrd_peer_unreachable(self->e, self->asks);
     uint64_t failed_ns = self->p->now;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_true(self->asks->tx->contact.hello);
-    msg = mrd_container_of(self->asks->msgs.prev, struct mrd_msg, peer_node);
-    moves(self->p, self->peer);
+    expect_moved(self, last_of(self->asks));
     assert_true(self->p->now < failed_ns + MRD_PACKET_LIFE_NS);
-    assert_ptr_equal(msg->peer, self->peer);
-    (void)pair_tx(self->p, AT);
-    assert_false(msg->started);
 }
 
 /* The next that was posted waited by its flow (the failed one went by a third entry), and moves. */
 TEST_F_WITH(world, moved__forgets_start, self->order = MRD_ORDER_MSG)
 {
-    struct mrd_peer *first = self->asks, *asks;
-
-    mrd_send_state_open(self->e, first)->contact.hello = false;
-    first->tx->probes.silence_due = false;
-    first->tx->contact.inc = self->peer->space.inc;
-    post(self, self->ah, MRD_WR_RDMA_WRITE, 1);
-    (void)pair_tx(self->p, AT);
-    self->p->end[0].num_inbox = 0;
-    asks = mrd_peer_add_entry(self->e, &first->addr);
-    mrd_send_state_open(self->e, asks)->contact.hello = true;
-    mrd_peer_unreachable(self->e, first);
+    begin_sent(self);
+    struct mrd_peer *asks = add_asking(self->p, AT, ELSEWHERE);
+    mrd_peer_unreachable(self->e, self->asks);
     uint64_t failed_ns = self->p->now;
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
-    assert_false(mrd_list_empty(&asks->msgs));
-    struct mrd_msg *msg = mrd_container_of(asks->msgs.prev, struct mrd_msg, peer_node);
-    assert_int_equal(msg->order.flow->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
-    moves(self->p, self->peer);
-    assert_ptr_equal(msg->peer, self->peer);
-    (void)pair_tx(self->p, AT);
-    assert_false(msg->started);
+    assert_int_equal(last_of(asks)->order.flow->start_ns, failed_ns + MRD_PACKET_LIFE_NS);
+    expect_moved(self, last_of(asks));
 }
 
 /* Who was at the address before is over, and another process, which knows us, moves there. */
@@ -127,16 +119,14 @@ TEST(took_place__of_a_tomb)
             w.asks->space.inc = w.peer->space.inc + 1;
             w.asks->heard_ns = w.p->now;
         }
-        mrd_send_state_open(w.e, w.asks)->contact.hello = true;
+        post_asking(&w, MRD_WR_RDMA_WRITE);
         w.asks->tx->probes.silence_due = true;
-        post(&w, w.ah, MRD_WR_RDMA_WRITE, 2);
         moves(w.p, w.peer);
         pair_settle(w.p, w.p->now + 100 * MRD_MSEC);
         pair_post_recv(w.p, 0, 0, 256);
         pair_settle(w.p, w.p->now + MRD_SEC);
-        for (unsigned i = 0; i < 2; i++) {
+        for (unsigned i = 0; i < 2; i++)
             pair_expect(w.p, AT, MRD_WC_SUCCESS);
-        }
         finish(&w);
     }
 }
@@ -147,15 +137,12 @@ TEST(took_place__of_a_tomb)
  */
 TEST_F_WITH(world, moved__handle_follows, self->order = MRD_ORDER_MSG)
 {
-    mrd_send_state_open(self->e, self->asks)->contact.hello = true;
-    post(self, self->ah, MRD_WR_SEND, 1);
+    post_asking(self, MRD_WR_SEND);
     moves(self->p, self->peer);
     assert_int_equal(hand_length(&self->peer->msgs), 1);
     pair_settle(self->p, self->p->now + MRD_MSEC);
     assert_int_equal(hand_length(&self->peer->msgs), 1); /* refused: it waits */
-    struct mrd_addr further = self->peer->addr;
-    further.ip[15] ^= 16;
-    mrd_peer_move(&self->e->peers, self->peer, &further);
+    pair_move_peer(self->p, AT, self->peer, 25);
     post(self, self->ah, MRD_WR_RDMA_WRITE, 2);
     assert_int_equal(hand_length(&self->peer->msgs), 2);
 }
@@ -169,21 +156,11 @@ TEST_F_WITH(world, half_sent__goes_on, self->order = MRD_ORDER_MSG)
     struct mrd_peer *other = mrd_peer_add_entry(self->e, &self->peer->addr);
     hand_wr(self->p, AT, MRD_WR_RDMA_WRITE, 60 * PAIR_PAYLOAD, &wr);
     assert_int_equal(hand_post(self->p, AT, &wr.wr), 0);
-    struct mrd_msg *msg = mrd_container_of(self->peer->msgs.prev, struct mrd_msg, peer_node);
+    struct mrd_msg *msg = last_of(self->peer);
     assert_ptr_equal(msg->peer, self->peer);
-    {
-        struct mrd_tx_packet packet[4];
-
-        for (unsigned i = 0; i < 4; i++)
-            packet[i] =
-                (struct mrd_tx_packet){.head = self->p->head[i], .head_cap = MRD_TX_HEAD_BYTES};
-        self->p->now++;
-        mrd_engine_begin(self->e, self->p->now);
-        assert_int_equal(mrd_engine_tx(self->e, packet, 4, self->p->now), 4);
-        for (unsigned i = 0; i < 4; i++)
-            if (packet[i].cookie != MRD_TX_COOKIE_NONE)
-                mrd_engine_tx_done(self->e, packet[i].cookie, self->p->now);
-    }
+    pair_pass(self->p, AT, 1);
+    assert_int_equal(pair_tx_burst(self->p, AT, 4), 4);
+    self->p->end[0].num_inbox = 0;
     uint32_t sent = msg->next_offset;
     assert_true(sent > 0 && sent < 60 * PAIR_PAYLOAD);
     other->failed_ns = self->e->lives.failed_ns = self->p->now; /* as note_failed() says */
@@ -204,10 +181,9 @@ TEST(moved__in_all_states)
         void *taken[4200];
         struct mrd_wc wc;
         unsigned got = 0, how = i % NUM;
-        bool destroyed = false;
+        struct mrd_pool *pool = NULL; /* what is exhausted */
 
-        w.p->now++;
-        mrd_engine_begin(w.e, w.p->now);
+        pair_pass(w.p, AT, 1);
         mrd_send_state_open(w.e, w.asks)->contact.hello = true;
         for (unsigned m = 0; m < 8; m++) {
             struct hand_wr wr;
@@ -221,37 +197,24 @@ TEST(moved__in_all_states)
             assert_int_equal(hand_post(w.p, AT, &wr.wr), 0);
         }
         if (how == FLUSH)
-            mrd_engine_modify_qp(w.e, w.p->end[AT].qp,
-                                 &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE,
-                                 w.p->now);
-        if (how == DESTROY) {
+            hand_flush(w.p, AT);
+        if (how == DESTROY)
             hand_restore_qp(w.p, AT, w.kept);
-            destroyed = true;
-        }
-        if (how == DEREG) {
-            mrd_engine_dereg_mr(w.e, w.p->end[AT].mr, w.p->now);
-            w.p->end[AT].mr = NULL;
-        }
-        taken[0] = NULL;
+        if (how == DEREG)
+            hand_dereg(w.p, AT);
         if (how == NO_QUEUES)
-            hand_exhaust(&w.e->txqs.pool, taken);
+            pool = &w.e->txqs.pool;
         if (how == NO_FLOWS || how == TWO_TARGETS)
-            hand_exhaust(&w.e->flows_tx.pool, taken);
-        if (how == TWO_TARGETS) { /* one is left */
-            unsigned n = 0;
-
-            while (taken[n + 1])
-                n++;
-            mrd_pool_release(&w.e->flows_tx.pool, taken[n]);
-            taken[n] = NULL;
-        }
+            pool = &w.e->flows_tx.pool;
+        if (pool)
+            hand_exhaust(pool, taken);
+        if (how == TWO_TARGETS) /* one is left */
+            mrd_pool_release(pool, taken[0]);
         if (how == CLOSED)
             mrd_engine_farewell(w.e, w.p->now);
         moves(w.p, w.peer);
-        if (how == NO_QUEUES)
-            hand_refill(&w.e->txqs.pool, taken);
-        if (how == NO_FLOWS || how == TWO_TARGETS)
-            hand_refill(&w.e->flows_tx.pool, taken);
+        if (pool)
+            hand_refill(pool, how == TWO_TARGETS ? taken + 1 : taken);
         assert_null(mrd_engine_audit(w.e));
         for (unsigned r = 0; r < 4; r++)
             pair_post_recv(w.p, 0, 0, 256);
@@ -259,14 +222,11 @@ TEST(moved__in_all_states)
         assert_null(mrd_engine_audit(w.e));
         pair_settle(w.p, w.p->now + 5 * MRD_SEC);
         assert_null(mrd_engine_audit(w.e));
-        while (pair_poll(w.p, AT, &wc) == 1) {
+        while (pair_poll(w.p, AT, &wc) == 1)
             got++;
-        }
         assert_int_equal(got, how == DESTROY ? 0 : 8);
-        assert_int_equal(mrd_engine_destroy_ah(w.e, w.ah), 0);
-        if (!destroyed)
-            hand_restore_qp(w.p, AT, w.kept);
-        pair_settle(w.p, w.p->now + 5 * MRD_SEC);
-        pair_end(w.p);
+        if (how == DESTROY) /* finish() gives one back */
+            hand_swap_qp(w.p, AT, MRD_ORDER_NONE);
+        finish(&w);
     }
 }
