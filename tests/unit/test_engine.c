@@ -9,63 +9,32 @@
 
 TEST_F(pair, mrd_engine_create__rejects_bad_configurations)
 {
-    for (int i = 0; i < 16; i++) {
-        struct mrd_engine_config *c = &self->config;
+    struct mrd_engine_config bad[16];
+
+    pair_config(self);
+    self->config.incarnation = 1;
+    for (unsigned i = 0; i < 16; i++)
+        bad[i] = self->config;
+    bad[0].spray = "nonsense";
+    bad[1].cc = "nonsense";
+    bad[2].paths = 0;
+    bad[3].paths = bad[3].mover.paths + 1;
+    bad[4].paths = bad[4].mover.paths = MRD_PATHS_MAX + 1;
+    bad[5].max_peers = 0;
+    bad[6].max_peers = (1u << 20) + 1;
+    bad[7].max_flows = 0;
+    bad[8].incarnation = 0;
+    bad[9].mover.tracker = MRD_TRACKER_MIN / 2;
+    bad[10].mover.tracker = 1000;
+    bad[11].mover.tracker = 8192;
+    bad[12].mover.payload_bytes = 0;
+    bad[13].mover.payload_bytes = MRD_PAYLOAD_BYTES_MAX + 64;
+    bad[14].mover.quantum = 0;
+    bad[15].mover.ack_every = 0;
+    for (unsigned i = 0; i < 16; i++) {
         int error = 0;
 
-        pair_config(self);
-        c->incarnation = 1;
-        switch (i) {
-        case 0:
-            c->spray = "nonsense";
-            break;
-        case 1:
-            c->cc = "nonsense";
-            break;
-        case 2:
-            c->paths = 0;
-            break;
-        case 3:
-            c->paths = c->mover.paths + 1;
-            break;
-        case 4:
-            c->paths = c->mover.paths = MRD_PATHS_MAX + 1;
-            break;
-        case 5:
-            c->max_peers = 0;
-            break;
-        case 6:
-            c->max_peers = (1u << 20) + 1;
-            break;
-        case 7:
-            c->max_flows = 0;
-            break;
-        case 8:
-            c->incarnation = 0;
-            break;
-        case 9:
-            c->mover.tracker = MRD_TRACKER_MIN / 2;
-            break;
-        case 10:
-            c->mover.tracker = 1000;
-            break;
-        case 11:
-            c->mover.tracker = 8192;
-            break;
-        case 12:
-            c->mover.payload_bytes = 0;
-            break;
-        case 13:
-            c->mover.payload_bytes = MRD_PAYLOAD_BYTES_MAX + 64;
-            break;
-        case 14:
-            c->mover.quantum = 0;
-            break;
-        case 15:
-            c->mover.ack_every = 0;
-            break;
-        }
-        assert_null(mrd_engine_create(c, &self->alloc.ops, 0, &error));
+        assert_null(mrd_engine_create(&bad[i], &self->alloc.ops, 0, &error));
         assert_int_equal(error, -EINVAL);
         assert_int_equal(self->alloc.requests, 0);
     }
@@ -147,7 +116,7 @@ TEST_F(pair, mrd_engine_drained__rtt_across_a_stall_is_void)
         pair_turn(self, 1);
         self->now += sleep_ns;
         pair_turn(self, 0);
-        struct mrd_send_state *tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
+        struct mrd_send_state *tx = pair_peer(self, 0)->tx;
         assert_int_equal(self->end[0].e->stats.stalls, sleep_ns ? 1 : 0);
         assert_int_equal(tx->sent.una, 3);
         assert_int_equal(tx->loss.srtt_ns != 0, sleep_ns == 0);
@@ -209,8 +178,7 @@ TEST_F(pair, mrd_timer_touch__deadline_after_a_post)
  */
 TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
 {
-    struct mrd_engine *a = self->end[0].e;
-    struct mrd_engine *b = self->end[1].e;
+    struct mrd_engine *a = self->end[0].e, *b = self->end[1].e;
 
     pair_settle(self, self->now + 1);
     assert_true(mrd_engine_quiet(a));
@@ -218,10 +186,8 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     pair_post(self, 0, MRD_WR_SEND, 0, 64);
     assert_false(mrd_engine_quiet(a)); /* a message to send */
     pair_tx(self, 0);
-    pair_pass(self, 1, PAIR_HOP_NS);
-    pair_rx_one(self, 1, &self->end[1].inbox[0]);
+    pair_rx(self, 1, PAIR_HOP_NS);
     assert_true(mrd_engine_quiet(b));
-    self->end[1].num_inbox = 0;
     mrd_engine_begin(b, self->now);
     assert_false(mrd_engine_quiet(b)); /* no answer came with the call: the ack goes now */
     pair_tx(self, 1);
@@ -229,8 +195,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     /* The ack, while another message is on its way: its losses would have to be judged. */
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 64, 64);
     pair_tx(self, 0);
-    pair_pass(self, 0, PAIR_HOP_NS);
-    pair_rx_one(self, 0, &self->end[0].inbox[0]);
+    pair_rx(self, 0, PAIR_HOP_NS);
     assert_false(mrd_engine_quiet(a));
     pair_settle(self, self->now + MRD_SEC);
     assert_true(mrd_engine_quiet(a));
@@ -238,10 +203,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     /* The end of a long message is acked at once. */
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
     pair_tx(self, 0);
-    pair_pass(self, 1, PAIR_HOP_NS);
-    for (unsigned i = 0; i < self->end[1].num_inbox; i++)
-        pair_rx_one(self, 1, &self->end[1].inbox[i]);
-    self->end[1].num_inbox = 0;
+    pair_rx(self, 1, PAIR_HOP_NS);
     assert_false(mrd_engine_quiet(b));
 }
 
@@ -264,12 +226,9 @@ TEST_F(pair, mrd_engine_expire__silence_repeats_the_ack)
         self->now += MRD_MSEC;
         pair_turn(self, 1);
     }
-    const struct mrd_send_state *tx = mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx;
+    const struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     assert_int_equal(tx->sent.una, 0);
-    mrd_engine_begin(self->end[0].e, self->now);
-    for (unsigned i = 0; i < self->end[0].num_inbox; i++)
-        pair_rx_one(self, 0, &self->end[0].inbox[i]);
-    self->end[0].num_inbox = 0;
+    pair_rx(self, 0, 0);
     assert_int_equal(tx->sent.una, 1);
     pair_settle(self, self->now + MRD_SEC);
     assert_memory_equal(self->end[0].memory, self->end[1].memory, 2 * PAIR_PAYLOAD);
@@ -291,19 +250,16 @@ TEST_F(pair, mrd_engine_deadline__never_when_idle)
 
 TEST_F(pair, mrd_engine_get_event__more_than_fit_are_counted)
 {
-    struct mrd_engine_event event;
-    int taken = 0;
-
     struct mrd_engine *e = self->end[0].e;
     struct mrd_peer *peer = mrd_peer_open(e, &self->end[1].addr);
-    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
+
+    pair_expect_no_event(self, 0);
     for (int i = 0; i < MRD_EVENTS_MAX + 3; i++)
         mrd_event_add(e, peer, MRD_EVENT_PEER_RESTARTED);
-    while (!mrd_engine_get_event(e, &event)) {
-        assert_int_equal(event.addr.port, self->end[1].addr.port);
-        taken++;
-    }
-    assert_int_equal(taken, MRD_EVENTS_MAX);
+    for (int i = 0; i < MRD_EVENTS_MAX; i++)
+        assert_int_equal(pair_expect_event(self, 0, MRD_EVENT_PEER_RESTARTED).addr.port,
+                         self->end[1].addr.port);
+    pair_expect_no_event(self, 0);
     assert_int_equal(e->stats.events_lost, 3);
 }
 

@@ -3,8 +3,6 @@
  * What somebody who sees no packet must guess: each bit of what only the two ends know counts, and no
  * other one is asked. WIRE.md has the table.
  */
-#include <errno.h>
-
 #include "core/engine/contact.h"
 #include "tests/unit/engine_hand.h"
 
@@ -20,62 +18,54 @@ static struct mrd_peer *acquainted(struct pair *p)
     return pair_peer(p, AT);
 }
 
-/* The values that are looked at, and how many of their bits. */
-struct known {
-    uint32_t *value[3];
-    unsigned num;
-};
-
-/* Does what `send` sends have an effect only if all bits are right? Returns how many there are. */
-static unsigned count_bits(struct pair *p, struct mrd_wire_head *head, struct known known,
-                           bool (*acts)(struct pair *p, const struct mrd_wire_head *head))
+/* Does a packet have an effect only if all bits of these values are right? They are `bits`. */
+static void expect_bits(struct pair *p, struct mrd_wire_head *head, unsigned bits,
+                        uint32_t *const *values,
+                        bool (*acts)(struct pair *p, const struct mrd_wire_head *head))
 {
-    unsigned bits = 0;
-
-    for (unsigned i = 0; i < known.num; i++)
-        for (unsigned bit = 0; bit < 32; bit++) {
-            *known.value[i] ^= 1u << bit;
-            bits += !acts(p, head);
-            *known.value[i] ^= 1u << bit;
-        }
+    for (unsigned bit = 0; bit < bits; bit++) {
+        *values[bit / 32] ^= 1u << bit % 32;
+        assert_false(acts(p, head));
+        *values[bit / 32] ^= 1u << bit % 32;
+    }
     assert_true(acts(p, head));
-    return bits;
 }
 
-static struct mrd_rx_packet from_peer(const struct pair *p)
+static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head)
 {
-    return (struct mrd_rx_packet){.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, 0);
+
+    return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 
 static bool data_acts(struct pair *p, const struct mrd_wire_head *head)
 {
-    struct mrd_rx_packet packet = from_peer(p);
-    struct mrd_peer *peer = mrd_contact_identify(p->end[AT].e, head, &packet);
+    struct mrd_peer *peer = identify(p, head);
 
     p->end[AT].e->answers.head = p->end[AT].e->answers.tail;
     return peer != NULL;
 }
 
+/* In the space that is held, or a later one. */
+static void guess_of_data(struct pair *p, uint32_t later, uint8_t flags)
+{
+    struct mrd_peer *peer = acquainted(p);
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    head.epoch = peer->space.epoch + later;
+    head.flags = flags;
+    expect_bits(p, &head, 64, (uint32_t *[]){&head.src_inc, &head.dst_inc}, data_acts);
+}
+
 TEST_F(pair, guess__of_data)
 {
-    struct mrd_peer *peer = acquainted(self);
-    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-
-    head.epoch = peer->space.epoch;
-    assert_int_equal(
-        count_bits(self, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
+    guess_of_data(self, 0, 0);
 }
 
 /* With any higher epoch; and a new life needs the cookie, too. */
 TEST_F(pair, guess__of_a_space)
 {
-    struct mrd_peer *peer = acquainted(self);
-    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-
-    head.epoch = peer->space.epoch + 1000;
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    assert_int_equal(
-        count_bits(self, &head, (struct known){{&head.src_inc, &head.dst_inc}, 2}, data_acts), 64);
+    guess_of_data(self, 1000, MRD_WIRE_FIRST_CONTACT);
 }
 
 /* Who leaves our name out has not heard it: nothing is taken, in a space that is held or a new one. */
@@ -83,45 +73,31 @@ TEST_F(pair, guess__without_our_name)
 {
     struct mrd_peer *peer = acquainted(self);
     struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-    struct mrd_answers *answers = &self->end[AT].e->answers;
-    struct mrd_rx_packet packet = from_peer(self);
 
     head.dst_inc = 0;
     for (unsigned later = 0; later < 2; later++)
         for (unsigned fc = 0; fc < 2; fc++) {
             head.epoch = peer->space.epoch + later;
             head.flags = fc ? MRD_WIRE_FIRST_CONTACT : 0;
-            assert_null(mrd_contact_identify(self->end[AT].e, &head, &packet));
-            assert_int_equal(answers->tail - answers->head, 1);
-            assert_int_equal(answers->ring[answers->head++ % MRD_STATELESS_MAX].head.type,
-                             fc ? MRD_WIRE_CHALLENGE : MRD_WIRE_RESET);
+            assert_null(identify(self, &head));
+            hand_answer(self, AT, fc ? MRD_WIRE_CHALLENGE : MRD_WIRE_RESET);
         }
 }
 
 TEST_F(pair, guess__of_a_new_peer)
 {
     acquainted(self);
-    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    head.src_inc = 4711;
+    struct mrd_wire_head head = hand_first_contact(self, AT, 4711);
     head.reply = 9;
-    struct mrd_rx_packet packet = from_peer(self);
-    head.dst_inc = 0;
-    assert_null(mrd_contact_identify(self->end[AT].e, &head, &packet));
-    head.dst_inc = self->end[AT]
-                       .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
-                       .head.src_inc;
-    uint64_t cookie = self->end[AT]
-                          .e->answers.ring[self->end[AT].e->answers.head % MRD_STATELESS_MAX]
-                          .head.cookie;
-    self->end[AT].e->answers.head = self->end[AT].e->answers.tail;
-    head.flags |= MRD_WIRE_COOKIE;
+    assert_null(identify(self, &head));
+    struct mrd_wire_head answer = hand_answer(self, AT, MRD_WIRE_CHALLENGE).head;
+    head.dst_inc = answer.src_inc;
     for (unsigned bit = 0; bit < 64; bit++) {
-        head.cookie = cookie ^ 1ull << bit;
+        head = hand_with_cookie(head, answer.cookie ^ 1ull << bit);
         assert_false(data_acts(self, &head));
     }
-    head.cookie = cookie;
-    assert_int_equal(count_bits(self, &head, (struct known){{&head.dst_inc}, 1}, data_acts), 32);
+    head.cookie = answer.cookie;
+    expect_bits(self, &head, 32, (uint32_t *[]){&head.dst_inc}, data_acts);
 }
 
 static bool reset_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -139,10 +115,8 @@ TEST_F(pair, guess__of_a_reset)
 
     head.epoch = peer->tx->contact.epoch;
     head.live_epoch = peer->space.epoch;
-    assert_int_equal(count_bits(self, &head,
-                                (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
-                                reset_acts),
-                     96);
+    expect_bits(self, &head, 96, (uint32_t *[]){&head.src_inc, &head.dst_inc, &head.epoch},
+                reset_acts);
 }
 
 static bool ack_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -150,7 +124,7 @@ static bool ack_acts(struct pair *p, const struct mrd_wire_head *head)
     uint64_t acks = p->end[AT].e->stats.rx_acks;
     struct mrd_wire_ack ack = {.serial = 1000, .cum = head->psn, .psn_limit = head->psn + 256};
     uint8_t data[256], *end = mrd_wire_put_ack(mrd_wire_put_head(data, head), &ack);
-    struct mrd_rx_packet packet = from_peer(p);
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, 0);
 
     mrd_wire_seal(data, end);
     packet.data = data;
@@ -166,10 +140,8 @@ TEST_F(pair, guess__of_an_ack)
 
     head.epoch = peer->tx->contact.epoch;
     head.psn = peer->tx->sent.next;
-    assert_int_equal(count_bits(self, &head,
-                                (struct known){{&head.src_inc, &head.dst_inc, &head.epoch}, 3},
-                                ack_acts),
-                     96);
+    expect_bits(self, &head, 96, (uint32_t *[]){&head.src_inc, &head.dst_inc, &head.epoch},
+                ack_acts);
 }
 
 static bool challenge_acts(struct pair *p, const struct mrd_wire_head *head)
@@ -188,9 +160,7 @@ TEST_F(wary_pair, guess__of_the_first_answer)
     struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
     head.epoch = pair_peer(self, AT)->tx->contact.epoch;
     head.up_usec = UINT32_MAX;
-    assert_int_equal(
-        count_bits(self, &head, (struct known){{&head.dst_inc, &head.epoch}, 2}, challenge_acts),
-        64);
+    expect_bits(self, &head, 64, (uint32_t *[]){&head.dst_inc, &head.epoch}, challenge_acts);
     self->end[1].num_inbox = 0;
 }
 
@@ -217,22 +187,31 @@ TEST_F(pair, guess__told_each_another)
 TEST_F(pair, guess__names_of_who_moved)
 {
     struct mrd_peer *peer = acquainted(self);
-    struct mrd_engine *e = self->end[AT].e;
-    struct mrd_addr there = pair_addr_of(77);
-    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-    struct mrd_rx_packet packet = {.from = self->end[1 - AT].addr, .to = self->end[AT].addr};
+    struct mrd_wire_head head = hand_first_contact(self, AT, 4711);
 
-    mrd_peer_move(&e->peers, peer, &there);
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    head.src_inc = 4711;
-    head.dst_inc = 0;
-    assert_null(mrd_contact_identify(e, &head, &packet));
-    const struct mrd_answer *answer = &e->answers.ring[e->answers.head % MRD_STATELESS_MAX];
-    assert_int_equal(answer->head.type, MRD_WIRE_CHALLENGE);
-    assert_int_not_equal(answer->head.src_inc, peer->pair.own_inc);
+    pair_move_peer(self, AT, peer, 77);
+    assert_null(identify(self, &head));
+    assert_int_not_equal(hand_answer(self, AT, MRD_WIRE_CHALLENGE).head.src_inc,
+                         peer->pair.own_inc);
 }
 
 /* -------------------------------------------------------------------------------- memory keys */
+
+enum { AT_ONCE = (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
+
+/* So many packets of that part come: each is refused with that code. */
+static void expect_refused(struct pair *p, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                           uint32_t num, uint8_t code)
+{
+    for (uint32_t i = 0; i < num; i++)
+        assert_int_equal(hand_place(p, AT, peer, 0, part, 1).code, code);
+}
+
+static void expect_verdict(struct pair *p, struct mrd_peer *peer, const struct mrd_wire_part *part,
+                           enum mrd_place_verdict verdict)
+{
+    assert_int_equal(hand_place(p, AT, peer, 0, part, 1).verdict, verdict);
+}
 
 /*
  * A thousand wrong keys at once are refused, and as many a second; beyond that all that names memory is
@@ -240,31 +219,23 @@ TEST_F(pair, guess__names_of_who_moved)
  */
 TEST_F(pair, guess__of_memory_keys)
 {
-    enum { AT_ONCE = (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    struct mrd_engine_event event;
-    struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *peer = hand_rx_peer(self, AT);
-    struct mrd_wire_part part = hand_write(self, AT, BYTES);
-    part.rkey ^= 1;
-    for (uint32_t i = 0; i < AT_ONCE; i++)
-        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
-    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
+    struct mrd_wire_part right = hand_write(self, AT, BYTES), wrong = right;
+
+    wrong.rkey ^= 1;
+    expect_refused(self, peer, &wrong, AT_ONCE, MRD_REFUSE_ACCESS);
+    pair_expect_no_event(self, AT);
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
-    assert_int_equal(e->stats.rx_drop_guesses, 3);
-    assert_int_equal(mrd_engine_get_event(e, &event), 0);
-    assert_int_equal(event.type, MRD_EVENT_PEER_WRONG_KEYS);
-    assert_int_equal(event.peer_id, peer->id);
-    assert_int_equal(mrd_engine_get_event(e, &event), -EAGAIN);
-    part.rkey ^= 1;
-    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
-    part.rkey ^= 1;
+        expect_verdict(self, peer, &wrong, MRD_PLACE_GUESS);
+    assert_int_equal(self->end[AT].e->stats.rx_drop_guesses, 3);
+    assert_int_equal(pair_expect_event(self, AT, MRD_EVENT_PEER_WRONG_KEYS).peer_id, peer->id);
+    pair_expect_no_event(self, AT);
+    expect_verdict(self, peer, &right, MRD_PLACE_GUESS);
     pair_pass(self, AT, MRD_KEY_GUESS_NS);
-    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_REFUSED);
-    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    expect_verdict(self, peer, &wrong, MRD_PLACE_REFUSED);
+    expect_verdict(self, peer, &wrong, MRD_PLACE_GUESS);
     pair_pass(self, AT, MRD_KEY_GUESS_NS);
-    part.rkey ^= 1;
-    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACED);
+    expect_verdict(self, peer, &right, MRD_PLACED);
 }
 
 /*
@@ -289,59 +260,49 @@ TEST_F(pair, guess__rate_holds_for_right_keys)
 /* Whoever names a region that is there, or was lately, by its key does not guess. */
 TEST_F(pair, guess__not_of_keys_that_were_told)
 {
-    enum { MANY = 4 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
-    int error;
-
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *peer = hand_rx_peer(self, AT);
     struct mrd_wire_part part = hand_write(self, AT, BYTES);
+
     part.addr--; /* out of its range */
-    for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
-    struct mrd_mr *mr = mrd_engine_reg_mr(e, self->end[AT].pd, self->end[AT].memory, BYTES,
-                                          MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE,
-                                          &(struct mrd_mover_mr){0}, &error);
-    assert_non_null(mr);
+    expect_refused(self, peer, &part, 4 * AT_ONCE, MRD_REFUSE_ACCESS);
+    struct mrd_mr *mr = pair_register(self, AT, MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE);
     part.rkey = mr->rkey;
     assert_int_equal(mrd_engine_dereg_mr(e, mr, self->now), 0);
-    for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_ACCESS);
+    expect_refused(self, peer, &part, 4 * AT_ONCE, MRD_REFUSE_ACCESS);
     assert_int_equal(e->stats.rx_drop_guesses, 0);
 }
 
 /* What names no memory goes on, and what names the wrong queue pair has guessed no key. */
 TEST_F(pair, guess__only_what_names_memory)
 {
-    enum { MANY = 2 * (int)(MRD_KEY_GUESSES_NS / MRD_KEY_GUESS_NS) };
     struct mrd_peer *peer = hand_rx_peer(self, AT);
     struct mrd_wire_part part = hand_write(self, AT, BYTES);
 
     part.rkey ^= 1;
     part.dst_qpn++;
-    for (uint32_t i = 0; i < MANY; i++)
-        assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_QPN);
+    expect_refused(self, peer, &part, 2 * AT_ONCE, MRD_REFUSE_QPN);
     part.dst_qpn--;
-    for (uint32_t i = 0; i < MANY; i++)
+    for (uint32_t i = 0; i < 2 * AT_ONCE; i++)
         (void)hand_place(self, AT, peer, 0, &part, 1);
-    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
+    expect_verdict(self, peer, &part, MRD_PLACE_GUESS);
     part = hand_send(self, AT, BYTES);
-    assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).code, MRD_REFUSE_RNR);
+    expect_refused(self, peer, &part, 1, MRD_REFUSE_RNR);
 }
 
 /* While it goes on the user is told once in a while. */
 TEST_F(pair, guess__told_once_in_a_while)
 {
-    struct mrd_engine_event event;
-    struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *peer = hand_rx_peer(self, AT);
     struct mrd_wire_part part = hand_write(self, AT, BYTES);
+
     part.rkey ^= 1;
     for (unsigned round = 0; round < 3; round++) {
         pair_pass(self, AT, MRD_KEY_EVENT_NS);
         peer->guesses_ns = self->now + MRD_KEY_GUESSES_NS;
-        for (unsigned i = 0; i < 2; i++) {
-            assert_int_equal(hand_place(self, AT, peer, 0, &part, 1).verdict, MRD_PLACE_GUESS);
-            assert_int_equal(mrd_engine_get_event(e, &event), i ? -EAGAIN : 0);
-        }
+        expect_verdict(self, peer, &part, MRD_PLACE_GUESS);
+        pair_expect_event(self, AT, MRD_EVENT_PEER_WRONG_KEYS);
+        expect_verdict(self, peer, &part, MRD_PLACE_GUESS);
+        pair_expect_no_event(self, AT);
     }
 }
