@@ -5,22 +5,12 @@
 
 enum { AT = 1, OURS = 3, INC = 4711, REPLACED = 5 };
 
-static struct mrd_wire_head first_contact(const struct pair *p, uint32_t inc, uint32_t own_inc)
+static struct mrd_wire_head first_contact(const struct pair *p, uint32_t own_inc)
 {
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+    struct mrd_wire_head head = hand_first_contact(p, AT, INC);
 
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    head.src_inc = inc;
     head.dst_inc = own_inc;
     return head;
-}
-
-static struct mrd_rx_packet packet_to(const struct pair *p, uint8_t ours)
-{
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
-
-    packet.to.ip[15] = ours;
-    return packet;
 }
 
 /* Challenges it; returns the answer, taken out of the ring; of type 0: none came. */
@@ -41,22 +31,16 @@ TEST_F(pair, mrd_answer_is_proven__as_challenged)
     struct mrd_engine *e = self->end[AT].e;
 
     for (unsigned flaw = 0; flaw < 7; flaw++) {
-        struct mrd_wire_head head = first_contact(self, INC, 0);
-        struct mrd_rx_packet packet = packet_to(self, OURS);
+        struct mrd_wire_head head = first_contact(self, 0);
+        struct mrd_rx_packet packet = hand_packet(self, AT, 0, OURS);
 
-        head.cookie = challenge(self, &head, &packet).head.cookie;
-        head.flags |= MRD_WIRE_COOKIE;
+        head = hand_with_cookie(head, challenge(self, &head, &packet).head.cookie);
         packet.from.port += 1000; /* of a path: it says nothing */
-        if (flaw == 1)
-            packet.from.ip[15]++;
-        if (flaw == 2)
-            head.reply++;
-        if (flaw == 3)
-            packet.to.ip[15]++;
-        if (flaw == 4)
-            head.src_inc++;
-        if (flaw == 5)
-            head.flags &= ~MRD_WIRE_COOKIE & 0xffu;
+        packet.from.ip[15] = flaw == 1;
+        head.reply += flaw == 2;
+        packet.to.ip[15] = flaw == 3 ? OURS + 1 : OURS;
+        head.src_inc += flaw == 4;
+        head.flags ^= flaw == 5 ? MRD_WIRE_COOKIE : 0;
         assert_int_equal(mrd_answer_is_proven(e, REPLACED + (flaw == 6), &head, &packet),
                          flaw == 0);
     }
@@ -65,8 +49,8 @@ TEST_F(pair, mrd_answer_is_proven__as_challenged)
 /* From the address that was hit, to where the asker receives. */
 TEST_F(pair, mrd_answer_challenge__from_the_address_that_was_hit)
 {
-    struct mrd_wire_head head = first_contact(self, INC, 0);
-    struct mrd_rx_packet packet = packet_to(self, OURS);
+    struct mrd_wire_head head = first_contact(self, 0);
+    struct mrd_rx_packet packet = hand_packet(self, AT, 0, OURS);
 
     packet.from.port = 7777;
     struct mrd_answer answer = challenge(self, &head, &packet);
@@ -80,9 +64,9 @@ TEST_F(pair, mrd_answer_challenge__names_are_counted_apart)
 {
     for (unsigned named = 0; named < 2; named++) {
         pair_begin(self);
-        struct mrd_rx_packet packet = packet_to(self, OURS);
-        struct mrd_wire_head many = first_contact(self, INC, named ? pair_inc(self, AT) : 0);
-        struct mrd_wire_head one = first_contact(self, INC, named ? 0 : pair_inc(self, AT));
+        struct mrd_rx_packet packet = hand_packet(self, AT, 0, OURS);
+        struct mrd_wire_head many = first_contact(self, named ? pair_inc(self, AT) : 0);
+        struct mrd_wire_head one = first_contact(self, named ? 0 : pair_inc(self, AT));
         while (challenge(self, &many, &packet).head.type)
             ;
         assert_int_equal(challenge(self, &one, &packet).head.type, MRD_WIRE_CHALLENGE);
@@ -93,22 +77,20 @@ TEST_F(pair, mrd_answer_challenge__names_are_counted_apart)
 /* The packets that leave of what waits, which have one path. */
 static uint32_t leave(struct pair *p)
 {
-    static uint8_t head[MRD_STATELESS_MAX][MRD_TX_HEAD_BYTES];
-    struct mrd_tx_packet packets[MRD_STATELESS_MAX];
+    struct pair_end *to = &p->end[1 - AT];
 
-    for (unsigned i = 0; i < MRD_STATELESS_MAX; i++)
-        packets[i] = (struct mrd_tx_packet){.head = head[i], .head_cap = MRD_TX_HEAD_BYTES};
-    uint32_t n = mrd_engine_tx(p->end[AT].e, packets, MRD_STATELESS_MAX, p->now);
+    to->num_inbox = 0;
+    uint32_t n = pair_tx(p, AT);
     for (uint32_t i = 1; i < n; i++)
-        assert_int_equal(packets[i].path, packets[0].path);
+        assert_int_equal(to->inbox[i].path, to->inbox[0].path);
     return n;
 }
 
 /* Lets a stranger ask. */
 static void ask(struct pair *p)
 {
-    struct mrd_wire_head head = first_contact(p, INC, 0);
-    struct mrd_rx_packet packet = packet_to(p, OURS);
+    struct mrd_wire_head head = first_contact(p, 0);
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, OURS);
 
     mrd_engine_begin(p->end[AT].e, p->now);
     mrd_answer_challenge(p->end[AT].e, pair_inc(p, AT), REPLACED, &head, &packet);

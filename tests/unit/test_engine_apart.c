@@ -6,30 +6,14 @@
 
 enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, ANOTHER_INC = 4711 };
 
-/* It came to that address of ours; 0: the mover does not tell. */
-static struct mrd_rx_packet packet_to(const struct pair *p, uint8_t ours)
+/* A first contact of another life is; it came to that address of ours; 0: the mover does not tell. */
+static void expect_challenged(struct pair *p, uint8_t ours)
 {
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_wire_head head = hand_first_contact(p, AT, ANOTHER_INC);
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, ours);
 
-    packet.to.ip[15] = ours;
-    return packet;
-}
-
-static struct mrd_wire_head first_contact(const struct pair *p, uint32_t inc)
-{
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    head.dst_inc = 0;
-    head.src_inc = inc;
-    return head;
-}
-
-static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head, uint8_t ours)
-{
-    struct mrd_rx_packet packet = packet_to(p, ours);
-
-    return mrd_contact_identify(p->end[AT].e, head, &packet);
+    assert_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
+    assert_int_equal(p->end[AT].e->stats.rx_drop_challenged, 1);
 }
 
 /* The answer to what was asked, from whom the send state does not know yet. */
@@ -67,7 +51,7 @@ static struct mrd_peer *begin_with_tombstone(struct pair *p)
 static void challenge(struct pair *p, const struct mrd_peer *peer, uint8_t ours, uint32_t inc)
 {
     struct mrd_wire_head head = answer(p, peer, MRD_WIRE_CHALLENGE);
-    struct mrd_rx_packet packet = packet_to(p, ours);
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, ours);
 
     head.src_inc = inc;
     mrd_contact_challenge(p->end[AT].e, &head, &packet);
@@ -135,9 +119,7 @@ TEST_F(pair, mrd_contact_identify__address_of_ours_unknown)
         pair_begin(self);
         struct mrd_peer *peer = hand_rx_peer(self, AT);
         peer->place.own_ip[15] = before ? FIRST : 0;
-        struct mrd_wire_head head = first_contact(self, ANOTHER_INC);
-        assert_null(identify(self, &head, before ? 0 : FIRST));
-        assert_int_equal(self->end[AT].e->stats.rx_drop_challenged, 1);
+        expect_challenged(self, before ? 0 : FIRST);
         assert_int_equal(self->end[AT].e->peers.entries.used, 1);
     }
 }
@@ -148,9 +130,7 @@ TEST_F(pair, mrd_contact_identify__another_than_answered)
     struct mrd_peer *peer = hand_tx_peer(self, AT);
 
     peer->tx->contact.inc = pair_inc(self, 1 - AT);
-    struct mrd_wire_head head = first_contact(self, ANOTHER_INC);
-    assert_null(identify(self, &head, 0));
-    assert_int_equal(self->end[AT].e->stats.rx_drop_challenged, 1);
+    expect_challenged(self, 0);
     assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
 }
 
@@ -159,13 +139,15 @@ TEST_F(pair, mrd_contact_identify__another_than_answered)
 /* By what we are called by one peer, from another one: what we sent, sent on to us. */
 TEST_F(pair, mrd_contact_identify__our_name_from_another_peer)
 {
-    struct mrd_wire_head head = first_contact(self, hand_tx_peer(self, AT)->pair.own_inc);
+    uint32_t our_name = hand_tx_peer(self, AT)->pair.own_inc;
+    struct mrd_wire_head head = hand_first_contact(self, AT, our_name);
+    struct mrd_rx_packet packet = hand_packet(self, AT, 0, 0);
 
     head.reply = 5000;
-    assert_null(identify(self, &head, 0));
+    assert_null(mrd_contact_identify(self->end[AT].e, &head, &packet));
     assert_int_equal(self->end[AT].e->stats.rx_drop_incarnation, 1);
     assert_int_equal(self->end[AT].e->peers.entries.used, 1);
-    assert_int_equal(self->end[AT].e->answers.head, self->end[AT].e->answers.tail);
+    assert_int_equal(hand_answers(self, AT), 0);
 }
 
 /* A host answers from another address than it was asked at: name and epoch tell whom that is from. */
@@ -173,9 +155,8 @@ TEST_F(pair, mrd_contact_challenge__from_another_address)
 {
     struct mrd_peer *peer = hand_tx_peer(self, AT);
     struct mrd_wire_head head = answer(self, peer, MRD_WIRE_CHALLENGE);
-    struct mrd_rx_packet packet = packet_to(self, 0);
+    struct mrd_rx_packet packet = hand_packet(self, AT, ELSEWHERE, 0);
 
-    packet.from.ip[15] = ELSEWHERE;
     mrd_contact_challenge(self->end[AT].e, &head, &packet);
     assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 0);
     assert_int_equal(peer->tx->contact.inc, ANOTHER_INC);
