@@ -369,6 +369,17 @@ static inline unsigned pair_turn(struct pair *p, unsigned at)
     return pair_tx(p, at);
 }
 
+/* The end's next deadline; what it sends then is lost. */
+static inline void pair_turn_in_vain(struct pair *p, unsigned at)
+{
+    uint64_t next_ns = mrd_engine_deadline(p->end[at].e);
+
+    assert_true(next_ns != MRD_NEVER); /* or it would wait for ever */
+    p->now = next_ns > p->now ? next_ns : p->now;
+    pair_turn(p, at);
+    p->end[1 - at].num_inbox = 0;
+}
+
 /* A turn a hop's time from now. */
 static inline unsigned pair_hop(struct pair *p, unsigned at)
 {

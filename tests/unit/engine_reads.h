@@ -107,24 +107,13 @@ static inline void arrive_unanswered(struct pair *p)
     pair_rx_acks(p, ASKER);
 }
 
-/* The end's next deadline; what it sends then is lost. */
-static inline void turn_in_vain(struct pair *p, unsigned at)
-{
-    uint64_t next_ns = mrd_engine_deadline(p->end[at].e);
-
-    assert_true(next_ns != MRD_NEVER); /* or it would wait for ever */
-    p->now = next_ns > p->now ? next_ns : p->now;
-    pair_turn(p, at);
-    p->end[1 - at].num_inbox = 0;
-}
-
 /* The target gives the asker up, with its responses. */
 static inline void forget_asker(struct pair *p)
 {
     const struct mrd_pool *responses = &p->end[TARGET].e->responses;
 
     for (unsigned i = 0; i < 1000 && responses->used; i++)
-        turn_in_vain(p, TARGET);
+        pair_turn_in_vain(p, TARGET);
     assert_int_equal(responses->used, 0);
 }
 

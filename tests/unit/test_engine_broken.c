@@ -64,7 +64,7 @@ static void deliver(struct ordered *o)
 static void target_goes(struct ordered *o)
 {
     mrd_engine_begin(o->p->end[TO].e, o->p->now);
-    flush(o->p, TO);
+    hand_flush(o->p, TO);
 }
 
 static struct mrd_wc expect(struct ordered *o, unsigned at, uint64_t id, enum mrd_wc_status status)

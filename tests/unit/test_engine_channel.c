@@ -2,7 +2,7 @@
 /* Completion channels: which completions raise events, and what an event keeps in being. */
 #include <errno.h>
 
-#include "tests/unit/engine_pair.h"
+#include "tests/unit/engine_hand.h"
 
 enum { FROM, TO, SHORT = 64, LONG = 5 * PAIR_PAYLOAD };
 
@@ -40,17 +40,12 @@ FIXTURE_TEARDOWN(with_channel)
 
 static void send(struct pair *p, uint32_t bytes, unsigned flags)
 {
-    struct pair_end *a = &p->end[FROM];
-    struct mrd_sge sge = {(uintptr_t)a->memory, bytes, a->mr->lkey};
-    struct mrd_send_wr *bad, wr = {.sg_list = &sge,
-                                   .num_sge = 1,
-                                   .opcode = MRD_WR_SEND,
-                                   .send_flags = flags,
-                                   .ud = {a->ah, p->end[TO].qp->qp_num, PAIR_QKEY}};
+    struct hand_wr w;
 
     pair_post_recv(p, TO, 0, LONG);
-    mrd_engine_begin(a->e, p->now);
-    assert_int_equal(mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now), 0);
+    hand_wr(p, FROM, MRD_WR_SEND, bytes, &w);
+    w.wr.send_flags = flags;
+    assert_int_equal(hand_post(p, FROM, &w.wr), 0);
     pair_settle(p, p->now + 100 * MRD_MSEC);
 }
 

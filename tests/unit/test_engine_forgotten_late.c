@@ -6,46 +6,47 @@
 
 enum { AT = 0, BYTES = 64 };
 
-static struct pair pair; /* large, and begun anew by each test */
+/* A packet of the peer's next epoch, which says that it forgot us. */
+static struct mrd_wire_head forgot(const struct pair *p, const struct mrd_peer *peer,
+                                   uint32_t stamp)
+{
+    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
+
+    head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
+    head.epoch = peer->space.epoch + 1;
+    head.stamp = stamp;
+    return head;
+}
 
 /* The last ack was so long ago; the peer gave us up meanwhile, and begins an epoch. Does our half end? */
-static bool ends_after(uint64_t outage_ns)
+static bool ends_after(struct pair *p, uint64_t outage_ns)
 {
-    struct pair *p = &pair;
-    struct mrd_rx_packet packet;
     struct mrd_wc wc;
 
     pair_config(p);
     p->config.peer_timeout_ns = 200 * MRD_SEC;
     pair_open(p);
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned i = 0; i < 2; i++)
         pair_write(p, i, 0, BYTES);
-    }
     struct mrd_peer *peer = pair_peer(p, AT);
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, BYTES); /* nobody answers it */
-    pair_turn(p, AT);
-    p->end[1 - AT].num_inbox = 0;
+    pair_tx_lost(p, AT);
     uint32_t epoch = peer->tx->contact.epoch;
     pair_pass(p, AT, outage_ns);
-    struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_DATA);
-    head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
-    head.epoch = peer->space.epoch + 1;
-    head.stamp = mrd_wire_stamp(p->now);
-    packet = (struct mrd_rx_packet){.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_wire_head head = forgot(p, peer, mrd_wire_stamp(p->now));
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, 0);
     assert_non_null(mrd_contact_identify(p->end[AT].e, &head, &packet));
     bool ended = !peer->tx || peer->tx->contact.epoch != epoch;
     if (!ended)
         mrd_peer_restarted(p->end[AT].e, peer, false);
     assert_int_equal(pair_poll(p, AT, &wc), 1);
-    pair_settle(p, p->now + 300 * MRD_SEC);
-    pair_end(p);
     return ended;
 }
 
-TEST(forgotten__whenever_it_is_said)
+TEST_F(pair, forgotten__whenever_it_is_said)
 {
     for (uint64_t sec = 5; sec < 120; sec += 3)
-        if (!ends_after(sec * MRD_SEC))
+        if (!ends_after(self, sec * MRD_SEC))
             fail_msg("not after %u s", (unsigned)sec);
 }
 
@@ -75,18 +76,13 @@ TEST_F(pair, forgotten__in_a_piece_of_an_earlier_transmission)
 {
     uint8_t whole[MRD_TX_HEAD_BYTES];
 
-    for (unsigned i = 0; i < 2; i++) {
-        pair_post(self, i, MRD_WR_RDMA_WRITE, 0, BYTES);
-        pair_settle(self, self->now + MRD_MSEC);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        pair_write(self, i, 0, BYTES);
     struct mrd_peer *peer = pair_peer(self, AT);
     uint32_t epoch = peer->tx->contact.epoch;
     uint32_t stamp = peer->tx->told.stamp;
     mrd_engine_begin(self->end[AT].e, self->now);
-    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_DATA);
-    head.flags = MRD_WIRE_FIRST_CONTACT | MRD_WIRE_FORGOTTEN;
-    head.epoch = peer->space.epoch + 1;
-    head.stamp = stamp - 10;
+    struct mrd_wire_head head = forgot(self, peer, stamp - 10);
     uint8_t *end = mrd_wire_put_head(whole, &head);
 
     for (unsigned i = 0; i < 4; i++) /* longer than a piece */

@@ -206,7 +206,7 @@ TEST_F(reads, reads__dead_target)
     arrive_unanswered(self);
     uint64_t began = self->now;
     for (unsigned i = 0; i < 1000 && !pair_poll(self, ASKER, &wc); i++)
-        turn_in_vain(self, ASKER);
+        pair_turn_in_vain(self, ASKER);
     assert_int_equal(wc.status, MRD_WC_RETRY_EXC_ERR);
     assert_in_range(self->now - began, MRD_SEC, 12 * MRD_SEC);
     self->end[TARGET].num_inbox = self->end[ASKER].num_inbox = 0;
