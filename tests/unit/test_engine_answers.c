@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What of a peer is an answer: acks that tell something of packets of ours, and nothing else. */
-#include "tests/unit/engine_pair.h"
+#include "tests/unit/engine_hand.h"
 
 enum { BYTES = 64, STEP_NS = 50 * 1000 };
 
@@ -33,14 +33,13 @@ static void lose_all_but(struct pair *p, unsigned at, uint8_t type)
  */
 TEST_F(pair, mrd_rx_ack__of_duplicates_is_an_answer)
 {
-    uint64_t end_ns;
 
     begin(self);
     uint32_t rkey = self->end[1].mr->rkey;
     self->end[1].mr->rkey ^= 1;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     self->end[1].mr->rkey = rkey;
-    for (end_ns = self->now + 5 * TIMEOUT_NS; self->now < end_ns; self->now += STEP_NS) {
+    for (uint64_t end_ns = self->now + 5 * TIMEOUT_NS; self->now < end_ns; self->now += STEP_NS) {
         pair_turn(self, 0);
         pair_turn(self, 1);
         lose_all_but(self, 0, MRD_WIRE_ACK);
@@ -56,15 +55,13 @@ TEST_F(pair, mrd_rx_ack__of_duplicates_is_an_answer)
 static struct pair_frame empty_ack(const struct pair *p, const struct mrd_send_state *tx,
                                    uint32_t serial)
 {
-    struct mrd_wire_head head = {.type = MRD_WIRE_ACK,
-                                 .src_inc = pair_inc(p, 1),
-                                 .dst_inc = pair_inc(p, 0),
-                                 .epoch = tx->contact.epoch,
-                                 .psn = tx->sent.una,
-                                 .reply = 101};
+    struct mrd_wire_head head = hand_head(p, 0, MRD_WIRE_ACK);
     struct mrd_wire_ack ack = {
         .serial = serial, .cum = tx->sent.una, .psn_limit = tx->sent.una + 512};
     struct pair_frame f;
+
+    head.epoch = tx->contact.epoch;
+    head.psn = tx->sent.una;
     uint8_t *end = mrd_wire_put_ack(mrd_wire_put_head(f.data, &head), &ack);
 
     mrd_wire_seal(f.data, end);
@@ -79,12 +76,11 @@ static struct pair_frame empty_ack(const struct pair *p, const struct mrd_send_s
 TEST_F(pair, mrd_rx_ack__that_tells_nothing_is_no_answer)
 {
     uint32_t serial = 1000;
-    uint64_t end_ns;
 
     begin(self);
     struct mrd_peer *peer = pair_peer(self, 0);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
-    for (end_ns = self->now + 3 * TIMEOUT_NS; self->now < end_ns && peer->tx;
+    for (uint64_t end_ns = self->now + 3 * TIMEOUT_NS; self->now < end_ns && peer->tx;
          self->now += STEP_NS) {
         self->end[0].inbox[0] = empty_ack(self, peer->tx, serial++);
         self->end[0].num_inbox = 1;

@@ -8,9 +8,14 @@
 
 enum { SEGMENTS = 6, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
 
-/* The ends want no check; one message went, so that each knows of the other. */
-static void begin(struct pair *p, bool sender, bool receiver)
+/*
+ * The ends want no check; one message went, so that each knows of the other, and another one is on its
+ * way.
+ */
+static struct pair_frame *begin(struct pair *p, bool sender, bool receiver)
 {
+    struct pair_frame *f = p->end[1].inbox;
+
     pair_config(p);
     p->config.mover.quantum = SEGMENTS;
     pair_open(p);
@@ -19,22 +24,23 @@ static void begin(struct pair *p, bool sender, bool receiver)
     pair_post(p, 0, MRD_WR_RDMA_WRITE, MESSAGE, PAIR_PAYLOAD + 1);
     assert_int_equal(pair_tx(p, 0), 2);
     for (unsigned i = 0; i < 2; i++) {
-        assert_false(pair_head(&p->end[1].inbox[i]).flags & MRD_WIRE_UNCHECKED);
-        assert_int_not_equal(pair_head(&p->end[1].inbox[i]).payload_check, 0);
+        assert_false(pair_head(&f[i]).flags & MRD_WIRE_UNCHECKED);
+        assert_int_not_equal(pair_head(&f[i]).payload_check, 0);
     }
     pair_settle(p, p->now + MRD_SEC);
     pair_expect(p, 0, MRD_WC_SUCCESS);
+    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
+    assert_int_equal(pair_tx(p, 0), SEGMENTS);
+    return f;
 }
 
 TEST_F(pair, mrd_tx_emit__no_check_if_both_want_none)
 {
     for (unsigned wants = 0; wants < 4; wants++) {
-        begin(self, wants & 1, wants & 2);
-        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        unsigned n = pair_tx(self, 0);
-        assert_int_equal(n, SEGMENTS);
-        for (unsigned i = 0; i < n; i++) {
-            struct mrd_wire_head head = pair_head(&self->end[1].inbox[i]);
+        const struct pair_frame *f = begin(self, wants & 1, wants & 2);
+
+        for (unsigned i = 0; i < SEGMENTS; i++) {
+            struct mrd_wire_head head = pair_head(&f[i]);
 
             assert_int_equal((head.flags & MRD_WIRE_UNCHECKED) != 0, wants == 3);
             assert_int_equal(head.payload_check == 0, wants == 3);
@@ -49,11 +55,8 @@ TEST_F(pair, mrd_tx_emit__no_check_if_both_want_none)
 TEST_F(pair, mrd_engine_rx__changed_on_the_way)
 {
     for (unsigned wants = 0; wants < 4; wants++) {
-        struct pair_frame *f = &self->end[1].inbox[0];
+        struct pair_frame *f = begin(self, wants & 1, wants & 2);
 
-        begin(self, wants & 1, wants & 2);
-        pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        assert_int_equal(pair_tx(self, 0), SEGMENTS);
         f[0].data[f[0].len - 1] ^= 1;
         f[1].data[16] ^= 1;
         uint64_t dropped = self->end[1].e->stats.rx_drop_checksum;
@@ -69,11 +72,8 @@ TEST_F(pair, mrd_engine_rx__changed_on_the_way)
 /* A packet that says that it has no check is dropped by who did not ask for that. */
 TEST_F(pair, mrd_engine_rx__unchecked_uncalled_for)
 {
-    struct pair_frame *f = &self->end[1].inbox[0];
+    struct pair_frame *f = begin(self, false, false);
 
-    begin(self, false, false);
-    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-    assert_int_equal(pair_tx(self, 0), SEGMENTS);
     for (unsigned i = 0; i < SEGMENTS; i++) {
         struct mrd_wire_head head = pair_head(&f[i]);
 
@@ -90,6 +90,7 @@ TEST_F(pair, mrd_engine_rx__unchecked_uncalled_for)
 TEST_F(pair, mrd_send_state_begin_epoch__checks_again)
 {
     begin(self, true, true);
+    pair_settle(self, self->now + MRD_SEC);
     struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     assert_true(tx->told.unchecked);
     mrd_send_state_begin_epoch(self->end[0].e, pair_peer(self, 0), tx->contact.inc);

@@ -12,9 +12,19 @@ static void begin(struct pair *p, bool no_ect)
     pair_open(p);
 }
 
-static void write_one(struct pair *p)
+/* The two have met. */
+static void begin_met(struct pair *p)
 {
+    begin(p, false);
     pair_write(p, 0, 0, PAIR_PAYLOAD);
+}
+
+/* All that is on its way to an end has those flags; there are `num`. */
+static void expect_flags(const struct pair *p, unsigned to, unsigned num, uint8_t flags)
+{
+    assert_true(num > 0 && num <= p->end[to].num_inbox);
+    for (unsigned i = 0; i < num; i++)
+        assert_int_equal(p->end[to].inbox[i].flags & ECT, flags);
 }
 
 /* What has come is read, and acked at last. Returns the flags of the ack. */
@@ -42,8 +52,7 @@ static uint8_t flags_of_ack(struct pair *p, uint8_t flags)
 /* Acks may be marked, which does no harm; not if what they ack came without ECT, nor later. */
 TEST_F(pair, mrd_tx_put_ack__as_the_peer)
 {
-    begin(self, false);
-    write_one(self);
+    begin_met(self);
     assert_int_equal(flags_of_ack(self, MRD_TX_ECT), 0);
     assert_int_equal(flags_of_ack(self, MRD_TX_NOT_ECT), MRD_TX_NOT_ECT);
     assert_int_equal(flags_of_ack(self, MRD_TX_ECT), MRD_TX_NOT_ECT);
@@ -52,8 +61,7 @@ TEST_F(pair, mrd_tx_put_ack__as_the_peer)
 /* The packet came, but its ack did not: its copy, without ECT, is a duplicate. */
 TEST_F(pair, mrd_tx_put_ack__of_a_duplicate)
 {
-    begin(self, false);
-    write_one(self);
+    begin_met(self);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PAIR_PAYLOAD);
     assert_int_equal(pair_tx(self, 0), 1);
     struct pair_frame copy = self->end[1].inbox[0];
@@ -83,8 +91,7 @@ TEST_F(pair, mrd_tx_put_answers__not_ect)
 /* Of packets that leave as one run the first is the test; the others would all be lost with it. */
 TEST_F(pair, mrd_tx_follow__one_test)
 {
-    begin(self, false);
-    write_one(self);
+    begin_met(self);
     pair_peer(self, 0)->ect.off = true;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
     assert_int_equal(pair_tx(self, 0), SEGMENTS);
@@ -98,15 +105,9 @@ TEST_F(pair, mrd_tx_emit__no_ect)
 {
     begin(self, true);
     for (unsigned round = 0; round < 2; round++) { /* first contact, and later */
-
         pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE);
-        unsigned n = pair_tx(self, 0);
-        for (unsigned i = 0; i < n; i++)
-            assert_int_equal(self->end[1].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
-        n = pair_hop(self, 1);
-        assert_true(n >= 1);
-        for (unsigned i = 0; i < n; i++)
-            assert_int_equal(self->end[0].inbox[i].flags & ECT, MRD_TX_NOT_ECT);
+        expect_flags(self, 1, pair_tx(self, 0), MRD_TX_NOT_ECT);
+        expect_flags(self, 0, pair_hop(self, 1), MRD_TX_NOT_ECT);
         pair_settle(self, self->now + MRD_SEC);
     }
 }

@@ -5,18 +5,14 @@
 
 enum { AT = 0, FAR = 1 };
 
-static struct pair pair;
-
 /*
  * FAR gives AT up, as after an outage, and sends again. AT answers what it got. `cut`: what FAR sent first is
  * lost and its own route takes less by then, so all goes again in pieces. Returns the status of the answer.
  */
-static enum mrd_wc_status answer_after_an_outage(bool cut)
+static enum mrd_wc_status answer_after_an_outage(struct pair *p, bool cut)
 {
-    struct pair *p = &pair;
     struct mrd_wc wc;
 
-    pair_begin_wary(p);
     struct mrd_engine *far = p->end[FAR].e;
     for (unsigned i = 0; i < 2; i++) {
         pair_write(p, i, 0, 64);
@@ -41,17 +37,15 @@ static enum mrd_wc_status answer_after_an_outage(bool cut)
     pair_post(p, AT, MRD_WR_RDMA_WRITE, 0, 64); /* the answer */
     pair_settle(p, p->now + 100 * MRD_MSEC);
     assert_int_equal(pair_poll(p, AT, &wc), 1);
-    pair_settle(p, p->now + 20 * MRD_SEC);
-    pair_end(p);
     return wc.status;
 }
 
-TEST(forgotten__in_one_packet)
+TEST_F(wary_pair, forgotten__in_one_packet)
 {
-    assert_int_equal(answer_after_an_outage(false), MRD_WC_SUCCESS);
+    assert_int_equal(answer_after_an_outage(self, false), MRD_WC_SUCCESS);
 }
 
-TEST(forgotten__in_pieces)
+TEST_F(wary_pair, forgotten__in_pieces)
 {
-    assert_int_equal(answer_after_an_outage(true), MRD_WC_SUCCESS);
+    assert_int_equal(answer_after_an_outage(self, true), MRD_WC_SUCCESS);
 }

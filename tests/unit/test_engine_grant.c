@@ -20,19 +20,24 @@ static uint32_t granted(struct pair *p, struct mrd_peer *peer)
     return mrd_grant_limit(p->end[AT].e, peer) - peer->rx->rcv.cum;
 }
 
+/* What it is granted when it wants more, with that PSN as the last that it may send. */
+static uint32_t granted_after(struct pair *p, struct mrd_peer *peer, uint32_t psn)
+{
+    mrd_grant_wanted(peer->rx, psn);
+    return granted(p, peer);
+}
+
 /* Who asks gets twice as much, but not for a packet that left before it heard of that. */
 TEST_F(pair, mrd_grant_limit__doubles_once_a_round_trip)
 {
     struct mrd_peer *peer = begin(self);
 
     assert_int_equal(granted(self, peer), 2 * ROOM);
-    mrd_grant_wanted(peer->rx, ROOM - 1); /* the last one that it may send */
+    assert_int_equal(granted_after(self, peer, ROOM - 1),
+                     4 * ROOM); /* the last one that it may send */
     assert_int_equal(granted(self, peer), 4 * ROOM);
-    assert_int_equal(granted(self, peer), 4 * ROOM);
-    mrd_grant_wanted(peer->rx, ROOM - 1);
-    assert_int_equal(granted(self, peer), 4 * ROOM);
-    mrd_grant_wanted(peer->rx, ROOM);
-    assert_int_equal(granted(self, peer), 8 * ROOM);
+    assert_int_equal(granted_after(self, peer, ROOM - 1), 4 * ROOM);
+    assert_int_equal(granted_after(self, peer, ROOM), 8 * ROOM);
 }
 
 /* It may ask again after any number of packets that did not ask. */
@@ -40,14 +45,12 @@ TEST_F(pair, mrd_grant_limit__asks_after_a_turn_of_psns)
 {
     struct mrd_peer *peer = begin(self);
 
-    mrd_grant_wanted(peer->rx, 0);
-    assert_int_equal(granted(self, peer), 4 * ROOM);
+    assert_int_equal(granted_after(self, peer, 0), 4 * ROOM);
     for (unsigned i = 0; i < 4; i++) {
         peer->rx->rcv.cum = peer->rx->rcv.highest += 1u << 30;
         assert_int_equal(granted(self, peer), 4 * ROOM);
     }
-    mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + ROOM);
-    assert_int_equal(granted(self, peer), 8 * ROOM);
+    assert_int_equal(granted_after(self, peer, peer->rx->rcv.cum + ROOM), 8 * ROOM);
 }
 
 /* More only while the buffer is nearly empty; when it fills, all have their share again. */
@@ -57,12 +60,10 @@ TEST_F(pair, mrd_grant_limit__heeds_the_buffer)
     struct mrd_share *share = &self->end[AT].e->share;
 
     share->most = ROOM / 4 + 1;
-    mrd_grant_wanted(peer->rx, 0);
-    assert_int_equal(granted(self, peer), 2 * ROOM);
+    assert_int_equal(granted_after(self, peer, 0), 2 * ROOM);
     share->most = ROOM / 4;
     assert_int_equal(granted(self, peer), 2 * ROOM); /* asked for then, not now */
-    mrd_grant_wanted(peer->rx, 0);
-    assert_int_equal(granted(self, peer), 4 * ROOM);
+    assert_int_equal(granted_after(self, peer, 0), 4 * ROOM);
     share->most = ROOM / 2;
     assert_int_equal(granted(self, peer), 4 * ROOM);
     share->most = ROOM / 2 + 1;
@@ -96,10 +97,8 @@ TEST_F(pair, mrd_grant_limit__no_memory)
     uint32_t before = granted(self, peer);
     e->peers.maps.wide_bytes = MRD_WIDE_BYTES;
     for (uint32_t i = 0; i < 3; i++) {
-        mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
-        assert_int_equal(granted(self, peer), before);
+        assert_int_equal(granted_after(self, peer, peer->rx->rcv.cum + before), before);
     }
     e->peers.maps.wide_bytes = 0;
-    mrd_grant_wanted(peer->rx, peer->rx->rcv.cum + before);
-    assert_int_equal(granted(self, peer), 2 * before);
+    assert_int_equal(granted_after(self, peer, peer->rx->rcv.cum + before), 2 * before);
 }

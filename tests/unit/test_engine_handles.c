@@ -19,30 +19,22 @@ static struct mrd_peer *peer_of_handle(struct pair *p)
 /* Until all that is idle rests. */
 static void idle(struct pair *p)
 {
-    struct mrd_engine *e = p->end[AT].e;
+    const struct mrd_pool *entries = &p->end[AT].e->peers.entries;
 
-    for (unsigned i = 0; e->peers.entries.used && i < 60000 / STEP_MS; i++) {
-        pair_pass(p, AT, STEP_MS * MRD_MSEC);
-        mrd_engine_drained(e, p->now);
-        mrd_engine_expire(e, p->now);
+    for (unsigned i = 0; entries->used && i < 60000 / STEP_MS; i++) {
+        p->now += STEP_MS * MRD_MSEC;
+        pair_turn(p, AT);
     }
-    assert_int_equal(e->peers.entries.used, 0);
-}
-
-static struct mrd_peer *move_elsewhere(struct pair *p, struct mrd_peer *peer)
-{
-    struct mrd_addr addr = peer->addr;
-
-    addr.ip[15] = ELSEWHERE;
-    mrd_peer_move(&p->end[AT].e->peers, peer, &addr);
-    return peer;
+    assert_int_equal(entries->used, 0);
 }
 
 /* The handle's peer moved, and rests: the handle goes on to where it was last. */
 TEST_F(pair, mrd_handle_open__rests_where_it_moved)
 {
-    uint32_t id = move_elsewhere(self, peer_of_handle(self))->id;
+    struct mrd_peer *peer = peer_of_handle(self);
+    uint32_t id = peer->id;
 
+    pair_move_peer(self, AT, peer, ELSEWHERE);
     idle(self);
     assert_int_equal(peer_of_handle(self)->addr.ip[15], ELSEWHERE);
     assert_int_equal(peer_of_handle(self)->id, id);
@@ -56,7 +48,7 @@ TEST_F(pair, mrd_handle_open__id_came_again)
         struct mrd_peer *other = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 5000});
         handle(self)->peer_id = other->id;
         handle(self)->own_inc = other->pair.own_inc + 1;
-        (void)move_elsewhere(self, other);
+        pair_move_peer(self, AT, other, ELSEWHERE);
         assert_null(mrd_handle_known(self->end[AT].e, handle(self)));
         if (rests)
             idle(self);
@@ -75,7 +67,6 @@ TEST_F(pair, mrd_handle_open__one_speaks_for_the_address)
     assert_ptr_equal(mrd_peer_open(self->end[AT].e, &peer->addr), other); /* the newest */
     mrd_send_state_open(self->end[AT].e, other);
     assert_ptr_equal(peer_of_handle(self), other);
-    pair_end(self);
     pair_begin(self);
     peer = peer_of_handle(self);
     mrd_send_state_open(self->end[AT].e, peer);
