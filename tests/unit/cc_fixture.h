@@ -89,6 +89,28 @@ static inline void leave_slow_start(struct cc_fixture *f, double window_packets)
     f->cc.cwnd_bytes = window_packets * PACKET;
 }
 
+/* As begin(), past slow start with this window. */
+static inline void begin_with(struct cc_fixture *f, const char *name,
+                              const struct mrd_cc_config *config, double window_packets)
+{
+    begin(f, name, config);
+    leave_slow_start(f, window_packets);
+}
+
+/* The application sends less than the window allows, so that this does not grow. */
+static inline void hold_back(struct cc_fixture *f)
+{
+    f->ack.limited = false;
+    f->ack.inflight_bytes = 0;
+}
+
+/* An ack for each packet. */
+static inline void ack_each(struct cc_fixture *f)
+{
+    f->ack.acked_packets = f->ack.counted_packets = 1;
+    f->ack.acked_bytes = PACKET;
+}
+
 FIXTURE_SETUP(cc_fixture)
 {
     unit_alloc_init(&cc_alloc);

@@ -97,6 +97,15 @@ TEST_F(cc_fixture, mrd_cc_count__rate_is_windowed)
     assert_near(self->cc.rate_bps, 3.2e9, 1e6);
 }
 
+/* `num` acks, so much time apart. */
+static void count(struct cc_fixture *f, unsigned num, uint64_t apart_ns)
+{
+    for (; num; num--) {
+        f->ack.now_ns += apart_ns;
+        mrd_cc_count(&f->cc, &f->ack);
+    }
+}
+
 /*
  * A mover's cap ends where more is on its way: what is measured and half of the cap, or in proportion to a way of up to
  * a millisecond, 4 of it. What late hosts add to the round trip counts, but not a queue that stands, nor, for the first,
@@ -128,10 +137,7 @@ TEST_F(cc_fixture, mrd_cc_count__cap_by_what_is_on_its_way)
             self->ack.acked_bytes = (uint32_t)(bps * (double)table[i].srtt_ns / 8e9);
             self->cc.delay_ns = table[i].delay_ns;
             self->cc.length_ns = table[i].length_ns;
-            for (unsigned k = 0; k < 4; k++) {
-                self->ack.now_ns += table[i].srtt_ns;
-                mrd_cc_count(&self->cc, &self->ack);
-            }
+            count(self, 4, table[i].srtt_ns);
             assert_near(self->cc.cap_bytes, bytes > CAP ? bytes : CAP, bytes / 1000);
         }
     begin(self, "nscc", &fabric);
@@ -151,14 +157,10 @@ TEST_F(cc_fixture, mrd_cc_count__cap_where_losses_follow)
     lose(self, 1);
     assert_non_null(self->cc.losses);
     self->cc.losses->elastic.gain = 0.01;
-    for (unsigned k = 0; k < 4; k++) {
-        self->ack.now_ns += MSEC_NS;
-        mrd_cc_count(&self->cc, &self->ack);
-    }
+    count(self, 4, MSEC_NS);
     assert_near(self->cc.cap_bytes, 2.2 * CAP, CAP / 1000.0);
     self->cc.losses->elastic.gain = 0;
-    self->ack.now_ns += MSEC_NS;
-    mrd_cc_count(&self->cc, &self->ack);
+    count(self, 1, MSEC_NS);
     assert_near(self->cc.cap_bytes, 8.0 * CAP, CAP / 100.0);
 }
 
@@ -192,26 +194,20 @@ TEST_F(cc_fixture, mrd_cc_may_grow__application_limited)
     }
 }
 
-/*
- * For an RTT after a cut by loss the acks are of packets sent before it; two where losses are all
- * that tells of queues.
- */
+/* For an RTT after a cut acks are of packets sent before it; for two where only losses tell. */
 TEST_F(cc_fixture, mrd_cc_may_grow__not_right_after_loss)
 {
-    leave_slow_start(self, 40);
-    lose(self, 10);
-    acks(self, 19, 1.9);
-    assert_near(packets(self), 28, 1e-9);
-    acks(self, 2, 0.2);
-    assert_true(packets(self) > 28.1);
-    begin(self, "nscc", &fabric);
-    leave_slow_start(self, 40);
-    self->cc.ce_seen = true;
-    lose(self, 10);
-    acks(self, 9, 0.9);
-    assert_near(packets(self), 28, 1e-9);
-    acks(self, 2, 0.2);
-    assert_true(packets(self) > 28.1);
+    for (unsigned rtts = 1; rtts <= 2; rtts++) {
+        unsigned num = 10 * rtts - 1;
+
+        begin_with(self, "nscc", &fabric, 40);
+        self->cc.ce_seen = rtts == 1;
+        lose(self, 10);
+        acks(self, num, num / 10.0);
+        assert_near(packets(self), 28, 1e-9);
+        acks(self, 2, 0.2);
+        assert_true(packets(self) > 28.1);
+    }
 }
 
 TEST_F(cc_fixture, mrd_cc_losses__threshold_once_per_rtt)
@@ -264,9 +260,7 @@ TEST_F(cc_fixture, mrd_cc_queue_ns__length_counts_in_bdp)
     assert_near(mrd_cc_bdp_bytes(&self->cc, BASE_NS), 1.5 * BDP_BYTES, 1);
 }
 
-/*
- * Part of the delay was the way's length. The rest of it may be as well: that is not left for long.
- */
+/* Part of the delay was the way's length. The rest may be as well: ask again soon. */
 TEST_F(cc_fixture, mrd_cc_calibrated__asks_again_soon)
 {
     static const struct {
@@ -275,8 +269,7 @@ TEST_F(cc_fixture, mrd_cc_calibrated__asks_again_soon)
     } table[] = {{900, 0}, {100, 16}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(self, "nscc", &far_fabric);
-        leave_slow_start(self, 40);
+        begin_with(self, "nscc", &far_fabric, 40);
         acks(self, 1, 1);
         self->cc.nscc.watch =
             (struct mrd_cc_watch){.rest = 256, .before_ns = 1000, .after_ns = table[i].after_ns};
@@ -305,9 +298,7 @@ TEST_F(cc_fixture, mrd_cc_found__undoes_the_cut)
     assert_near(packets(self), 40, 1e-9);
 }
 
-/*
- * Marks in a tenth of the packets: alpha comes to 0.1, and the window is cut by a twentieth an RTT.
- */
+/* Marks in a tenth of the packets: alpha comes to 0.1, and the window is cut by 1/20 an RTT. */
 TEST_F(cc_fixture, dctcp_ack__alpha)
 {
     begin(self, "dctcp", &fabric);
@@ -322,12 +313,10 @@ TEST_F(cc_fixture, dctcp_ack__alpha)
 
 TEST_F(cc_fixture, dctcp_lost__halves)
 {
-    begin(self, "dctcp", &fabric);
-    leave_slow_start(self, 40);
+    begin_with(self, "dctcp", &fabric, 40);
     lose(self, 1);
     assert_near(packets(self), 20, 1e-9);
-    begin(self, "dctcp", &fabric);
-    leave_slow_start(self, 40);
+    begin_with(self, "dctcp", &fabric, 40);
     self->cc.ce_seen = true; /* marks tell of congestion here */
     lose(self, 9);
     assert_near(packets(self), 40, 1e-9);

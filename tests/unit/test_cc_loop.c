@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Congestion control in a closed loop: stable, full, fair, and not driven to nothing by loss,
- * incast or jitter.
- */
+/* Congestion control in a closed loop: stable, full, fair, not ruined by loss, incast or jitter. */
 #include "tests/kit/kit.h"
 #include "tests/unit/cc_model.h"
 #include "tests/unit/unit_alloc.h"
@@ -90,10 +87,9 @@ TEST_F(model_run, model_single_flow__fills_link)
     struct model *m = &self->model;
     struct model_options no_ecn = without_ecn();
 
-    for (int k = 0; k < 3; k++) {
-        assert_true(run(m, &link_ecn, names[k], &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
-        assert_true(share_lost(m) == 0);
-        assert_true(run(m, &no_ecn, names[k], &fabric, 1, 0, MSEC_NS / 10, 5 * MSEC_NS) >= 0.97);
+    for (int k = 0; k < 2 * 3; k++) {
+        assert_true(run(m, k % 2 ? &no_ecn : &link_ecn, names[k / 2], &fabric, 1, 0, MSEC_NS / 10,
+                        5 * MSEC_NS) >= 0.97);
         assert_true(share_lost(m) == 0);
     }
 }
@@ -134,18 +130,15 @@ TEST_F(model_run, model_two_flows__share_fairly)
 /* Many to one, with marks and without: the link stays full and the queue stops overflowing. */
 TEST_F(model_run, model_incast__does_not_collapse)
 {
-    static const char *const names[] = {"nscc", "nscc", "swift", "swift"};
-    static const unsigned flows[] = {32, 64, 32, 64};
     struct model *m = &self->model;
     struct model_options no_ecn = without_ecn();
 
-    for (int k = 0; k < 4; k++) {
-        assert_true(run(m, &link_ecn, names[k], &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >=
-                    0.97);
-        assert_true(share_lost(m) < 0.001);
-        assert_true(run(m, &no_ecn, names[k], &fabric, flows[k], 100, MSEC_NS, 10 * MSEC_NS) >=
-                    0.97);
-        assert_true(share_lost(m) < 0.02);
+    for (int k = 0; k < 8; k++) {
+        bool marks = k % 2;
+
+        assert_true(run(m, marks ? &link_ecn : &no_ecn, k < 4 ? "nscc" : "swift", &fabric,
+                        k % 4 < 2 ? 32 : 64, 100, MSEC_NS, 10 * MSEC_NS) >= 0.97);
+        assert_true(share_lost(m) < (marks ? 0.001 : 0.02));
     }
 }
 
@@ -209,10 +202,7 @@ TEST_F(model_run, model_sockets__fill_link_that_loses)
     assert_true(full >= 9);
 }
 
-/*
- * Nor do they bury the queue: no more than the target of 2.25 times 50 us, and what the signal's
- * lateness adds.
- */
+/* Nor do they bury the queue: the target of 2.25 times 50 us, and what the signal comes late. */
 TEST_F(model_run, model_sockets__bound_the_queue)
 {
     struct model *m = &self->model;

@@ -26,10 +26,10 @@ TEST_F(cc_fixture, nscc_ack__slow_start_ends)
     assert_false(self->cc.slow_start);
 
     begin(self, "nscc", &fabric);
-    lose(self, 1);
-    assert_true(self->cc.slow_start);
-    lose(self, 1);
-    assert_false(self->cc.slow_start);
+    for (unsigned lost = 1; lost <= 2; lost++) {
+        lose(self, 1);
+        assert_int_equal(self->cc.slow_start, lost < 2);
+    }
 
     /* A round trip in which nearly all was marked. */
     begin(self, "nscc", &fabric);
@@ -40,10 +40,7 @@ TEST_F(cc_fixture, nscc_ack__slow_start_ends)
     assert_true(self->cc.cwnd_bytes < 2.0 * BDP_BYTES);
 }
 
-/*
- * +8a (target - d) / target / cwnd a packet: a is 0.668 packets, d is 0, the window 40: 0.134
- * a packet.
- */
+/* +8a (target - d) / target / cwnd a packet: a is 0.668 packets, d 0, the window 40: so 0.134. */
 TEST_F(cc_fixture, nscc_ack__grows_below_target)
 {
     leave_slow_start(self, 40);
@@ -145,8 +142,7 @@ TEST_F(cc_fixture, nscc_ack__cuts_for_marks)
     acks(self, 200, 20);
     assert_true(packets(self) < 2);
 
-    begin(self, "nscc", &fabric);
-    leave_slow_start(self, 40);
+    begin_with(self, "nscc", &fabric, 40);
     self->ack.ce_packets = 3;
     acks(self, 300, 30);
     self->cc.cwnd_bytes = 40 * PACKET;
@@ -159,8 +155,7 @@ TEST_F(cc_fixture, nscc_ack__cuts_for_marks)
                     0.25 * (BDP_BYTES / 100.0 / PACKET) / 40,
                 0.01);
 
-    begin(self, "nscc", &fabric);
-    leave_slow_start(self, 40);
+    begin_with(self, "nscc", &fabric, 40);
     self->ack.ce_packets = 2;
     acks(self, 130, 13);
     assert_true(packets(self) >= 40);
@@ -190,8 +185,7 @@ TEST_F(cc_fixture, nscc_pace__by_marks)
     see_marks(self, 2, 0);
     assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
 
-    begin(self, "nscc", &sockets);
-    leave_slow_start(self, 100);
+    begin_with(self, "nscc", &sockets, 100);
     assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
     see_marks(self, 100, 0);
     assert_near(self->cc.ops->pace(&self->cc), 1.25, 1e-9);
@@ -212,10 +206,7 @@ TEST_F(cc_fixture, nscc_ack__cuts_above_target)
     assert_near(self->cc.cwnd_bytes, mrd_cc_bdp_bytes(&self->cc, BASE_NS), 1);
 }
 
-/*
- * In a deep queue the RTT is many base RTTs, and what a cut does shows only after one: no second
- * cut before.
- */
+/* In a deep queue what a cut does shows after an RTT of many base RTTs: no second cut before. */
 TEST_F(cc_fixture, nscc_ack__cuts_once_an_rtt)
 {
     leave_slow_start(self, 70);
@@ -261,8 +252,7 @@ TEST_F(cc_fixture, nscc_ack__never_faster_than_slow_start)
 /* Unknown rate: late now and then is a host that woke up late, not a queue. */
 TEST_F(cc_fixture, nscc_ack__late_wakeups_do_not_cut)
 {
-    begin(self, "nscc", &sockets);
-    leave_slow_start(self, 100);
+    begin_with(self, "nscc", &sockets, 100);
     self->ack.srtt_ns = 100000;
     for (int i = 0; i < 2000; i++) {
         double before = self->cc.cwnd_bytes;
@@ -277,8 +267,7 @@ TEST_F(cc_fixture, nscc_ack__late_wakeups_do_not_cut)
 TEST_F(cc_fixture, nscc_ack__delay_alone_leaves_start_window)
 {
     for (int worse = 0; worse < 3; worse++) {
-        begin(self, "nscc", &sockets);
-        leave_slow_start(self, 100);
+        begin_with(self, "nscc", &sockets, 100);
         acks(self, 1, 1);
         self->ack.rtt_ns = self->ack.srtt_ns = MSEC_NS;
         self->ack.ce_packets = worse == 1 ? 4 : 0;
@@ -294,14 +283,10 @@ TEST_F(cc_fixture, nscc_ack__delay_alone_leaves_start_window)
     }
 }
 
-/*
- * Unknown rate: what a loss took below the start window comes back, though the delay is as long
- * as before.
- */
+/* Unknown rate: what a loss took below the start window comes back, though the delay stays long. */
 TEST_F(cc_fixture, nscc_ack__delay_does_not_hold_below_the_start_window)
 {
-    begin(self, "nscc", &sockets);
-    leave_slow_start(self, 20);
+    begin_with(self, "nscc", &sockets, 20);
     acks(self, 1, 1);
     self->ack.rtt_ns = self->ack.srtt_ns = MSEC_NS;
     self->cc.nscc.watch.pause = 1000;

@@ -3,10 +3,7 @@
 #include "tests/kit/kit.h"
 #include "tests/unit/cc_fixture.h"
 
-/*
- * Losses of a quarter of the window in an RTT: x 0.7; fewer: nothing, for loss on one path of many
- * is not congestion.
- */
+/* Losses of 1/4 of the window in an RTT: x 0.7; fewer: nothing, it may be one path of many. */
 TEST_F(cc_fixture, nscc_lost__quarter_of_window)
 {
     static const struct {
@@ -17,8 +14,7 @@ TEST_F(cc_fixture, nscc_lost__quarter_of_window)
                  {0.5, 1, 0.35}, {0.1, 1, 0.1}, {8, 1, 8}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(self, "nscc", &fabric);
-        leave_slow_start(self, table[i].window);
+        begin_with(self, "nscc", &fabric, table[i].window);
         lose(self, table[i].lost);
         assert_near(packets(self), table[i].expect, 1e-9);
     }
@@ -36,6 +32,14 @@ TEST_F(cc_fixture, nscc_lost__first_flight)
     }
 }
 
+/* All packets are late by this queue. */
+static void stand_in_queue(struct cc_fixture *f, uint64_t base_ns, uint64_t queue_ns)
+{
+    f->ack.queue_valid = true;
+    f->ack.queue_ns = queue_ns;
+    f->ack.rtt_ns = f->ack.srtt_ns = base_ns + queue_ns;
+}
+
 /* A few losses while there is a queue cut where nothing marks; without a queue they do not. */
 TEST_F(cc_fixture, nscc_ack__cuts_for_a_queue_s_losses)
 {
@@ -45,14 +49,10 @@ TEST_F(cc_fixture, nscc_ack__cuts_for_a_queue_s_losses)
     } table[] = {{BASE_NS, false, true}, {0, false, false}, {BASE_NS, true, false}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(self, "nscc", &far_fabric);
-        leave_slow_start(self, 40);
+        begin_with(self, "nscc", &far_fabric, 40);
         self->cc.ce_seen = table[i].marks;
-        self->ack.limited = false;
-        self->ack.inflight_bytes = 0;
-        self->ack.queue_valid = true;
-        self->ack.queue_ns = table[i].queue_ns;
-        self->ack.rtt_ns = self->ack.srtt_ns = BASE_NS + table[i].queue_ns;
+        hold_back(self);
+        stand_in_queue(self, BASE_NS, table[i].queue_ns);
         acks(self, 20, 0.5);
         lose(self, 6);
         acks(self, 1, 1);
@@ -70,16 +70,11 @@ static void lose_in_flight(struct cc_fixture *f, const struct mrd_cc_config *con
     uint64_t base_ns = config->base_rtt_ns;
     unsigned sent = in_flight ? in_flight : 60;
 
-    begin(f, "nscc", config);
-    leave_slow_start(f, 60);
-    f->ack.limited = false;
-    f->ack.inflight_bytes = 0;
+    begin_with(f, "nscc", config, 60);
+    hold_back(f);
     f->ack.rtt_min_ns = base_ns;
-    f->ack.queue_valid = true;
-    f->ack.queue_ns = (uint64_t)(queue * (double)base_ns);
-    f->ack.rtt_ns = f->ack.srtt_ns = base_ns + f->ack.queue_ns;
-    f->ack.acked_packets = f->ack.counted_packets = 1;
-    f->ack.acked_bytes = PACKET;
+    stand_in_queue(f, base_ns, (uint64_t)(queue * (double)base_ns));
+    ack_each(f);
     acks(f, 40, 2);
     acks(f, 2 * sent, 2);
     f->cc.rate.cur_bps = in_flight * PACKET * 8e9 / (double)f->ack.srtt_ns;
@@ -139,14 +134,11 @@ TEST_F(cc_fixture, nscc_ack__queues_that_sockets_see)
         unsigned sent = table[i].in_flight;
 
         config.base_rtt_ns = table[i].base_ns;
-        begin(self, "nscc", &config);
-        leave_slow_start(self, 120);
-        self->ack.limited = false;
-        self->ack.inflight_bytes = 0;
+        begin_with(self, "nscc", &config, 120);
+        hold_back(self);
         self->ack.rtt_min_ns = table[i].base_ns;
         self->ack.queue_valid = true;
-        self->ack.acked_packets = self->ack.counted_packets = 1;
-        self->ack.acked_bytes = PACKET;
+        ack_each(self);
         mrd_cc_examine(&self->cc);
         for (unsigned k = 0; k < 20 * sent; k++) {
             self->ack.queue_ns =
@@ -168,16 +160,14 @@ TEST_F(cc_fixture, nscc_ack__queues_that_sockets_see)
 /* Of a flow that its own link bounds, not the window, the cut is of what is in flight. */
 TEST_F(cc_fixture, nscc_ack__cuts_what_is_in_flight)
 {
-    static const struct {
-        unsigned in_flight;
-        double cut; /* packets */
-    } table[] = {{60, 60}, {40, 40}, {20, 20}, {10, 10}};
+    static const unsigned in_flight[] = {60, 40, 20, 10};
 
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        for (unsigned limited = 0; limited < 2; limited++) {
-            lose_in_flight(self, &far_fabric, 0.4, 0, table[i].in_flight, limited);
-            assert_near(packets(self), (limited ? 60 : table[i].cut) / 1.4, 1);
-        }
+    for (unsigned i = 0; i < 2 * 4; i++) {
+        bool limited = i % 2;
+
+        lose_in_flight(self, &far_fabric, 0.4, 0, in_flight[i / 2], limited);
+        assert_near(packets(self), (limited ? 60 : in_flight[i / 2]) / 1.4, 1);
+    }
 }
 
 /*
@@ -211,8 +201,7 @@ TEST_F(cc_fixture, nscc_ack__pace_beside_tcp)
         struct mrd_cc_config config = hosts;
 
         config.link_bps = known ? LINK_BPS : 0;
-        begin(self, "nscc", &config);
-        leave_slow_start(self, 60);
+        begin_with(self, "nscc", &config, 60);
         assert_near(self->cc.ops->pace(&self->cc), 0, 1e-9);
         self->cc.nscc.queue_losses.gentle = 1;
         assert_near(self->cc.ops->pace(&self->cc), known ? 1 : 1.25, 1e-9);
@@ -257,6 +246,18 @@ TEST_F(cc_fixture, nscc_ack__grows_gently_after_it)
     }
 }
 
+/* Acks whose round trips differ by `jump_ns` from one to the next; at each `every` ones `lost` are lost. */
+static void acks_that_jump(struct cc_fixture *f, unsigned num, double rtts, uint64_t least_ns,
+                           uint64_t jump_ns, unsigned every, uint32_t lost)
+{
+    for (unsigned i = 0; i < num; i++) {
+        f->ack.rtt_ns = least_ns + i % 2 * jump_ns;
+        acks(f, 1, rtts / num);
+        if (i % every == 0)
+            lose(f, lost);
+    }
+}
+
 /* RTTs that jump and are at times as short as the least: late hosts lose at random, and do not cut. */
 TEST_F(cc_fixture, nscc_ack__jumping_rtts_are_no_queue)
 {
@@ -269,28 +270,17 @@ TEST_F(cc_fixture, nscc_ack__jumping_rtts_are_no_queue)
         static const struct mrd_cc_config config = {
             .link_bps = LINK_BPS, .base_rtt_ns = BASE_NS, .allocator = &cc_alloc.ops};
 
-        begin(self, "nscc", &config);
-        leave_slow_start(self, 60);
-        self->ack.limited = false;
-        self->ack.inflight_bytes = 0;
-        self->ack.acked_packets = self->ack.counted_packets = 1;
-        self->ack.acked_bytes = PACKET;
-        for (unsigned k = 0; k < 600; k++) {
-            self->ack.rtt_ns = table[i].least_ns + k % 2 * table[i].jump_ns;
-            self->ack.srtt_ns = table[i].least_ns + table[i].jump_ns / 2;
-            acks(self, 1, 1.0 / 60);
-            if (k % 120 == 0)
-                lose(self, 1);
-        }
+        begin_with(self, "nscc", &config, 60);
+        hold_back(self);
+        ack_each(self);
+        self->ack.srtt_ns = table[i].least_ns + table[i].jump_ns / 2;
+        acks_that_jump(self, 600, 10, table[i].least_ns, table[i].jump_ns, 120, 1);
         assert_true(table[i].cut ? packets(self) < 56 : packets(self) >= 58);
     }
     end(self);
 }
 
-/*
- * Much is lost. The same jumps where a tenth of the link's rate comes through: a queue of a few packets there makes
- * them.
- */
+/* Much is lost. The same jumps, at 1/10 of the link's rate: a queue of a few packets makes them. */
 TEST_F(cc_fixture, nscc_ack__jumps_of_a_short_queue)
 {
     static const uint64_t base_ns = 100000, least_ns = 110000, jump_ns = 20000;
@@ -298,19 +288,13 @@ TEST_F(cc_fixture, nscc_ack__jumps_of_a_short_queue)
         .link_bps = 10000000000, .base_rtt_ns = 100000, .allocator = &cc_alloc.ops};
 
     for (int slow = 0; slow < 2; slow++) {
-        begin(self, "nscc", &config);
-        leave_slow_start(self, 12);
+        begin_with(self, "nscc", &config, 12);
         self->ack.limited = false;
         self->ack.rtt_min_ns = base_ns;
         self->ack.acked_packets = self->ack.counted_packets = 1;
         self->ack.acked_bytes = slow ? PACKET / 3 : 3 * PACKET; /* 1 Gb/s or 10 */
-        for (unsigned k = 0; k < 600; k++) {
-            self->ack.rtt_ns = least_ns + k % 2 * jump_ns;
-            self->ack.srtt_ns = least_ns + jump_ns / 2;
-            acks(self, 1, 1.0 / 12);
-            if (k % 2 == 0)
-                lose(self, 1);
-        }
+        self->ack.srtt_ns = least_ns + jump_ns / 2;
+        acks_that_jump(self, 600, 50, least_ns, jump_ns, 2, 1);
         assert_int_equal(self->cc.nscc.queue_losses.gentle != 0, slow);
     }
     end(self);
@@ -328,8 +312,7 @@ TEST_F(cc_fixture, nscc_ack__much_loss_at_a_trickle)
     } table[] = {{1, true, true}, {6, true, false}, {1, false, false}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(self, "nscc", &far_fabric);
-        leave_slow_start(self, 8);
+        begin_with(self, "nscc", &far_fabric, 8);
         self->ack.limited = table[i].limited;
         self->ack.inflight_bytes = 0;
         self->ack.acked_packets = self->ack.counted_packets = table[i].acked;
@@ -349,13 +332,9 @@ TEST_F(cc_fixture, nscc_ack__much_loss_at_a_trickle)
 TEST_F(cc_fixture, nscc_ack__lost_in_the_queue_of_an_rtt_ago)
 {
     for (unsigned rounds = 1; rounds <= 2; rounds++) {
-        begin(self, "nscc", &far_fabric);
-        leave_slow_start(self, 40);
-        self->ack.limited = false;
-        self->ack.inflight_bytes = 0;
-        self->ack.queue_valid = true;
-        self->ack.queue_ns = BASE_NS;
-        self->ack.rtt_ns = self->ack.srtt_ns = 2 * BASE_NS;
+        begin_with(self, "nscc", &far_fabric, 40);
+        hold_back(self);
+        stand_in_queue(self, BASE_NS, BASE_NS);
         acks(self, 20, 2);
         self->ack.queue_ns = 0;
         self->ack.rtt_ns = BASE_NS;
@@ -385,12 +364,7 @@ TEST_F(cc_fixture, nscc_ack__late_hosts_are_no_queue)
         self->ack.srtt_ns = 150000;
         self->ack.rtt_min_ns = 50000;
         leave_slow_start(self, 4);
-        for (unsigned i = 0; i < 400; i++) {
-            self->ack.rtt_ns = table[k].least_ns + i % 2 * table[k].jump_ns;
-            acks(self, 1, 0.25);
-            if (i % 8 == 0)
-                lose(self, 4);
-        }
+        acks_that_jump(self, 400, 100, table[k].least_ns, table[k].jump_ns, 8, 4);
         assert_int_equal(self->cc.losses->jitter.hosts, table[k].hosts);
         if (table[k].hosts)
             assert_true(mrd_cc_tests_losses(&self->cc) || mrd_cc_is_elastic(&self->cc));
@@ -401,15 +375,10 @@ TEST_F(cc_fixture, nscc_ack__late_hosts_are_no_queue)
     assert_false(self->cc.losses->jitter.hosts);
 }
 
-/* 400 acks whose round trips differ by `jump_ns` from one to the next, while much is lost. */
+/* Whether hosts are late, by round trips that differ by `jump_ns`, while much is lost. */
 static bool hosts_after(struct cc_fixture *f, uint64_t jump_ns)
 {
-    for (unsigned i = 0; i < 400; i++) {
-        f->ack.rtt_ns = 58000 + i % 2 * jump_ns;
-        acks(f, 1, 0.25);
-        if (i % 8 == 0)
-            lose(f, 4);
-    }
+    acks_that_jump(f, 400, 100, 58000, jump_ns, 8, 4);
     return f->cc.losses->jitter.hosts;
 }
 
@@ -430,10 +399,7 @@ TEST_F(cc_fixture, nscc_ack__late_hosts_by_half_the_jump)
     assert_false(hosts_after(self, some_ns));
 }
 
-/*
- * The window is held while it is tested whether losses follow it. A network that marks ends the
- * test: it grows again.
- */
+/* While it is tested whether losses follow it, the window is held. A mark ends the test. */
 TEST_F(cc_fixture, nscc_ack__a_mark_ends_the_test_of_losses)
 {
     begin(self, "nscc", &sockets);

@@ -3,17 +3,13 @@
 #include "tests/kit/kit.h"
 #include "tests/unit/cc_fixture.h"
 
-/*
- * Delay that stays when the window is at its floor: our queue is drained, the paths are asked, and
- * the window comes back.
- */
+/* Delay stays with the window at its floor: drain our queue, ask the paths, restore the window. */
 TEST_F(cc_fixture, nscc_ack__asks_whether_it_is_our_queue)
 {
     unsigned watches = 0, calibrations = 0;
     double least = 1e9;
 
-    begin(self, "nscc", &far_fabric);
-    leave_slow_start(self, 60);
+    begin_with(self, "nscc", &far_fabric, 60);
     self->ack.rtt_ns = self->ack.srtt_ns = 8 * BASE_NS;
     for (int i = 0; i < 40 && !calibrations; i++) {
         self->cc.request = MRD_CC_REQUEST_NONE;
@@ -46,8 +42,7 @@ static unsigned drained_rounds(struct cc_fixture *f, uint64_t rtt_ns)
 /* A queue that another flow fills anew each time: a drained window is a rare loss. */
 TEST_F(cc_fixture, nscc_ack__drains_seldom_in_vain)
 {
-    begin(self, "nscc", &sockets);
-    leave_slow_start(self, 20);
+    begin_with(self, "nscc", &sockets, 20);
     acks(self, 1, 1);
 
     unsigned drained = drained_rounds(self, MSEC_NS);
@@ -62,21 +57,16 @@ TEST_F(cc_fixture, nscc_ack__asks_at_the_cap)
         begin(self, "nscc", &sockets);
         self->ack.rtt_min_ns = 50000;
         leave_slow_start(self, (at_cap ? 0.9 : 0.5) * CAP / PACKET);
-        self->ack.limited = false; /* it does not grow */
-        self->ack.inflight_bytes = 0;
+        hold_back(self); /* it does not grow */
         assert_true(at_cap ? drained_rounds(self, 80000) > 0 : drained_rounds(self, 80000) == 0);
     }
 }
 
-/*
- * A loss ends it when our queue is drained. The window is what it was, or what the loss or a
- * timeout leaves of it.
- */
+/* A loss ends the drain. The window is what it was, or what the loss or a timeout leaves of it. */
 TEST_F(cc_fixture, nscc_ack__a_loss_ends_the_drain)
 {
     for (int timeout = 0; timeout < 2; timeout++) {
-        begin(self, "nscc", &sockets);
-        leave_slow_start(self, 20);
+        begin_with(self, "nscc", &sockets, 20);
         acks(self, 1, 1);
         self->ack.rtt_ns = self->ack.srtt_ns = MSEC_NS;
         for (int i = 0; i < 100 && self->cc.nscc.watch.state == 0; i++)

@@ -17,8 +17,7 @@ static void fill_delay(struct cc_fixture *f, double rtts)
 
 static void begin_at(struct cc_fixture *f, double window_packets, double rtts)
 {
-    begin(f, "swift", &even);
-    leave_slow_start(f, window_packets);
+    begin_with(f, "swift", &even, window_packets);
     fill_delay(f, rtts);
 }
 
@@ -139,8 +138,7 @@ TEST_F(cc_fixture, swift_lost__any_loss_if_set)
 
     config.tune = &tune;
     assert_int_equal(mrd_tune_set(&tune, "swift.loss_share", 0), 0);
-    begin(self, "swift", &config);
-    leave_slow_start(self, 40);
+    begin_with(self, "swift", &config, 40);
     lose(self, 1);
     assert_near(packets(self), 20, 1e-9);
 }

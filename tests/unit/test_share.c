@@ -13,10 +13,15 @@ enum {
 
 #define PERIOD_NS (21 * MRD_MSEC) /* a little longer than one */
 
-/*
- * The buffer is shared by those who sent lately; a sender fills half of its grant with data, so
- * twice the share.
- */
+static struct mrd_share share_of(uint32_t buffer_bytes)
+{
+    struct mrd_share share;
+
+    mrd_share_init(&share, buffer_bytes, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
+    return share;
+}
+
+/* Those who sent lately share the buffer; data fills half of a grant, which is twice the share. */
 TEST(mrd_share_grant__divides_the_buffer)
 {
     static const struct {
@@ -27,10 +32,8 @@ TEST(mrd_share_grant__divides_the_buffer)
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint32_t seen[PEERS] = {0};
-        struct mrd_share share;
+        struct mrd_share share = share_of(table[i].buffer_packets * PACKET_BYTES);
 
-        mrd_share_init(&share, table[i].buffer_packets * PACKET_BYTES, PAYLOAD_BYTES,
-                       OVERHEAD_BYTES, PACKETS_MAX, 0);
         for (uint32_t k = 0; k < table[i].senders; k++)
             mrd_share_grant(&share, &seen[k], k, 0);
         assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 0), table[i].grant);
@@ -40,10 +43,9 @@ TEST(mrd_share_grant__divides_the_buffer)
 /* A buffer smaller than a packet is taken to hold one. */
 TEST(mrd_share_grant__never_nothing)
 {
-    struct mrd_share share;
+    struct mrd_share share = share_of(PACKET_BYTES - 1);
     uint32_t seen = 0;
 
-    mrd_share_init(&share, PACKET_BYTES - 1, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     assert_int_equal(mrd_share_grant(&share, &seen, 5, 0), 2);
 }
 
@@ -61,9 +63,8 @@ static unsigned grant_all(struct mrd_share *share, uint32_t *seen, uint64_t now_
 TEST(mrd_share_grant__no_turns_while_there_is_room)
 {
     uint32_t seen[PEERS] = {0}, now_ns = 0;
-    struct mrd_share share;
+    struct mrd_share share = share_of(4 * PACKET_BYTES);
 
-    mrd_share_init(&share, 4 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, now_ns);
     grant_all(&share, seen, now_ns);
     for (unsigned period = 0; period < 4; period++) {
         for (uint32_t k = 0; k < PEERS; k++) {
@@ -92,10 +93,8 @@ TEST(mrd_share_grant__turns_end_when_the_buffer_stays_empty)
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
         uint32_t seen[PEERS] = {0}, now_ns = 0;
-        struct mrd_share share;
+        struct mrd_share share = share_of(4 * PACKET_BYTES);
 
-        mrd_share_init(&share, 4 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX,
-                       now_ns);
         mrd_share_read(&share, 4);
         mrd_share_empty(&share);
         grant_all(&share, seen, now_ns);
@@ -117,9 +116,8 @@ TEST(mrd_share_grant__takes_turns)
 {
     uint32_t seen[PEERS] = {0}, now_ns = 0;
     unsigned turns[PEERS] = {0};
-    struct mrd_share share;
+    struct mrd_share share = share_of(2 * PACKET_BYTES);
 
-    mrd_share_init(&share, 2 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, now_ns);
     for (uint32_t k = 0; k < PEERS; k++)
         mrd_share_grant(&share, &seen[k], k, now_ns);
     for (unsigned period = 0; period < 4; period++) {
@@ -147,9 +145,8 @@ TEST(mrd_share_grant__takes_turns)
 TEST(mrd_share_grant__forgets_who_stopped_sending)
 {
     uint32_t seen[4] = {0};
-    struct mrd_share share;
+    struct mrd_share share = share_of(64 * PACKET_BYTES);
 
-    mrd_share_init(&share, 64 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     for (uint32_t k = 0; k < 4; k++)
         mrd_share_grant(&share, &seen[k], k, 0);
     assert_int_equal(mrd_share_grant(&share, &seen[0], 0, 0), 32);
@@ -164,9 +161,8 @@ TEST(mrd_share_grant__forgets_who_stopped_sending)
 TEST(mrd_share_grow__fewer_of_larger_packets)
 {
     uint32_t seen = 0;
-    struct mrd_share share;
+    struct mrd_share share = share_of(64 * PACKET_BYTES);
 
-    mrd_share_init(&share, 64 * PACKET_BYTES, PAYLOAD_BYTES, OVERHEAD_BYTES, PACKETS_MAX, 0);
     assert_int_equal(share.largest, PAYLOAD_BYTES);
     mrd_share_grow(&share, 4 * PAYLOAD_BYTES);
     assert_int_equal(mrd_share_grant(&share, &seen, 0, 0), 2 * 16);
