@@ -126,10 +126,7 @@ TEST_F(rcv_fixture, mrd_rcv_build__delay_is_the_low_half_and_never_0)
 
 enum { ECHO_PATH = 0, OTHER_PATH = 1, RTT_STAMPS = 250, LATER_NS = 500 * 1000 };
 
-/*
- * Two engines that know each other, of which end 0 is told acks of the test's; a sample counts
- * in full.
- */
+/* Two engines that know each other; end 0 is told acks of the test's. A sample counts in full. */
 struct taker {
     struct pair pair;
     struct mrd_tune tune;
@@ -158,9 +155,7 @@ static struct taker *taker_begin(void)
     return t;
 }
 
-/*
- * An ack that echoes a packet of ECHO_PATH, `echoed` on its way, and tells `told` of the path `id`.
- */
+/* An ack echoes a packet of ECHO_PATH, `echoed` on its way, and tells `told` of the path `id`. */
 static void ack(struct taker *t, uint8_t flags, uint32_t echoed, uint16_t id, uint16_t told)
 {
     struct pair *p = &t->pair;
@@ -206,10 +201,7 @@ static void taker_end(struct taker *t)
     pair_end(&t->pair);
 }
 
-/*
- * Both halves may wrap: what counts is the signed difference of 16 bits to the packet that is
- * echoed in full.
- */
+/* Both halves may wrap: the signed 16-bit difference to the packet echoed in full counts. */
 TEST(mrd_engine_rx__delay_of_another_path)
 {
     static const struct {

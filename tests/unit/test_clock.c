@@ -16,10 +16,7 @@ TEST(mrd_clock_set__never_back)
     assert_true(clock.now_ns == START_NS + 50);
 }
 
-/*
- * A stall is more than 1 ms later than the last look and the next deadline allow; with nothing due
- * there is none.
- */
+/* A stall: over 1 ms later than the last look and the next deadline allow. Nothing due: none. */
 TEST(mrd_clock_look__table)
 {
     static const struct {

@@ -234,9 +234,7 @@ static void count_message(void *arg, enum mrd_log_level level, const char *messa
     count[level]++;
 }
 
-/*
- * The application's function wins over the environment, and gets no more than the level asked for.
- */
+/* The application's function wins over the environment, and gets no more than its level. */
 TEST(mrd_set_log__levels)
 {
     int count[4] = {0};
@@ -281,9 +279,7 @@ TEST(mrd_close_device__busy_until_objects_are_gone)
     assert_int_equal(mrd_close_device(context), 0);
 }
 
-/*
- * Opened and closed over and over, with its thread asleep, a context leaves no descriptor behind.
- */
+/* Opened and closed over and over, with its thread asleep, it leaves no descriptor behind. */
 TEST(mrd_close_device__releases_descriptors)
 {
     struct mrd_context *context = open_local(NULL);

@@ -42,10 +42,7 @@ TEST_F(cq_fixture, mrd_cq_reserve__up_to_cqe)
     assert_int_equal(self->cq.reserved, CQE);
 }
 
-/*
- * A completion keeps its room until it is polled: work that is posted meanwhile cannot overflow
- * the queue.
- */
+/* A completion keeps its room until it is polled: work posted meanwhile cannot overflow it. */
 TEST_F(cq_fixture, mrd_cq_reserve__counts_completions_not_polled)
 {
     struct mrd_wc wc;

@@ -64,10 +64,7 @@ TEST(mrd_ect_may_mark__tests_get_rare)
     }
 }
 
-/*
- * Tests pass, but as soon as all have ECT the peer falls silent: tests get rare, too. Silence long
- * after is another one.
- */
+/* Tests pass, but with ECT on all the peer falls silent: tests get rare. A late silence is new. */
 TEST(mrd_ect_silent__relapses)
 {
     struct mrd_ect x = {0};

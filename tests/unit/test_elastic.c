@@ -4,10 +4,7 @@
 #include "core/rng.h"
 #include "tests/kit/kit.h"
 
-/*
- * A window in packets, sent once a round; what is more than the policer lets through is lost, and a
- * share of the rest.
- */
+/* A window in packets, sent once a round; the policer stops some, and a share of the rest goes. */
 struct network {
     struct mrd_elastic x;
     struct mrd_rng rng;
@@ -92,10 +89,7 @@ TEST(elastic_policer__window_stays_near_its_rate)
     }
 }
 
-/*
- * A cut does not change random loss: the window gets back what it had, and the share is not looked
- * into again soon.
- */
+/* A cut does not change random loss: the window comes back, and no test follows soon. */
 TEST(elastic_random__window_is_restored)
 {
     static const uint32_t ppm[] = {15000, 50000, 100000};

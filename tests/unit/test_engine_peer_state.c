@@ -220,9 +220,7 @@ TEST_F(pair, mrd_send_state_open__begins_with_hello)
     }
 }
 
-/*
- * What is over and was not looked at yet ends; that is not looked for more often than each 10 ms.
- */
+/* What is over and was not looked at yet ends; looked for at most each 10 ms. */
 TEST_F(pair, mrd_peers_reclaim__not_too_often)
 {
     mrd_peers_reclaim(self->end[AT].e);

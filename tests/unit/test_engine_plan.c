@@ -47,10 +47,7 @@ static void begin(struct pair *p)
     begin_at(p, SEGMENTS * PAIR_PAYLOAD);
 }
 
-/*
- * What the mover does: burst[which] comes as segment `index` of the plan, its payload where the
- * plan says.
- */
+/* What the mover does: burst[which] comes as segment `index`, its payload where the plan says. */
 static void receive(struct pair *p, unsigned which, unsigned index)
 {
     struct mrd_rx_packet packet = pair_packet(p, 1, &burst[which]);
@@ -302,10 +299,7 @@ TEST_F(half_a_write, mrd_engine_rx_plan__refuses_other_sizes)
     assert_int_equal(plan(self, 0, 1), 1);
 }
 
-/*
- * Only where a PSN tells the place: else its being new does not mean that nothing was
- * received there.
- */
+/* Only where a PSN tells the place: else a new PSN may be of bytes that were received. */
 TEST_F(half_a_write, mrd_engine_rx_plan__refuses_an_uneven_message)
 {
     open_slot(self)->top = open_slot(self)->low = UINT32_MAX;
@@ -323,9 +317,7 @@ TEST_F(pair, mrd_engine_rx_plan__refuses_deregistered_memory)
     assert_int_equal(self->end[1].memory[2 * PAIR_PAYLOAD], 0);
 }
 
-/*
- * Another segment than predicted is moved to its own place, and the predicted PSN stays unreceived.
- */
+/* A segment that was not predicted is moved to its place; the predicted PSN stays unreceived. */
 TEST_F(half_a_write, mrd_engine_rx__moves_what_was_not_predicted)
 {
     assert_int_equal(plan(self, 0, 4), 4);

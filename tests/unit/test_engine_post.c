@@ -158,9 +158,7 @@ TEST_F(pair, mrd_engine_post_send__drops_the_queue_that_it_made_in_vain)
     pair_settle(self, self->now + MRD_SEC);
 }
 
-/*
- * An idle flow holds the only record: the post fails, and the flow's end makes room for the next.
- */
+/* An idle flow holds the only record: the post fails, and the flow's end makes room for it. */
 TEST_F(pair, mrd_engine_post_send__flow_table_full)
 {
     struct hand_wr w;

@@ -359,10 +359,7 @@ TEST_F(reads, reads_bad__target_forgot_and_writes_on)
     settle(self);
 }
 
-/*
- * The asker asks for the answer 10 ms after its request was acked, also if a packet of a write comes
- * from the target each millisecond.
- */
+/* The asker asks 10 ms after its request was acked, also if the target writes each millisecond. */
 TEST_F(reads, reads_bad__asked_while_the_target_writes)
 {
     enum { PACKETS = 16, AT = MRD_SILENCE_MIN_NS / MRD_MSEC };

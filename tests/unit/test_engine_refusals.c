@@ -63,10 +63,7 @@ static void expect_refused(struct pair *p)
     pair_end(p);
 }
 
-/*
- * The target's send state ends while a refusal waits in it: the next one takes it, and the
- * sender learns.
- */
+/* The target's send state ends with a refusal in it: the next takes it, the sender learns. */
 TEST_F(pair, mrd_send_state_end__refusals_that_wait_move_on)
 {
     begin(self);

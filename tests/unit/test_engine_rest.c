@@ -41,10 +41,7 @@ static void idle(struct pair *p, uint64_t ns)
     }
 }
 
-/*
- * What an idle peer costs: a record, its number, its buckets, and the user's address handle with
- * what malloc() adds.
- */
+/* An idle peer costs a record, its number, its buckets, and the user's address handle. */
 TEST(rest__bytes)
 {
     assert_true((sizeof(struct mrd_idle_peer) + 15) / 16 * 16 + sizeof(struct mrd_peer *) +

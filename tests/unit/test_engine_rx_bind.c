@@ -268,10 +268,7 @@ TEST_F(pair, mrd_rx_bind__refused_for_good_frees_its_place)
     assert_true(t.old);
 }
 
-/*
- * The last records are for messages that are next in order: all others wait for these. Of the
- * others each peer has its share.
- */
+/* The last records are for messages next in order. Of the others each peer has its share. */
 TEST_F(pair, mrd_rx_bind__last_records_are_for_the_next)
 {
     static const struct {

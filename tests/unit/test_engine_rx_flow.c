@@ -141,10 +141,7 @@ TEST_F(pair, mrd_rx_find_flow__by_all_three)
     hand_restore_qp(self, AT, kept);
 }
 
-/*
- * What is all here fails with the given status; reserved receives go back in front of the others,
- * in the order in which they were posted.
- */
+/* All that is here fails with the status; reserved receives go back in front, in their order. */
 TEST_F(pair, mrd_rx_free_flow__gives_receives_back_in_order)
 {
     struct flow_test t = begin(self);

@@ -40,9 +40,7 @@ static void expect_nothing(struct pair *p)
 
 /* ------------------------------------------------------------------------------------- segments */
 
-/*
- * A receive of several pieces of memory is filled in any order, and completes with the last byte.
- */
+/* A receive of several pieces is filled in any order, and completes with the last byte. */
 TEST_F(pair, mrd_rx_place__segments_in_any_order)
 {
     struct mrd_peer *peer = begin(self);
@@ -288,10 +286,7 @@ TEST_F(pair, mrd_rx_place_at__pieces)
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), 0);
 }
 
-/*
- * A queue pair's half messages fail, and no other's. What still comes of them begins anew, so that
- * the sender is refused.
- */
+/* A queue pair's half messages fail, no other's. What still comes of them begins anew: refused. */
 TEST_F(pair, mrd_rx_flush_qp__half_messages)
 {
     struct mrd_peer *peer = begin(self);

@@ -4,10 +4,7 @@
 
 enum { AT = 0, TO = 1, OTHERS = 8 };
 
-/*
- * One packet is late, so it was declared lost and sent again just now: the frame that is late in
- * `late`, its second copy in the inbox.
- */
+/* A late packet was declared lost and sent again: `late` has the first copy, the inbox the next. */
 static void begin(struct pair *p, struct pair_frame *late)
 {
     struct mrd_wc wc;

@@ -117,10 +117,7 @@ static void begin_full(struct shared *s)
 FIXTURE_OF(full_queue, shared);
 FIXTURE_FROM(full_queue, begin_full, end);
 
-/*
- * A full completion queue keeps messages out, as if there were no receive, and nobody else's. They
- * are told when it is polled.
- */
+/* A full completion queue keeps its own messages out, as without a receive. A poll tells them. */
 TEST_F(full_queue, srq__waits_for_room_in_the_completion_queue)
 {
     send(self, 1, SHORT);
@@ -201,10 +198,7 @@ static void begin_half(struct shared *s)
 FIXTURE_OF(half_message, shared);
 FIXTURE_FROM(half_message, begin_half, end);
 
-/*
- * Half a message has its receive until its sender, which fell silent, is given up. Others find none
- * meanwhile.
- */
+/* Half a message has its receive until its silent sender is given up. Others find none. */
 TEST_F(half_message, srq__half_a_message_holds_its_receive)
 {
     struct mrd_wc wc = {0};

@@ -48,10 +48,7 @@ static void arrives(struct pair *p, unsigned packet)
     p->end[0].num_inbox = 0;
 }
 
-/*
- * The first ack after an RTO is of a packet sent once, before it: nothing had been lost, and the
- * window is as before.
- */
+/* The first ack after an RTO is of a packet sent once, before it: nothing was lost or is cut. */
 TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
 {
     time_out(self);
@@ -163,9 +160,7 @@ TEST_F(pair, mrd_engine_expire__five_probes_before_giving_up)
     end_unreachable(self);
 }
 
-/*
- * After a long stall of our own the five are counted anew: answers to those before it may be lost.
- */
+/* After a long stall of our own the five are counted anew: earlier answers may be lost. */
 TEST_F(pair, mrd_engine_expire__five_probes_after_a_stall)
 {
     uint64_t before, end_ns, gap_ns = 0;

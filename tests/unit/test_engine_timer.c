@@ -53,9 +53,7 @@ TEST_F(pair, mrd_timer_settle__as_of_the_touch)
     assert_true(mrd_list_empty(&e->timers.touched));
 }
 
-/*
- * A peer that nothing is expected of has no timer; else the earliest of its deadlines is its own.
- */
+/* A peer that owes nothing has no timer; else the earliest of its deadlines is its own. */
 TEST_F(pair, mrd_timer_next_ns__earliest)
 {
     struct mrd_peer *peer = hand_rx_peer(self, AT);
@@ -224,9 +222,7 @@ TEST_F(pair, mrd_timer_fire_due__idle_flow)
     assert_false(mrd_list_empty(&peer->tx->closes));
 }
 
-/*
- * Whoever owes us is asked after a silence, which doubles up to a second, and hears our ack twice.
- */
+/* Whoever owes us is asked after a silence that doubles up to a second, and hears our ack twice. */
 TEST_F(pair, mrd_timer_fire_due__silence)
 {
     uint64_t silence_ns = MRD_SILENCE_MIN_NS;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Ordered messages to a peer that is well, posted all the time, while other hosts fail now and then: they go.
- */
+/* Ordered messages to a peer that is well go on, while other hosts fail now and then. */
 #include "tests/unit/engine_waits.h"
 
 enum { AT = 0, BYTES = 64, NAME = 77, DEPTH = 1024, MOVED_IP = 9 };

@@ -176,10 +176,7 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_reserve__in_order_of_rsn, self->rsn = 10)
     assert_ptr_equal(mrd_flow_rx_claim(&self->rx, 10)->recv, self->recv[0]);
 }
 
-/*
- * The next RSN is one that may come: those that are gone are stepped over, one after the other;
- * what is reserved stays.
- */
+/* The next RSN is one that may come: gone ones are stepped over in turn; what is reserved stays. */
 TEST_F_WITH(flow_fixture, mrd_flow_rx_gone__rsn_stops_at_one_that_may_come, self->rsn = UINT32_MAX)
 {
     gone_rsn(self, 1);
@@ -194,10 +191,7 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_gone__rsn_stops_at_one_that_may_come, self
     expect_reserved(self, 2, (uint32_t[]){UINT32_MAX, 2});
 }
 
-/*
- * The same of MSNs, where what is pending is not gone. All that is gone is counted until it is
- * stepped over.
- */
+/* The same of MSNs, where what is pending is not gone. What is gone counts until stepped over. */
 TEST_F_WITH(flow_fixture, mrd_flow_rx_gone__msn_stops_at_one_that_may_come, self->msn = UINT32_MAX)
 {
     mrd_flow_rx_gone(&self->rx, 0, false, 0);
@@ -263,10 +257,7 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_find__by_msn, self->msn = 5)
     assert_null(mrd_flow_rx_find(&self->rx, 5));
 }
 
-/*
- * The sender owes nothing below: lower RSNs' records come back, newest first, so that receives go
- * back in order.
- */
+/* The sender owes nothing below: lower RSNs' records come back, newest first, for their order. */
 TEST_F_WITH(flow_fixture, mrd_flow_rx_pass_rsn__gives_records_back, self->rsn = 10)
 {
     struct mrd_node done;

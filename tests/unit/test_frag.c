@@ -31,10 +31,7 @@ FIXTURE_TEARDOWN(frags)
     assert_int_equal(alloc.live_bytes, 0);
 }
 
-/*
- * A piece of the packet with that PSN, of `total` bytes, as it was sent at `stamp`. Returns whether
- * it is whole now.
- */
+/* A piece of the packet of that PSN, of `total` bytes, sent at `stamp`. Returns: is it whole? */
 static bool add_sent(uint32_t psn, uint32_t stamp, uint32_t total, uint32_t offset, uint32_t bytes)
 {
     const uint32_t peer = 1 + psn; /* each is another one's */

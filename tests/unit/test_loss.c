@@ -116,10 +116,7 @@ TEST_F(loss_fixture, mrd_loss_next__gap_on_same_path)
     assert_int_equal(self->cause[0], MRD_LOSS_BY_ORDER);
 }
 
-/*
- * Spraying reorders across paths all the time: any number of later packets of other paths
- * prove nothing.
- */
+/* Spraying reorders across paths: any number of later packets of other paths prove nothing. */
 TEST_F(loss_fixture, mrd_loss_next__other_paths_prove_nothing)
 {
     send_at(self, 0, PATH_A, 0);
@@ -156,10 +153,7 @@ TEST_F(loss_fixture, mrd_loss_next__order_across_the_wrap_of_pseq)
     assert_int_equal(detect(self, 1000), 2);
 }
 
-/*
- * Across paths: lost when a later-sent one is acked and its RTT and the window have passed since it
- * was sent.
- */
+/* Across paths: lost when a later one is acked, its RTT and the window after it was sent. */
 TEST_F(loss_fixture, mrd_loss_next__by_time_after_a_window)
 {
     const uint64_t window = RTT; /* min(SRTT, 1.25 minRTT) */

@@ -2,10 +2,7 @@
 /* Round trips, and how long is waited for the tail. */
 #include "tests/unit/loss_fixture.h"
 
-/*
- * RFC 6298: RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|, then SRTT = 7/8 SRTT + 1/8 R; the first sample R:
- * R and R/2.
- */
+/* RFC 6298: RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|, SRTT = 7/8 SRTT + 1/8 R; first R and R/2. */
 TEST(mrd_loss_rtt__follows_rfc_6298)
 {
     static const struct {

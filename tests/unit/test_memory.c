@@ -92,10 +92,7 @@ static void run(struct two_sides *f, struct mrd_send_wr *wr)
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
 }
 
-/*
- * A peer's write into memory at `to`, from memory at `from`, and its read back: [offset, offset +
- * bytes) of regions of `length`.
- */
+/* A peer's write and its read back: `bytes` at `offset` of regions of `length`, `from` and `to`. */
 static void transfer(struct two_sides *f, uint8_t *from, uint8_t *to, size_t length, size_t offset,
                      uint32_t bytes)
 {

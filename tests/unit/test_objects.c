@@ -248,10 +248,7 @@ TEST_F(local, mrd_create_ah__address_and_back)
     assert_int_equal(errno, ENOENT);
 }
 
-/*
- * A caller built against a newer header gets zeroes for what the library does not know; no version
- * is smaller.
- */
+/* For a newer caller what the library does not know is zero; no version is smaller. */
 TEST_F_WITH(local, mrd_query_context__other_sizes, self->attr.paths = 2)
 {
     struct {

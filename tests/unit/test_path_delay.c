@@ -87,10 +87,7 @@ TEST_F(path_fixture, mrd_path_queue_ns__late_ack_is_no_queue)
 static const struct mrd_path_calibration calibration = {.rtt_min_ns = BASE_NS,
                                                         .most_ns = UINT64_MAX};
 
-/*
- * Our queue is drained: by so much as the paths fall that are used then, the others would have
- * fallen, too.
- */
+/* Our queue is drained: what the paths that are used fall by, the others would have fallen, too. */
 TEST_F(path_fixture, mrd_path_drain__others_fell_as_well)
 {
     struct mrd_path_calibration fell = calibration;

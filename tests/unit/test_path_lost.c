@@ -185,10 +185,7 @@ TEST_F(path_fixture, mrd_path_lost__takes_turns)
     assert_int_equal(self->paths.num_out, 4);
 }
 
-/*
- * Most paths are black holes: they die all the same, which makes room, and only those that work
- * are left.
- */
+/* Most paths are black holes: they die all the same, which makes room. Those that work are left. */
 TEST_F(path_fixture, mrd_path_lost__most_paths_die)
 {
     uint64_t now_ns = SEC_NS;
@@ -259,10 +256,7 @@ TEST_F(path_fixture, mrd_path_lost__black_hole_dies_after_eight)
     assert_int_equal(self->paths.num_out, 1);
 }
 
-/*
- * Half of the paths black-holed at once, as when two of four spines die: all of these die,
- * no other.
- */
+/* Half of the paths black-holed at once, as by two of four spines: all of these die, no other. */
 TEST_F(path_fixture, mrd_path_lost__half_of_paths_dies_at_once)
 {
     uint64_t now_ns = SEC_NS;

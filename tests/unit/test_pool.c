@@ -20,9 +20,7 @@ TEST(mrd_pool_init__fails_without_memory)
     assert_int_equal(a.live_bytes, 0);
 }
 
-/*
- * Items are records with pointers and 64-bit numbers in them: each is aligned, whatever its size.
- */
+/* Items hold pointers and 64-bit numbers: each is aligned, whatever its size. */
 TEST(mrd_pool_init__aligns_items)
 {
     static const size_t item_bytes[] = {8, 15, 16, 17, 31, 100};
@@ -64,9 +62,7 @@ TEST(mrd_pool_alloc__null_when_exhausted)
     mrd_pool_fini(&pool);
 }
 
-/*
- * A large pool costs only the pages in use: what was given back is used again before what is fresh.
- */
+/* A large pool costs only the pages in use: what was given back is used before what is fresh. */
 TEST(mrd_pool_release__is_used_again_first)
 {
     struct unit_alloc a;

@@ -73,9 +73,7 @@ TEST(mrd_qp_bytes__rejects_caps_out_of_range)
         assert_int_equal(mrd_qp_bytes(&table[i].cap) != 0, table[i].good);
 }
 
-/*
- * Slots, their lists and their inline data lie in the one allocation and nowhere upon each other.
- */
+/* Slots, lists and inline data lie in the one allocation and nowhere upon each other. */
 TEST_F(qp_fixture, mrd_qp_init__slots_do_not_overlap)
 {
     struct mrd_recv *recv[RECV_WR];

@@ -144,10 +144,7 @@ TEST(mrd_rcv_add__exactly_once_in_random_order)
     end(&f);
 }
 
-/*
- * A refused PSN is never executed again, and not reported before its refusal was acked: it holds
- * cum back.
- */
+/* A refused PSN is never executed; until its refusal is acked it is not told and holds cum back. */
 TEST_F(rcv_fixture, mrd_rcv_add__refused_is_received_and_not_reported)
 {
     add(self, 0);
@@ -249,10 +246,7 @@ TEST_F(rcv_fixture, mrd_rcv_count__fresh_path_id_begins_anew)
     assert_int_equal(self->r.num_seen, 0);
 }
 
-/*
- * A block has room for cum only: with a gap, a duplicate, new marks or a doubled ack it would
- * hide something.
- */
+/* A block has room for cum only: a gap, a duplicate, new marks or a doubled ack need a full ack. */
 TEST_F(rcv_fixture, mrd_rcv_rides__only_when_cum_says_all)
 {
     add(self, 0);
@@ -273,9 +267,7 @@ TEST_F(rcv_fixture, mrd_rcv_rides__only_when_cum_says_all)
     assert_false(mrd_rcv_rides(&self->r)); /* a PSN is refused */
 }
 
-/*
- * The echoed stamp is shifted by the wait, so that the sender's difference is the RTT without it.
- */
+/* The echoed stamp is shifted by the wait, so that the sender's RTT is without it. */
 TEST_F(rcv_fixture, mrd_rcv_ride__tells_cum_and_shifts_the_stamp)
 {
     struct mrd_wire_head head = {.flags = MRD_WIRE_FIRST_CONTACT};
@@ -355,10 +347,7 @@ TEST_F(rcv_fixture, mrd_rcv_build__no_slices_without_a_gap)
     assert_int_equal(self->ack.num_slices, 0);
 }
 
-/*
- * What an ack says is what came: all of it and nothing else, wherever in the ring and in the PSN
- * space it lies.
- */
+/* An ack says all that came and nothing else, wherever in the ring and the PSN space it is. */
 TEST(mrd_rcv_build__tells_exactly_what_came)
 {
     static const uint32_t trackers[] = {512, 1024, 4096};
@@ -573,10 +562,7 @@ TEST_F(rcv_fixture, mrd_rcv_build__many_paths_take_turns)
         assert_int_equal(told[i], 1);
 }
 
-/*
- * However small the room, an ack keeps to it as long as the slices alone do, and each path gets
- * its turn.
- */
+/* However small the room, an ack keeps to it while slices alone do, and each path gets its turn. */
 TEST(mrd_rcv_build__keeps_to_the_room)
 {
     static const uint32_t rooms[] = {1024, 512, 400};

@@ -47,10 +47,7 @@ static void ack(struct sent_fixture *f, uint32_t psn)
     mrd_sent_release(&f->s, rec);
 }
 
-/*
- * A chain's PSNs from head to tail, as offsets from `first`, must be those of `expected` (-1
- * ends it).
- */
+/* A chain's PSNs from head to tail, as offsets from `first`, are `expected` (-1 ends it). */
 static void expect_chain(const struct sent_fixture *f, const struct mrd_sent_chain *c,
                          uint32_t first, const int *expected)
 {
@@ -138,10 +135,7 @@ TEST_F_WITH(sent_fixture, mrd_sent_get__only_live_records, self->first = 10)
     assert_non_null(mrd_sent_get(&self->s, 11));
 }
 
-/*
- * Oldest transmission first, for the peer and for each path: a packet that is sent again goes to
- * the end.
- */
+/* Oldest transmission first, of the peer and of each path: a packet sent again goes to the end. */
 TEST_F_WITH(sent_fixture, mrd_sent_transmit__keeps_the_order_of_transmissions,
             self->first = UINT32_MAX - 1)
 {
@@ -361,10 +355,7 @@ TEST_F(sent_fixture, mrd_sent_audit__sees_a_wrong_figure)
     assert_true(mrd_sent_audit(&self->s, &self->paths));
 }
 
-/*
- * Any order of events leaves figures that agree with the records, chains in order, and no
- * page behind.
- */
+/* Any order of events leaves true figures, chains in order, and no page behind. */
 TEST_F_WITH(sent_fixture, mrd_sent_audit__random_walk, self->first = UINT32_MAX - 2000)
 {
     struct mrd_rng rng;
@@ -442,10 +433,7 @@ TEST(mrd_sent_add__ring_grows)
     }
 }
 
-/*
- * A page whose last record goes while the next PSN needs its place in the ring, but has no page yet,
- * goes as well.
- */
+/* A page whose last record goes while the next PSN needs its place in the ring goes as well. */
 TEST_F(sent_fixture, mrd_sent_release__page_in_the_way_of_the_next)
 {
     enum { FULL = MRD_SENT_FEW * MRD_SENT_PAGE };

@@ -16,10 +16,7 @@ static uint32_t take(struct mrd_sents *s)
     return n;
 }
 
-/*
- * No more than half of the pages go to one peer. The next finds some, and refusals find one in
- * any case.
- */
+/* No more than half of the pages go to one peer. The next finds some, and refusals find one. */
 TEST(mrd_sent_add__leaves_pages_to_others)
 {
     struct unit_alloc alloc;
@@ -44,10 +41,7 @@ TEST(mrd_sent_add__leaves_pages_to_others)
     assert_int_equal(alloc.live_bytes, 0);
 }
 
-/*
- * However many took their share, and the spare page, each of the others finds a page for data and
- * one for refusals.
- */
+/* However many took their share, each other finds a page for data, and one for refusals. */
 TEST(mrd_sent_add__finds_a_first_page)
 {
     enum { MANY = 40 };

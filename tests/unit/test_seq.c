@@ -119,9 +119,7 @@ TEST(mrd_hash_del__anywhere_in_the_chain)
     }
 }
 
-/*
- * Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits a table looks at.
- */
+/* Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits it looks at. */
 TEST(mrd_hash_mix__spreads_neighbours)
 {
     for (int shift = 0; shift < 64; shift += 8) {

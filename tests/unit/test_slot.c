@@ -33,10 +33,7 @@ static enum mrd_slot_verdict judge(uint32_t id)
     return mrd_slots_judge(&slots, id, &slot);
 }
 
-/*
- * What a packet means to its place: by the state of the place and by which of the two ids
- * is higher.
- */
+/* What a packet means to its place: by the place's state and which of the two ids is higher. */
 TEST(mrd_slots_judge__table)
 {
     static const uint32_t ids[] = {MRD_MSG_SLOTS + 100, 63, UINT32_MAX - 10}; /* ids wrap */
@@ -191,10 +188,7 @@ static bool is_even(const struct mrd_slot *slot, uint32_t offset, uint32_t psn, 
     return mrd_slot_is_even(slot, &part, psn, unit);
 }
 
-/*
- * PSNs of a message that was cut in one go tell the places, from whichever packet came first, also
- * where PSNs wrap.
- */
+/* PSNs of a message cut in one go tell the places, whichever came first, also where PSNs wrap. */
 TEST(mrd_slot_came__even_in_any_order)
 {
     static const uint32_t psn[] = {100, UINT32_MAX - 1, 0};

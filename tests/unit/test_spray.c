@@ -153,10 +153,7 @@ TEST_F(spray_fixture, mrd_spray_pick__one_path)
     }
 }
 
-/*
- * When none is usable: a suspended one before a dead one, the one that is due first, the one to
- * avoid last.
- */
+/* None usable: a suspended one before a dead one, the first due, the one to avoid last. */
 TEST_F(spray_fixture, mrd_spray_pick__none_usable)
 {
     for (size_t k = 1; k < NAMES; k++) {
@@ -416,10 +413,7 @@ TEST_F(spray_fixture, adaptive_pick__no_base_rtt)
         assert_int_equal(self->picked[i], 3);
 }
 
-/*
- * A slow path takes its share and no more: packets leave one of eight paths at a fifth of the speed
- * of the others.
- */
+/* A slow path takes its share and no more: one of eight has a fifth of the others' speed. */
 TEST_F(spray_fixture, adaptive_pick__load_follows_speed)
 {
     begin(self, "adaptive", 8);

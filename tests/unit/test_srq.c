@@ -218,10 +218,7 @@ TEST_F(world, mrd_modify_srq__limit)
     }
 }
 
-/*
- * Events whose queues were destroyed take no room: there is none to be told, and the next one is
- * told at once.
- */
+/* Events of destroyed queues take no room: there is none to be told, and the next one is. */
 TEST_F(world, mrd_get_async_event__behind_forgotten_ones)
 {
     struct mrd_srq_attr attr = {.srq_limit = 1};

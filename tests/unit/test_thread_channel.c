@@ -169,10 +169,7 @@ TEST_F(channels, mrd_context_fd__not_with_a_thread)
     assert_non_null(strstr(mrd_last_error(), "completion channel"));
 }
 
-/*
- * Who armed a queue and then works on something else does not hold up the others: the thread makes
- * progress for it.
- */
+/* Who armed a queue and works on something else holds nobody up: the thread makes progress. */
 TEST_F(channels, channel__thread_for_who_does_not_come)
 {
     enum { LONG_BYTES = 8 << 20 };

@@ -195,10 +195,7 @@ static uint64_t wakeups(struct sides *f)
            counter(f->b.context, "progress_thread_wakeups");
 }
 
-/*
- * Of the two progress threads alone: a sanitizer has a thread of its own, and it does not always
- * sleep.
- */
+/* Of the two progress threads alone: a sanitizer has its own, which does not always sleep. */
 static uint64_t threads_cpu_ns(const struct sides *f)
 {
     struct mrd_context *contexts[] = {f->a.context, f->b.context};
@@ -214,10 +211,7 @@ static uint64_t threads_cpu_ns(const struct sides *f)
     return sum_ns;
 }
 
-/*
- * Half a second without a wakeup of the threads: the processor time that it cost. False if one of
- * them woke up.
- */
+/* The processor time of half a second without a wakeup of the threads. False if one woke up. */
 static bool sleeps(struct sides *f, uint64_t *cpu_ns)
 {
     uint64_t wakeups_before = wakeups(f);
@@ -228,10 +222,7 @@ static bool sleeps(struct sides *f, uint64_t *cpu_ns)
     return wakeups(f) == wakeups_before;
 }
 
-/*
- * Neither a fresh context nor one with an idle peer wakes up at all, once the last timer has fired,
- * however late.
- */
+/* Neither a fresh context nor one with an idle peer wakes up once the last timer has fired. */
 TEST_F(sides, progress_thread__idle_costs_nothing)
 {
     for (unsigned round = 0; round < 2; round++) {
@@ -246,10 +237,7 @@ TEST_F(sides, progress_thread__idle_costs_nothing)
     }
 }
 
-/*
- * A blocked application does not stall acks: all that it prepared for is delivered and acked
- * without a call of it.
- */
+/* A blocked application does not stall acks: what it prepared for is delivered without a call. */
 TEST_F(sides, progress_thread__receives_for_a_blocked_application)
 {
     for (unsigned i = 0; i < DEPTH; i++)
@@ -471,9 +459,7 @@ static void receive_all(struct sides *f)
     assert_int_equal(left, 0);
 }
 
-/*
- * Four threads post to one queue pair, a fifth polls it, and the progress threads run beside them.
- */
+/* Four threads post to one queue pair, a fifth polls it, beside the progress threads. */
 TEST_F(sides, mrd_post_send__from_many_threads)
 {
     atomic_int errors = 0;

@@ -170,10 +170,7 @@ TEST(mrd_path_lost__suspension_saturates)
     assert_int_equal(path[1].until_ns, 1000 + mrd_tune_ns(DBL_MAX));
 }
 
-/*
- * Path 0 has a delay of half a base RTT, path 1 a packet of ours: which is shorter is what a
- * packet counts.
- */
+/* Path 0 has a delay of half a base RTT, path 1 a packet of ours: a packet's weight decides. */
 TEST(mrd_spray_pick__takes_constants)
 {
     struct mrd_tune tune = with("adaptive.unit_rtts", 0.6);

@@ -83,10 +83,7 @@ TEST(mrd_wire_put_head__round_trip_of_plain_ones)
     assert_int_equal(got.epoch, 3);
 }
 
-/*
- * None may be larger than the smallest packet that it answers: else strangers could use us
- * to amplify.
- */
+/* None is larger than the smallest packet that it answers, or strangers could amplify. */
 TEST(mrd_wire_put_head__plain_ones_do_not_amplify)
 {
     struct frame smallest, f;
@@ -170,10 +167,7 @@ TEST(mrd_wire_put_part__imm_keeps_its_bytes)
     assert_memory_equal(f.buf + f.head_len - 4, "\x01\x02\x03\x04", 4);
 }
 
-/*
- * A packet of one part has at most 96 bytes in front of its payload; an ack rides on packets of
- * whole messages only.
- */
+/* One part: at most 96 bytes before the payload; acks ride on packets of whole messages only. */
 TEST(mrd_wire_put_part__header_of_one_part_fits_in_96_bytes)
 {
     uint32_t most = 0;
@@ -231,10 +225,7 @@ TEST(mrd_wire_put_refusal__round_trip)
     }
 }
 
-/*
- * How long a sender waits: exact to a millisecond up to 4 s, then to one part in 2,000, and never
- * told too short.
- */
+/* A sender's patience: exact in ms up to 4 s, then to one part in 2,000, never told too short. */
 TEST(mrd_wire_put_head__patience)
 {
     static const struct {

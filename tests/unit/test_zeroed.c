@@ -103,10 +103,7 @@ TEST(mrd_zeroed_alloc__untouched_pages_cost_nothing)
     }
 }
 
-/*
- * A program that has freed a large block before, and opens contexts one after the other: none takes
- * more than the first did.
- */
+/* A program freed a large block, then opens contexts: none takes more than the first did. */
 TEST(mrd_open_device__memory_of_later_contexts)
 {
     void *volatile block;
