@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tests/kit/kit.h"
 
+#include <errno.h>
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -108,7 +109,8 @@ static void run(void **state)
     const struct kit_test *test = *state;
     const struct kit_fixture *fixture = test->fixture;
 
-    finish(); /* what a teardown that failed has left */
+    finish();  /* what a teardown that failed has left */
+    errno = 0; /* what a test finds is of its own calls */
     kit_before_each();
     if (fixture) {
         current.self = calloc(1, fixture->bytes);

@@ -3,13 +3,27 @@
  * A context on the loopback.
  *
  * TEST_F(local, name) finds one with a domain; open_local() opens others, with attributes or NULL;
- * context_info() tells what is in force, ah_to() makes a handle to another one.
+ * context_info() tells what is in force, ah_to() makes a handle to another one. refused() is of
+ * what a call did not make.
  */
 #ifndef MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
 #define MRD_TESTS_UNIT_CONTEXT_FIXTURE_H
 
+#include <errno.h>
+#include <string.h>
+
 #include "mrd/mrd.h"
 #include "tests/kit/kit.h"
+
+/* The call that returned this failed, for that reason; the next one begins without an errno. */
+static inline void refused(const void *object, int error, const char *said)
+{
+    assert_null(object);
+    assert_int_equal(errno, error);
+    if (!strstr(mrd_last_error(), said))
+        fail_msg("\"%s\" does not say: %s", mrd_last_error(), said);
+    errno = 0;
+}
 
 static inline struct mrd_context *open_local(const struct mrd_context_attr *attr)
 {

@@ -55,10 +55,6 @@ TEST_F(local, mrd_query_device__default_tables)
 TEST_F_WITH(local, mrd_query_device__limits, self->attr.max_peers = 77, self->attr.max_flows = 88)
 {
     struct mrd_device_attr attr;
-    struct {
-        struct mrd_device_attr attr;
-        uint8_t tail[8];
-    } later = {.tail = {1}};
 
     assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr)), 0);
     assert_int_equal(attr.max_peers, 77);
@@ -69,11 +65,7 @@ TEST_F_WITH(local, mrd_query_device__limits, self->attr.max_peers = 77, self->at
     assert_int_equal(attr.max_qp_wr, 1 << 20);
     assert_true(attr.max_paths >= 32 && attr.max_mr && attr.max_mr_bytes > 1ull << 40);
     assert_true(attr.max_rd_atomic && attr.max_res_rd_atomic);
-    struct mrd_cq *cq = mrd_create_cq(self->context, (int)attr.max_cqe + 1, NULL);
-    assert_null(cq);
-    assert_int_equal(mrd_query_device(self->context, &attr, sizeof(attr) - 1), -EINVAL);
-    assert_int_equal(mrd_query_device(self->context, &later.attr, sizeof(later)), 0);
-    assert_int_equal(later.tail[0], 0);
+    assert_null(mrd_create_cq(self->context, (int)attr.max_cqe + 1, NULL));
 }
 
 /* What a queue pair was made with, with the defaults filled in, and changed to. */
@@ -109,7 +101,6 @@ TEST_F(local, mrd_query_qp__what_is_in_force)
     assert_int_equal(found.rnr_retry, 2);
     assert_int_equal(found.rnr_timer_ns, 100 * 1000);
     assert_int_equal(found.max_rd_atomic, 16);
-    assert_int_equal(mrd_query_qp(qp, &found, 8), -EINVAL);
     assert_int_equal(mrd_destroy_qp(qp), 0);
 
     /* They make the same again. */
@@ -165,12 +156,8 @@ TEST_F(local, mrd_create_cq__capacity)
     assert_int_equal(cq->cqe, 5);
     assert_ptr_equal(cq->cq_context, &cq);
     assert_int_equal(mrd_poll_cq(cq, 1, &wc), 0);
-    errno = 0;
-    assert_null(mrd_create_cq(self->context, 0, NULL));
-    assert_int_equal(errno, EINVAL);
-    errno = 0;
-    assert_null(mrd_create_cq(self->context, -1, NULL));
-    assert_int_equal(errno, EINVAL);
+    for (int cqe = 0; cqe >= -1; cqe--)
+        refused(mrd_create_cq(self->context, cqe, NULL), EINVAL, "");
     assert_int_equal(mrd_destroy_cq(cq), 0);
 }
 
@@ -210,15 +197,9 @@ TEST_F(local, mrd_reg_mr__bad_arguments)
 {
     static char memory[64];
 
-    errno = 0;
-    assert_null(mrd_reg_mr(self->pd, memory, sizeof(memory), 1 << 20));
-    assert_int_equal(errno, EINVAL);
-    errno = 0;
-    assert_null(mrd_reg_mr(self->pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE));
-    assert_int_equal(errno, EINVAL);
-    errno = 0;
-    assert_null(mrd_reg_mr(self->pd, memory, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE));
-    assert_int_equal(errno, EINVAL);
+    refused(mrd_reg_mr(self->pd, memory, sizeof(memory), 1 << 20), EINVAL, "");
+    refused(mrd_reg_mr(self->pd, memory, sizeof(memory), MRD_ACCESS_REMOTE_WRITE), EINVAL, "");
+    refused(mrd_reg_mr(self->pd, memory, SIZE_MAX, MRD_ACCESS_LOCAL_WRITE), EINVAL, "");
 }
 
 TEST_F(local, mrd_create_ah__address_and_back)
@@ -240,33 +221,8 @@ TEST_F(local, mrd_create_ah__address_and_back)
     assert_int_equal(mrd_query_peer_id(self->context, 12345, &peer, sizeof(peer)), -ENOENT);
     assert_int_equal(mrd_destroy_ah(ah), 0);
 
-    errno = 0;
-    assert_null(mrd_create_ah(self->pd, "no address"));
-    assert_int_equal(errno, EINVAL);
-    errno = 0;
-    assert_null(mrd_create_ah_from_wc(self->pd, &(struct mrd_wc){.peer_id = 12345}));
-    assert_int_equal(errno, ENOENT);
-}
-
-/* For a newer caller what the library does not know is zero; no version is smaller. */
-TEST_F_WITH(local, mrd_query_context__other_sizes, self->attr.paths = 2)
-{
-    struct {
-        struct mrd_context_info info;
-        uint8_t tail[16];
-    } larger;
-    struct mrd_context_info smaller;
-
-    memset(&larger, 0xee, sizeof(larger));
-    assert_int_equal(mrd_query_context(self->context, (void *)&larger, sizeof(larger)), 0);
-    assert_int_equal(larger.info.paths, 2);
-    for (size_t i = 0; i < sizeof(larger.tail); i++)
-        assert_int_equal(larger.tail[i], 0);
-
-    memset(&smaller, 0xee, sizeof(smaller));
-    assert_int_equal(mrd_query_context(self->context, &smaller, 4), -EINVAL);
-    assert_non_null(strstr(mrd_last_error(), "mrd_context_info of 4 bytes"));
-    assert_int_equal(smaller.paths, 0xeeeeeeee);
+    refused(mrd_create_ah(self->pd, "no address"), EINVAL, "");
+    refused(mrd_create_ah_from_wc(self->pd, &(struct mrd_wc){.peer_id = 12345}), ENOENT, "");
 }
 
 TEST_F(local, mrd_query_counters__names_and_count)

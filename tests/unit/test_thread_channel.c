@@ -12,14 +12,10 @@ TEST_F(channels, mrd_req_notify_cq__without_channel)
     assert_int_equal(mrd_req_notify_cq(cq, 0), -EINVAL);
     assert_non_null(strstr(mrd_last_error(), "no completion channel"));
     assert_int_equal(mrd_destroy_cq(cq), 0);
-    errno = 0;
-    assert_null(mrd_create_cq_ex(
-        self->a.context, &(struct mrd_cq_init_attr){.cqe = 1, .channel = self->b.q[0].channel}));
-    assert_int_equal(errno, EINVAL);
-    assert_non_null(strstr(mrd_last_error(), "another context"));
-    assert_null(
-        mrd_create_cq_ex(self->a.context, &(struct mrd_cq_init_attr){.comp_mask = 1, .cqe = 1}));
-    assert_non_null(strstr(mrd_last_error(), "comp_mask"));
+    struct mrd_cq_init_attr attr = {.cqe = 1, .channel = self->b.q[0].channel};
+    refused(mrd_create_cq_ex(self->a.context, &attr), EINVAL, "another context");
+    attr = (struct mrd_cq_init_attr){.comp_mask = 1, .cqe = 1};
+    refused(mrd_create_cq_ex(self->a.context, &attr), EINVAL, "comp_mask");
 }
 
 /* One event for each request, at the next completion; none without one. */
