@@ -203,6 +203,7 @@ static void open_host(struct stage *s, uint32_t number)
                                                             .comp_mask = MRD_CONTEXT_ATTR_SEED,
                                                             .seed = s->seed * 1009 + number,
                                                             .mtu = s->scene->mtu,
+                                                            .cc = s->scene->cc,
                                                             .check = MRD_CHECK_OFF,
                                                             .max_peers = s->num_flows + SPARE_PEERS,
                                                             .peer_timeout_ns = TIMEOUT_S * SEC_NS,

@@ -39,6 +39,7 @@ enum bottleneck_shape {
 struct bottleneck {
     enum bottleneck_shape shape;
     uint32_t knows;      /* enum mrd_sim_knows */
+    const char *cc;      /* congestion control [the library's] */
     double gbps;         /* of the bottleneck */
     double speedup;      /* the rate of the hosts' links, in rates of the bottleneck [1] */
     double rtt_us;       /* without queues and without the packets' own time on links */
