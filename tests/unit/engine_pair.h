@@ -167,6 +167,15 @@ static inline void pair_open(struct pair *p)
         p->end[0].memory[i] = (uint8_t)(i * 31 + i / 256);
 }
 
+/* The default but for the sizes of the tables; 0: as they are else. */
+static inline void pair_open_with(struct pair *p, uint32_t max_peers, uint32_t max_flows)
+{
+    pair_config(p);
+    p->config.max_peers = max_peers ? max_peers : p->config.max_peers;
+    p->config.max_flows = max_flows ? max_flows : p->config.max_flows;
+    pair_open(p);
+}
+
 static inline void pair_begin(struct pair *p)
 {
     pair_config(p);

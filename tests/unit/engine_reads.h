@@ -81,13 +81,12 @@ static inline struct mrd_wc take(struct pair *p)
     return wc;
 }
 
-/* The queue pair goes to the error state. */
-static inline void flush(struct pair *p, unsigned at)
+/* All that was asked ends, the next `num` requests with that status. */
+static inline void expect_ends(struct pair *p, unsigned num, enum mrd_wc_status status)
 {
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
-    assert_int_equal(mrd_engine_modify_qp(p->end[at].e, p->end[at].qp, &attr, MRD_QP_STATE, p->now),
-                     0);
+    settle(p);
+    for (unsigned i = 0; i < num; i++)
+        assert_int_equal(take(p).status, status);
 }
 
 /* What was asked arrives; what the target sends then is in the asker's inbox. */

@@ -128,8 +128,7 @@ TEST_F(pair, mrd_address_came__newest_tells_where_we_are)
     assert_ptr_equal(identify(self, &head, 0, 5), peer);
     assert_int_equal(peer->local.ip[15], 4);
     assert_int_equal(peer->place.own_ip[15], 5);
-    self->now += self->config.peer_timeout_ns / MRD_SOURCE_SHARE;
-    mrd_engine_begin(self->end[AT].e, self->now);
+    pair_pass(self, AT, self->config.peer_timeout_ns / MRD_SOURCE_SHARE);
     head.stamp++;
     assert_ptr_equal(identify(self, &head, 0, 5), peer);
     assert_int_equal(peer->local.ip[15], 5);

@@ -272,10 +272,8 @@ static void move_to(struct pair *p, struct mrd_peer *peer, const struct mrd_addr
 
 static void elapse(struct pair *p, uint64_t ns)
 {
-    p->now += ns;
-    mrd_engine_begin(p->end[AT].e, p->now);
-    (void)pair_tx(p, AT);
-    p->end[1 - AT].num_inbox = 0;
+    pair_pass(p, AT, ns);
+    pair_tx_lost(p, AT);
 }
 
 /*

@@ -8,8 +8,7 @@ enum { AT = 1, FIRST = 1, SECOND = 2, ELSEWHERE = 9, NEXT_LIFE = 4711, STAMP = 9
 
 static void pass(struct pair *p, uint64_t ns)
 {
-    p->now += ns;
-    mrd_engine_begin(p->end[AT].e, p->now);
+    pair_pass(p, AT, ns);
     mrd_engine_drained(p->end[AT].e, p->now);
 }
 

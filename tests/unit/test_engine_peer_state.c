@@ -17,11 +17,6 @@ static void drained_at(struct pair *p, uint64_t now_ns)
     mrd_engine_drained(p->end[AT].e, now_ns);
 }
 
-static void expect_end(struct pair *p, enum mrd_wc_status status)
-{
-    pair_expect(p, AT, status);
-}
-
 /* The first of two pieces of a message to this end. */
 static void half_message(struct pair *p, struct mrd_peer *peer, uint32_t id)
 {
@@ -81,9 +76,7 @@ TEST_F(pair, mrd_recv_state_expire__after_the_silence)
 /* With the table full the first idle peer goes, of those whose space is over; a tombstone stays. */
 TEST_F(pair, mrd_peer_open__evicts_the_first_idle_one)
 {
-    pair_config(self);
-    self->config.max_peers = 2;
-    pair_open(self);
+    pair_open_with(self, 2, 0);
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *held = hand_rx_peer(self, AT);
     mrd_recv_state_end(e, held, MRD_SPACE_TOMB);
@@ -104,9 +97,7 @@ TEST_F(pair, mrd_peer_open__full_for_a_while)
 {
     const struct mrd_addr stranger = {.port = 102};
 
-    pair_config(self);
-    self->config.max_peers = 1;
-    pair_open(self);
+    pair_open_with(self, 1, 0);
     struct mrd_peer *peer = hand_rx_peer(self, AT);
     assert_null(mrd_peer_open(self->end[AT].e, &stranger));
     mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_NONE);
@@ -119,9 +110,7 @@ TEST_F(pair, mrd_peer_open__full_for_a_while)
 /* With all of them in use there is no entry. */
 TEST_F(pair, mrd_peer_open__null_when_all_are_wanted)
 {
-    pair_config(self);
-    self->config.max_peers = 1;
-    pair_open(self);
+    pair_open_with(self, 1, 0);
     hand_rx_peer(self, AT);
     assert_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
     assert_int_equal(self->end[AT].e->stats.peers_evicted, 0);
@@ -132,9 +121,7 @@ TEST_F(pair, mrd_peer_open__null_when_all_are_wanted)
 /* A watched peer is wanted, however long it seems idle. */
 TEST_F(pair, mrd_peer_open__null_when_all_are_watched)
 {
-    pair_config(self);
-    self->config.max_peers = 1;
-    pair_open(self);
+    pair_open_with(self, 1, 0);
     struct mrd_peer *watched = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 101});
     watched->watch.on = true;
     drained_at(self, self->now + 60 * MRD_SEC);
@@ -280,7 +267,7 @@ TEST_F(pair, mrd_recv_state_end__ends_all_that_hangs_on_it)
     assert_int_equal(peer->uses.flows, 1);
 
     mrd_recv_state_end(e, peer, MRD_SPACE_TOMB);
-    expect_end(self, MRD_WC_REM_ABORT_ERR);
+    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
     assert_null(peer->rx);
     assert_int_equal(peer->space.state, MRD_SPACE_TOMB);
     assert_int_equal(peer->uses.flows + peer->uses.reorder_entries + peer->uses.refusals, 0);
@@ -301,7 +288,7 @@ TEST_F(pair, mrd_peer_unreachable__ends_both_directions)
         if (known)
             hand_rx_peer(self, AT);
         mrd_peer_unreachable(self->end[AT].e, peer);
-        expect_end(self, MRD_WC_RETRY_EXC_ERR);
+        pair_expect(self, AT, MRD_WC_RETRY_EXC_ERR);
         assert_null(peer->tx);
         assert_null(peer->rx);
         assert_true(peer->given_up);
@@ -340,7 +327,7 @@ TEST_F(pair, mrd_peer_closed__has_no_patience)
     peer->space.max_unacked_ns = 60 * MRD_SEC;
     mrd_peer_closed(self->end[AT].e, peer);
     assert_int_equal(peer->space.max_unacked_ns, 0);
-    expect_end(self, MRD_WC_RETRY_EXC_ERR);
+    pair_expect(self, AT, MRD_WC_RETRY_EXC_ERR);
     assert_null(peer->tx);
 }
 

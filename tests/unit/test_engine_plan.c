@@ -35,8 +35,7 @@ static void begin_at(struct pair *p, uint32_t len)
     assert_int_equal(pair_tx(p, 0), SEGMENTS);
     memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
     p->end[1].num_inbox = 1;
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, 1);
+    pair_hop(p, 1);
     head_len = pair_head(&burst[0]).head_len;
     segment_len = burst[0].len;
     assert_int_equal(segment_len, head_len + PAIR_PAYLOAD);
@@ -172,12 +171,8 @@ static struct mrd_slot *open_slot(struct pair *p)
 /* Nothing came of the message: its first packet is lost. The ends know each other. */
 static void begin_new(struct pair *p, enum mrd_wr_opcode opcode)
 {
-    struct mrd_wc wc;
-
     pair_begin(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_write(p, 0, 0, 64);
     pair_post(p, 0, opcode, 0, SEGMENTS * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(p, 0), SEGMENTS);
     memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
@@ -347,7 +342,6 @@ TEST_F(pair, mrd_engine_rx__moves_what_has_another_psn)
     assert_int_equal(self->end[1].e->stats.rx_straight, 1);
     assert_int_equal(self->end[1].e->stats.rx_straight_moved, 1);
     /* A peer that numbers a segment twice spoils its own message only. */
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Its part's id or its offset becomes another. */

@@ -80,9 +80,7 @@ TEST_F(pair, mrd_engine_post_send__peer_table_full)
     struct hand_wr w;
     int error;
 
-    pair_config(self);
-    self->config.max_peers = 1;
-    pair_open(self);
+    pair_open_with(self, 1, 0);
     struct mrd_ah *known = self->end[0].ah;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     struct hand_holdings before = hand_holdings(self, 0);
@@ -93,7 +91,6 @@ TEST_F(pair, mrd_engine_post_send__peer_table_full)
     hand_expect_refused(self, 0, &before, "peer table is full");
     assert_int_equal(mrd_engine_destroy_ah(self->end[0].e, self->end[0].ah), 0);
     self->end[0].ah = known;
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A queue is held as long as something waits on it; then another may have its place. */
@@ -101,9 +98,7 @@ TEST_F(pair, mrd_engine_post_send__table_of_queues_full)
 {
     struct hand_wr w;
 
-    pair_config(self);
-    self->config.max_flows = 1;
-    pair_open(self);
+    pair_open_with(self, 0, 1);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     struct hand_holdings before = hand_holdings(self, 0);
     hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
@@ -112,7 +107,6 @@ TEST_F(pair, mrd_engine_post_send__table_of_queues_full)
     hand_expect_refused(self, 0, &before, "active flows is full");
     pair_tx(self, 0);
     assert_int_equal(hand_post(self, 0, &w.wr), 0);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Of a list, those before the one without a slot are taken; *bad_wr names that one. */
@@ -155,7 +149,6 @@ TEST_F(pair, mrd_engine_post_send__drops_the_queue_that_it_made_in_vain)
     assert_int_equal(hand_holdings(self, 0).queues, 1);
     pair_turn(self, 0);
     assert_int_equal(hand_holdings(self, 0).queues, 0);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* An idle flow holds the only record: the post fails, and the flow's end makes room for it. */
@@ -163,9 +156,7 @@ TEST_F(pair, mrd_engine_post_send__flow_table_full)
 {
     struct hand_wr w;
 
-    pair_config(self);
-    self->config.max_flows = 1;
-    pair_open(self);
+    pair_open_with(self, 0, 1);
     struct mrd_qp *kept = hand_swap_qp(self, 0, MRD_ORDER_MSG);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     pair_settle(self, self->now + MRD_MSEC);
@@ -182,7 +173,6 @@ TEST_F(pair, mrd_engine_post_send__flow_table_full)
     assert_int_equal(hand_post(self, 0, &w.wr), 0);
     pair_settle(self, self->now + MRD_SEC);
     hand_restore_qp(self, 0, kept);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* In error a queue pair gives requests back at once; those that are not sound it still refuses. */
@@ -191,10 +181,7 @@ TEST_F(pair, mrd_engine_post_send__in_error)
     struct hand_wr w[2];
     struct mrd_wc wc;
 
-    assert_int_equal(mrd_engine_modify_qp(self->end[0].e, self->end[0].qp,
-                                          &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
-                                          MRD_QP_STATE, self->now),
-                     0);
+    hand_flush(self, 0);
     hand_wr(self, 0, MRD_WR_RDMA_WRITE_WITH_IMM, BYTES, &w[0]);
     hand_wr(self, 0, MRD_WR_SEND, BYTES, &w[1]);
     w[0].wr.next = &w[1].wr;
@@ -224,7 +211,6 @@ TEST_F(pair, mrd_engine_post_send__by_address_not_by_a_stale_id)
     assert_null(other->tx);
     assert_int_equal(pair_tx(self, 0), 1);
     assert_int_not_equal(ah->peer_id, other->id);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* Two handles to one peer: what the narrower of them says holds. */
@@ -269,7 +255,6 @@ TEST_F(pair, mrd_engine_post_send__numbers_of_ordered_messages)
         assert_ptr_equal(msg->order.flow->msgs.prev, &msg->order.node);
     }
     hand_restore_qp(self, 0, kept);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* A flow that was idle, and about to be closed, has work again. */
@@ -284,5 +269,4 @@ TEST_F(pair, mrd_engine_post_send__on_an_idle_flow)
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     assert_int_equal(hand_length(&tx->idle), 0);
     hand_restore_qp(self, 0, kept);
-    pair_settle(self, self->now + MRD_SEC);
 }

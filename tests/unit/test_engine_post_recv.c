@@ -89,17 +89,13 @@ TEST_F(pair, mrd_engine_post_recv__list_up_to_the_bad_one)
 TEST_F(pair, mrd_engine_post_recv__in_error)
 {
     struct mrd_recv_wr wr[2] = {{.wr_id = 5, .next = &wr[1]}, {.wr_id = 6}};
-    struct mrd_wc wc;
 
-    assert_int_equal(mrd_engine_modify_qp(self->end[0].e, self->end[0].qp,
-                                          &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR},
-                                          MRD_QP_STATE, self->now),
-                     0);
+    hand_flush(self, 0);
     assert_int_equal(post_recv(self, wr), 0);
     for (uint64_t id = 5; id <= 6; id++) {
-        assert_int_equal(pair_poll(self, 0, &wc), 1);
+        struct mrd_wc wc = pair_expect(self, 0, MRD_WC_WR_FLUSH_ERR);
+
         assert_int_equal(wc.wr_id, id);
-        assert_int_equal(wc.status, MRD_WC_WR_FLUSH_ERR);
         assert_int_equal(wc.opcode, MRD_WC_RECV);
     }
     assert_int_equal(hand_qp(self, 0)->recvq->num_posted, 0);

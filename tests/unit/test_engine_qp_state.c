@@ -76,13 +76,6 @@ static void expect(struct test *t, unsigned at, uint64_t wr_id, enum mrd_wc_stat
     assert_int_equal(pair_expect(t->p, at, status).wr_id, wr_id);
 }
 
-static void expect_nothing(struct test *t, unsigned at)
-{
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(t->p, at, &wc), 0);
-}
-
 /* Whatever comes early waits, and goes on as soon as the queue pair takes messages. */
 TEST(qp_init__messages_wait)
 {
@@ -99,8 +92,8 @@ TEST(qp_init__messages_wait)
             pair_post(t.p, FROM, MRD_WR_SEND, 1, lens[k]);
             pair_post(t.p, FROM, MRD_WR_RDMA_WRITE_WITH_IMM, 2, lens[k]);
             pair_settle(t.p, t.p->now + MRD_SEC);
-            expect_nothing(&t, TO);
-            expect_nothing(&t, FROM);
+            pair_expect_nothing(t.p, TO);
+            pair_expect_nothing(t.p, FROM);
             uint64_t begun_ns = t.p->now;
             assert_int_equal(set_ready(&t), 0);
             for (unsigned i = 0;
@@ -133,7 +126,7 @@ TEST_F_WITH(test, qp_init__writes_and_reads_wait, self->order = MRD_ORDER_MSG)
     pair_post(self->p, FROM, MRD_WR_RDMA_READ, BYTES, BYTES);
     memset(self->p->end[TO].memory, 0xee, LONG);
     pair_settle(self->p, self->p->now + MRD_SEC);
-    expect_nothing(self, FROM);
+    pair_expect_nothing(self->p, FROM);
     for (unsigned i = 0; i < LONG; i++)
         assert_int_equal(self->p->end[TO].memory[i], 0xee);
     assert_int_equal(set_ready(self), 0);
@@ -272,7 +265,7 @@ TEST(qp_dest__takes_from_one)
             assert_int_equal(modify(&t, attr, MRD_QP_DEST), -EINVAL); /* it takes messages */
             if (status == MRD_WC_SUCCESS)
                 expect(&t, TO, 900, MRD_WC_SUCCESS);
-            expect_nothing(&t, TO);
+            pair_expect_nothing(t.p, TO);
             for (unsigned k = 0; k < 2 * BYTES; k++)
                 assert_int_equal(t.p->end[TO].memory[k],
                                  status == MRD_WC_SUCCESS ? t.p->end[FROM].memory[k] : 0);

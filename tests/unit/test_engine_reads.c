@@ -82,8 +82,7 @@ TEST_F(reads, reads__atomics_answer_what_was_there)
     assert_int_equal(*word(self, TARGET, 64), first + 3);
 
     ask_atomic(self, MRD_WR_ATOMIC_CMP_AND_SWP, 64, first + 3, 1);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 1, MRD_WC_SUCCESS);
     assert_int_equal(*word(self, ASKER, HERE + 64), first + 3);
     assert_int_equal(*word(self, TARGET, 64), 1);
 }
@@ -106,9 +105,7 @@ TEST_F(reads, reads__once_under_loss_and_copies)
             self->now += 50 * MRD_USEC;
         }
     }
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 2, MRD_WC_SUCCESS);
     assert_int_equal(*word(self, TARGET, 64), 1);
     assert_int_equal(*word(self, ASKER, HERE + 64), 0);
     assert_memory_equal(self->end[ASKER].memory + HERE + 128, self->end[TARGET].memory + 128,
@@ -128,18 +125,15 @@ TEST_F(reads, reads__access_is_checked)
         register_again(self, TARGET, MRD_ACCESS_LOCAL_WRITE | table[i].access);
         *word(self, TARGET, 64) = 1; /* what a swap compares with */
         ask(self, table[i].opcode, 64, 8);
-        settle(self);
-        assert_int_equal(take(self).status, MRD_WC_REM_ACCESS_ERR);
+        expect_ends(self, 1, MRD_WC_REM_ACCESS_ERR);
         assert_int_equal(*word(self, TARGET, 64), 1);
     }
     register_again(self, TARGET, ALL_ACCESS);
     self->end[TARGET].mr->length = 71;
     read_at(self, 64, 8); /* one byte beyond the region */
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_REM_ACCESS_ERR);
+    expect_ends(self, 1, MRD_WC_REM_ACCESS_ERR);
     read_at(self, 64, 7);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 1, MRD_WC_SUCCESS);
 }
 
 /* The memory goes while the response is on its way: the asker is told. */
@@ -149,8 +143,7 @@ TEST_F(reads, reads__memory_that_goes_half_way)
     arrive(self);
     self->end[ASKER].num_inbox = 1; /* the others are lost, and cannot be sent again */
     register_again(self, TARGET, ALL_ACCESS);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
+    expect_ends(self, 1, MRD_WC_REM_OP_ERR);
     assert_int_equal(self->end[TARGET].e->responses.used, 0);
 }
 
@@ -161,8 +154,7 @@ TEST_F(reads, reads__own_memory_that_goes)
     read_at(self, 0, LONG_BYTES);
     pair_turn(self, ASKER);
     register_again(self, ASKER, ALL_ACCESS);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_LOC_PROT_ERR);
+    expect_ends(self, 1, MRD_WC_LOC_PROT_ERR);
     for (unsigned i = 0; i < LONG_BYTES; i++)
         assert_int_equal(self->end[ASKER].memory[HERE + i], 0xee);
     assert_int_equal(self->end[TARGET].e->responses.used, 0);
@@ -175,7 +167,7 @@ TEST_F(reads, reads__flushed)
     ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 8192 - 8, 8);
     arrive(self);
     pair_rx_one(self, ASKER, &self->end[ASKER].inbox[0]);
-    flush(self, ASKER);
+    hand_flush(self, ASKER);
     settle(self);
     for (unsigned i = 0; i < 2; i++) {
         struct mrd_wc wc = take(self);
@@ -192,9 +184,8 @@ TEST_F(reads, reads__target_in_error)
     read_at(self, 0, LONG_BYTES);
     arrive(self);
     self->end[ASKER].num_inbox = 1;
-    flush(self, TARGET);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
+    hand_flush(self, TARGET);
+    expect_ends(self, 1, MRD_WC_REM_OP_ERR);
 }
 
 /* The target is gone after it acked the request: probes find that out. */
@@ -220,8 +211,7 @@ TEST_F(reads, reads__target_that_forgot)
     arrive(self);
     pair_rx_acks(self, ASKER);
     forget_asker(self);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
+    expect_ends(self, 1, MRD_WC_RETRY_EXC_ERR);
 }
 
 /* The target's send state ends with the response in it, and it still holds the asker's space. */
@@ -230,8 +220,7 @@ TEST_F(reads, reads__send_half_that_ends)
     read_at(self, 0, LONG_BYTES);
     arrive_unanswered(self);
     mrd_send_state_end(self->end[TARGET].e, pair_peer(self, TARGET), MRD_WC_RETRY_EXC_ERR);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
+    expect_ends(self, 1, MRD_WC_RETRY_EXC_ERR);
 }
 
 /* At most max_rd_atomic are outstanding; the others follow. */
@@ -279,9 +268,7 @@ TEST_F(reads, reads__too_many_for_the_target)
     assert_int_equal(self->end[TARGET].e->stats.rx_requests, 0);
     assert_true(self->end[TARGET].e->stats.rx_refuse_resources >= 4);
     pool->num = 2; /* one at a time */
-    settle(self);
-    for (unsigned i = 0; i < 4; i++)
-        assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 4, MRD_WC_SUCCESS);
     assert_int_equal(*word(self, TARGET, 0), 4);
     pool->num = num;
 }
@@ -300,8 +287,7 @@ TEST_F(reads, reads__in_order)
     ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
     pair_turn(self, ASKER);
     self->end[ASKER].memory[HERE + 16] = 0x77;
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, TARGET);
+    pair_hop(self, TARGET);
     assert_int_equal(self->end[TARGET].e->stats.rx_requests, 2);
     assert_int_equal(self->end[TARGET].e->peers.active.next == &self->end[TARGET].e->peers.active,
                      0);
@@ -328,7 +314,7 @@ TEST_F(reads, reads__turn_that_never_comes)
     self->end[TARGET].num_inbox = 0;
     ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 24, 8);
     arrive(self);
-    flush(self, TARGET);
+    hand_flush(self, TARGET);
     settle(self);
     assert_int_not_equal(take(self).status, MRD_WC_SUCCESS);
     assert_int_not_equal(take(self).status, MRD_WC_SUCCESS);

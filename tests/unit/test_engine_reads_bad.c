@@ -146,8 +146,7 @@ TEST_F(pair, reads_bad__two_answers)
         hand_place(self, ASKER, peer, 2, &first, 1);
         assert_int_equal(self->end[ASKER].memory[HERE + 2 * PAIR_PAYLOAD], 0xee);
         mrd_recv_state_end(self->end[ASKER].e, peer, MRD_SPACE_NONE);
-        settle(self);
-        assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
+        expect_ends(self, 1, MRD_WC_REM_OP_ERR);
     }
 }
 
@@ -163,8 +162,7 @@ TEST_F(reads, reads_bad__atomic_answered_in_pieces)
     assert_int_equal(got.code, MRD_REFUSE_INVALID);
     assert_int_equal(self->end[ASKER].memory[HERE], 0xee);
     mrd_recv_state_end(self->end[ASKER].e, peer, MRD_SPACE_NONE);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_REM_OP_ERR);
+    expect_ends(self, 1, MRD_WC_REM_OP_ERR);
 }
 
 /* Without room for a refusal, a packet that would answer a request twice is not taken. */
@@ -181,8 +179,7 @@ TEST_F(reads, reads_bad__answered_twice_in_a_packet)
     assert_int_equal(hand_place(self, ASKER, peer, 0, part, 1).verdict, MRD_PLACED);
     hand_refill(&self->end[ASKER].e->refusals, taken);
     mrd_recv_state_end(self->end[ASKER].e, peer, MRD_SPACE_NONE);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 1, MRD_WC_SUCCESS);
 }
 
 /* The counter of tokens came round, and an old request is not answered yet. */
@@ -197,9 +194,7 @@ TEST_F(reads, reads_bad__token_in_use)
     e->requests.token_next = UINT32_MAX;
     ask(self, MRD_WR_RDMA_READ, 64, 64);
     assert_int_equal(e->requests.token_next, 1);
-    settle(self);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 2, MRD_WC_SUCCESS);
     assert_memory_equal(self->end[ASKER].memory + HERE, self->end[TARGET].memory, 128);
 }
 
@@ -216,10 +211,8 @@ TEST_F(reads, reads_bad__held_holds_nothing)
     assert_int_equal(e->txqs.pool.used, 0);
     mrd_timer_next_ns(e); /* sets the timers */
     assert_in_range(stranger(self)->timer.at_ns, self->now, self->now + MRD_WAITING_NS);
-    flush(self, ASKER);
-    settle(self);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(take(self).status, MRD_WC_WR_FLUSH_ERR);
+    hand_flush(self, ASKER);
+    expect_ends(self, 2, MRD_WC_WR_FLUSH_ERR);
     forget_stranger(self, ah);
 }
 
@@ -236,9 +229,7 @@ TEST_F(reads, reads_bad__fence_that_ends)
     assert_int_equal(take(self).status, MRD_WC_RETRY_EXC_ERR);
     assert_int_equal(hand_qp(self, ASKER)->requests.num, 1);
     assert_true(mrd_list_empty(&hand_qp(self, ASKER)->requests.held));
-    settle(self);
-    for (unsigned i = 0; i < 2; i++)
-        assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 2, MRD_WC_SUCCESS);
 }
 
 /* The first of the five requests has this send slot; the others go round the end of them. */
@@ -247,16 +238,14 @@ static void flush_from_slot(struct pair *p, unsigned slot)
     begin_in(p, MRD_ORDER_MSG);
     for (unsigned i = 0; i < slot; i++)
         ask(p, MRD_WR_RDMA_WRITE, 32, 8);
-    settle(p);
-    for (unsigned i = 0; i < slot; i++)
-        assert_int_equal(take(p).status, MRD_WC_SUCCESS);
+    expect_ends(p, slot, MRD_WC_SUCCESS);
     ask(p, MRD_WR_RDMA_WRITE, 0, 8);
     ask(p, MRD_WR_RDMA_READ, 8, 8);
     ask_by(p, p->end[ASKER].ah, MRD_WR_RDMA_WRITE, 16, 8, MRD_SEND_FENCE);
     ask(p, MRD_WR_RDMA_READ, 24, 8);
     ask(p, MRD_WR_RDMA_WRITE, 32, 8);
     pair_turn(p, ASKER);
-    flush(p, ASKER);
+    hand_flush(p, ASKER);
     settle(p);
     for (unsigned i = 0; i < 5; i++)
         assert_int_equal(take(p).wr_id, 8 * i);
@@ -367,8 +356,7 @@ TEST_F(reads, reads_bad__asked_while_the_target_writes)
     struct mrd_engine *e = self->end[ASKER].e;
 
     ask(self, MRD_WR_RDMA_WRITE, 0, 8);
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 1, MRD_WC_SUCCESS);
     pair_post(self, TARGET, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
     assert_int_equal(pair_tx(self, TARGET), PACKETS);
     memcpy(frame, self->end[ASKER].inbox, sizeof(frame));
@@ -383,8 +371,7 @@ TEST_F(reads, reads_bad__asked_while_the_target_writes)
         pair_turn(self, ASKER);
         assert_int_equal(e->stats.probes, i >= AT);
     }
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_SUCCESS);
+    expect_ends(self, 1, MRD_WC_SUCCESS);
 }
 
 /* A read that is refused for its key says nothing about receives: a send keeps its retries. */
@@ -395,14 +382,12 @@ TEST_F(reads, reads_bad__refused_beside_a_send)
     mrd_qp_impl(self->end[ASKER].qp)->rnr_retry = 3;
     ask(self, MRD_WR_SEND, 0, 8);
     arrive(self);
-    self->now += PAIR_HOP_NS;
-    pair_turn(self, ASKER);
+    pair_hop(self, ASKER);
     assert_int_equal(e->stats.rx_refuse_rnr, 1);
     self->end[TARGET].mr->rkey++; /* the asker names a key that does not exist */
     ask(self, MRD_WR_RDMA_READ, 8, 8);
     self->end[TARGET].mr->rkey--;
-    settle(self);
-    assert_int_equal(take(self).status, MRD_WC_REM_ACCESS_ERR);
+    expect_ends(self, 1, MRD_WC_REM_ACCESS_ERR);
     assert_int_equal(take(self).status, MRD_WC_RNR_RETRY_EXC_ERR);
     assert_int_equal(e->stats.rx_refuse_rnr, 1 + 3);
 }

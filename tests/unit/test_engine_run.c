@@ -15,15 +15,11 @@ static unsigned head_len;
 /* A message went before, so that the ends know each other. */
 static void begin_pair(struct pair *p)
 {
-    struct mrd_wc wc;
-
     pair_config(p);
     p->config.mover.quantum = SEGMENTS;
     p->config.mover.ack_every = SEGMENTS / 2;
     pair_open(p);
-    pair_post(p, 0, MRD_WR_RDMA_WRITE, MESSAGE, 4 * PAIR_PAYLOAD);
-    pair_settle(p, p->now + MRD_SEC);
-    assert_int_equal(pair_poll(p, 0, &wc), 1);
+    pair_write(p, 0, MESSAGE, 4 * PAIR_PAYLOAD);
 }
 
 /* The same, and another message was sent of which nothing came. */
@@ -40,8 +36,7 @@ static void begin_burst(struct pair *p)
     begin(p);
     memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
     p->end[1].num_inbox = 1;
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, 1);
+    pair_hop(p, 1);
     head_len = pair_head(&burst[0]).head_len;
 }
 
@@ -382,8 +377,7 @@ TEST(mrd_engine_rx__more_than_the_message)
     assert_int_equal(pair_tx(p, 0), SEGMENTS + 1);
     memcpy(frame, p->end[1].inbox, sizeof(frame));
     p->end[1].num_inbox = 1;
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, 1);
+    pair_hop(p, 1);
     head_len = pair_head(&frame[0]).head_len;
     frame[LONG].len = head_len + LONG_BYTES;
     memset(frame[LONG].data + head_len, 0x55, LONG_BYTES);
@@ -446,10 +440,8 @@ static void send_and_ack(struct pair *p, enum before before, bool together)
                 (p->end[1].num_inbox - 4) * sizeof(struct pair_frame));
         p->end[1].num_inbox--;
     }
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, 1);
-    p->now += PAIR_HOP_NS;
-    pair_turn(p, 0);
+    pair_hop(p, 1);
+    pair_hop(p, 0);
 }
 
 static void compare_senders(void)
@@ -520,7 +512,6 @@ TEST(mrd_tx_new_data__whole_bursts_on_one_way)
         for (unsigned i = 1; i < SEGMENTS; i++)
             runs += p->end[1].inbox[i].path != p->end[1].inbox[i - 1].path;
         assert_int_equal(runs, one_way ? 1 : 4);
-        pair_settle(p, p->now + MRD_SEC);
         pair_end(p);
     }
 }
@@ -552,7 +543,6 @@ TEST(mrd_tx_new_data__bursts_of_so_many_bytes)
             run++;
         assert_int_equal(run, table[i].run);
         assert_int_equal(pair_peer(p, 0)->tx->run.quantum, table[i].run);
-        pair_settle(p, p->now + MRD_SEC);
         pair_end(p);
     }
 }
@@ -607,7 +597,6 @@ TEST(mrd_engine_tx__cut_short_before_a_burst)
     assert_int_equal(mrd_engine_deadline(p->end[0].e), 0);
     assert_int_equal(mrd_engine_tx(p->end[0].e, packet, 12, p->now), SEGMENTS - 10);
     assert_false(mrd_engine_tx_cut_short(p->end[0].e));
-    pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
 }
 
@@ -628,6 +617,5 @@ TEST(mrd_engine_rx__acks_by_bytes)
         pair_rx_one(p, 1, &p->end[1].inbox[i]);
         assert_int_equal(pair_peer(p, 1)->rx->rcv.now, i == 5);
     }
-    pair_settle(p, p->now + MRD_SEC);
     pair_end(p);
 }

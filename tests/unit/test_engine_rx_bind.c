@@ -56,12 +56,9 @@ static void post_recvs(struct pair *p, unsigned num)
 /* Completions in the order of their receives, `num` of them. */
 static void expect_receives(struct pair *p, unsigned first, unsigned num)
 {
-    struct mrd_wc wc;
-
-    for (unsigned i = first; i < first + num; i++) {
+    for (unsigned i = first; i < first + num; i++)
         assert_int_equal(pair_expect(p, AT, MRD_WC_SUCCESS).wr_id, 900 + i * BYTES);
-    }
-    assert_int_equal(pair_poll(p, AT, &wc), 0);
+    pair_expect_nothing(p, AT);
 }
 
 /* ---------------------------------------------------------------------------------------- flows */
@@ -104,9 +101,7 @@ TEST_F(pair, mrd_rx_open_flow__catches_up_with_its_sender)
 /* A peer alone may have max_flows of records; ABORTs go beyond, as far as there are any. */
 TEST_F(pair, mrd_rx_open_flow__shares_of_records)
 {
-    pair_config(self);
-    self->config.max_flows = 1;
-    pair_open(self);
+    pair_open_with(self, 0, 1);
     struct bind_test t = (struct bind_test){.p = self, .peer = hand_rx_peer(self, AT)};
     post_recvs(self, 1);
     struct mrd_wire_part part = ordered(&t, 0, 0, 0);
@@ -129,12 +124,10 @@ TEST_F(pair, mrd_rx_open_flow__shares_of_records)
 /* A send names the queue pair's key; a write a key that covers all of it, if it has any bytes. */
 TEST_F(pair, mrd_rx_check_target__keys)
 {
-    struct bind_test t = begin(self);
     struct mrd_wire_part send = hand_send(self, AT, BYTES), write = hand_write(self, AT, BYTES);
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_qp_impl *qp = hand_qp(self, AT);
 
-    (void)t;
     assert_int_equal(mrd_rx_check_target(e, &send, qp), MRD_RX_TAKEN);
     send.qkey++;
     assert_int_equal(mrd_rx_check_target(e, &send, qp), MRD_REFUSE_QKEY);
@@ -151,14 +144,11 @@ TEST_F(pair, mrd_rx_check_target__keys)
 /* A region that only its owner may write is no target. */
 TEST_F(pair, mrd_rx_check_target__access)
 {
-    struct bind_test t = begin(self);
     struct mrd_wire_part write = hand_write(self, AT, BYTES);
-    struct mrd_mr *mr;
     int error;
-
-    (void)t;
-    mr = mrd_engine_reg_mr(self->end[AT].e, self->end[AT].pd, self->end[AT].memory, BYTES,
-                           MRD_ACCESS_LOCAL_WRITE, &(struct mrd_mover_mr){0}, &error);
+    struct mrd_mr *mr =
+        mrd_engine_reg_mr(self->end[AT].e, self->end[AT].pd, self->end[AT].memory, BYTES,
+                          MRD_ACCESS_LOCAL_WRITE, &(struct mrd_mover_mr){0}, &error);
     write.rkey = mr->rkey;
     assert_int_equal(mrd_rx_check_target(self->end[AT].e, &write, hand_qp(self, AT)),
                      MRD_REFUSE_ACCESS);

@@ -59,13 +59,6 @@ static void expect(const struct flow_test *t, uint32_t number, enum mrd_wc_statu
     assert_int_equal(pair_expect(t->p, AT, status).wr_id, 900 + number * BYTES);
 }
 
-static void expect_nothing(const struct flow_test *t)
-{
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(t->p, AT, &wc), 0);
-}
-
 /* Messages complete in the order in which they were posted, each with its own receive. */
 TEST_F(pair, mrd_rx_end_in_order__waits_for_earlier_ones)
 {
@@ -76,11 +69,11 @@ TEST_F(pair, mrd_rx_end_in_order__waits_for_earlier_ones)
         bind(&t, arrival[i]);
         end(&t, arrival[i]);
         if (i == 0)
-            expect_nothing(&t);
+            pair_expect_nothing(self, AT);
         if (i == 1)
             expect(&t, 0, MRD_WC_SUCCESS);
         if (i == 2)
-            expect_nothing(&t);
+            pair_expect_nothing(self, AT);
     }
     for (uint32_t i = 1; i < MESSAGES; i++)
         expect(&t, i, MRD_WC_SUCCESS);
@@ -99,7 +92,7 @@ TEST_F(pair, mrd_rx_fail_slot__in_its_turn)
     struct mrd_slot *slot = mrd_container_of(t.peer->rx->slots.open.next, struct mrd_slot, node);
     mrd_rx_fail_slot(self->end[AT].e, t.peer, slot, MRD_SLOT_CLOSED, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(t.peer->rx->slots.num_open, 0);
-    expect_nothing(&t);
+    pair_expect_nothing(self, AT);
     bind(&t, 0);
     end(&t, 0);
     expect(&t, 0, MRD_WC_SUCCESS);
@@ -206,7 +199,7 @@ TEST_F(pair, mrd_rx_skip_message__frees_its_receive)
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted,
                      2); /* number 1 and the one never taken */
     assert_int_equal(t.peer->uses.gone, 1);
-    expect_nothing(&t);
+    pair_expect_nothing(self, AT);
     mrd_rx_skip_message(self->end[AT].e, t.flow, 0, true, 0);
     expect(&t, 2, MRD_WC_SUCCESS);
     assert_int_equal(t.flow->msn_next, 3);

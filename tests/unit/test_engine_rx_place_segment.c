@@ -26,18 +26,6 @@ static struct hand_placed piece(struct pair *p, struct mrd_peer *peer, struct mr
     return hand_place(p, AT, peer, i, &part, 1);
 }
 
-static void expect_end(struct pair *p, enum mrd_wc_status status)
-{
-    pair_expect(p, AT, status);
-}
-
-static void expect_nothing(struct pair *p)
-{
-    struct mrd_wc wc;
-
-    assert_int_equal(pair_poll(p, AT, &wc), 0);
-}
-
 /* ------------------------------------------------------------------------------------- segments */
 
 /* A receive of several pieces is filled in any order, and completes with the last byte. */
@@ -49,12 +37,12 @@ TEST_F(pair, mrd_rx_place__segments_in_any_order)
     pair_post_recv(self, AT, 0, 3 * BYTES);
     assert_int_equal(piece(self, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
     assert_int_equal(piece(self, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     assert_int_equal(peer->rx->slots.num_open, 1);
     struct hand_placed got = piece(self, peer, send, ID, 1);
     assert_int_equal(got.verdict, MRD_PLACED);
     assert_int_equal(got.end, MRD_PLACE_END_LONG);
-    expect_end(self, MRD_WC_SUCCESS);
+    pair_expect(self, AT, MRD_WC_SUCCESS);
     assert_int_equal(peer->rx->slots.num_open, 0);
     for (unsigned i = 0; i < 3; i++) /* each piece carried the same bytes */
         assert_memory_equal(self->end[AT].memory + i * BYTES, self->end[0].memory, BYTES);
@@ -113,10 +101,10 @@ TEST_F(pair, mrd_rx_place__next_message_in_the_slot)
     piece(self, peer, send, ID + 1, 0);
     assert_int_equal(peer->rx->slots.num_open, 2); /* its neighbour has another slot */
     assert_int_equal(piece(self, peer, send, ID + MRD_MSG_SLOTS, 0).code, MRD_REFUSE_RNR);
-    expect_end(self, MRD_WC_REM_ABORT_ERR);
+    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(peer->rx->slots.num_open, 1);
     assert_int_equal(piece(self, peer, send, ID, 1).verdict, MRD_PLACED); /* dropped */
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
 }
 
 /* A piece that contradicts the first one ends the message. */
@@ -129,7 +117,7 @@ TEST_F(pair, mrd_rx_place__pieces_must_agree)
     piece(self, peer, send, ID, 0);
     other.src_qpn++;
     assert_int_equal(piece(self, peer, other, ID, 1).code, MRD_REFUSE_INVALID);
-    expect_end(self, MRD_WC_REM_ABORT_ERR);
+    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(piece(self, peer, send, ID, 2).verdict, MRD_PLACED); /* dropped */
     assert_int_equal(self->end[AT].memory[2 * BYTES], 0);
 }
@@ -145,11 +133,10 @@ TEST_F(pair, mrd_rx_place__memory_gone_in_the_middle)
         pair_post_recv(self, AT, 0, 3 * BYTES);
         part.flags = MRD_PART_IMM;
         assert_int_equal(piece(self, peer, part, ID, 0).verdict, MRD_PLACED);
-        assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, self->now), 0);
-        end->mr = NULL;
+        hand_dereg(self, AT);
         assert_int_equal(piece(self, peer, part, ID, 1).code,
                          write ? MRD_REFUSE_ACCESS : MRD_REFUSE_OPERATION);
-        expect_end(self, MRD_WC_LOC_PROT_ERR);
+        pair_expect(self, AT, MRD_WC_LOC_PROT_ERR);
         assert_int_equal(end->memory[BYTES], 0);
     }
 }
@@ -203,9 +190,9 @@ TEST_F(pair, mrd_rx_place__abort_of_an_id)
     pair_post_recv(self, AT, 0, 3 * BYTES);
     piece(self, peer, send, ID, 0);
     assert_int_equal(abort_id(self, peer, ID).verdict, MRD_PLACED);
-    expect_end(self, MRD_WC_REM_ABORT_ERR);
+    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
     assert_int_equal(abort_id(self, peer, ID).verdict, MRD_PLACED); /* twice is once */
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
 
     pair_post_recv(self, AT, 0, 3 * BYTES);
     abort_id(self, peer, ID + 1);
@@ -242,11 +229,11 @@ TEST_F(pair, mrd_rx_place__abort_in_order)
     late.flags = MRD_PART_ORDERED;
     late.msn = late.rsn = late.msn_behind = late.rsn_behind = 1;
     assert_int_equal(hand_place(self, AT, peer, 0, &late, 1).verdict, MRD_PLACED);
-    expect_nothing(self);
+    pair_expect_nothing(self, AT);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted,
                      0); /* one is reserved for the one before */
     assert_int_equal(hand_place(self, AT, peer, 1, &abort, 1).verdict, MRD_PLACED);
-    expect_end(self, MRD_WC_SUCCESS);
+    pair_expect(self, AT, MRD_WC_SUCCESS);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1); /* and came back */
     abort.dst_qpn = 1;
     assert_int_equal(hand_place(self, AT, peer, 2, &abort, 1).code, MRD_REFUSE_QPN);
@@ -281,8 +268,7 @@ TEST_F(pair, mrd_rx_place_at__pieces)
     slot = mrd_container_of(peer->rx->slots.open.prev, struct mrd_slot, node);
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), slot->total - BYTES);
     assert_ptr_equal(place, end->memory + BYTES);
-    assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, self->now), 0);
-    end->mr = NULL;
+    hand_dereg(self, AT);
     assert_int_equal(mrd_rx_place_at(end->e, slot, BYTES, &place), 0);
 }
 
@@ -300,12 +286,12 @@ TEST_F(pair, mrd_rx_flush_qp__half_messages)
     piece(self, peer, kept_send, ID, 0);
     piece(self, peer, send, ID + 1, 0);
     mrd_rx_flush_qp(self->end[AT].e, hand_qp(self, AT), MRD_WC_WR_FLUSH_ERR);
-    expect_end(self, MRD_WC_WR_FLUSH_ERR);
-    expect_nothing(self);
+    pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
+    pair_expect_nothing(self, AT);
     assert_int_equal(piece(self, peer, send, ID + 1, 1).code, MRD_REFUSE_RNR);
     assert_int_equal(piece(self, peer, kept_send, ID, 1).verdict, MRD_PLACED);
     piece(self, peer, kept_send, ID, 2);
-    expect_end(self, MRD_WC_SUCCESS);
+    pair_expect(self, AT, MRD_WC_SUCCESS);
     hand_restore_qp(self, AT, kept);
 }
 

@@ -24,10 +24,8 @@ static void begin(struct pair *p, struct pair_frame *late)
         pair_tx(p, AT);
         if (p->end[AT].e->stats.retx_packets)
             break;
-        p->now += PAIR_HOP_NS;
-        pair_turn(p, TO);
-        p->now += PAIR_HOP_NS;
-        pair_turn(p, AT);
+        pair_hop(p, TO);
+        pair_hop(p, AT);
         pair_poll(p, AT, &wc);
     }
     assert_int_equal(p->end[AT].e->stats.retx_rack + p->end[AT].e->stats.retx_order, 1);
@@ -40,8 +38,7 @@ static void arrive(struct pair *p, const struct pair_frame *late, uint64_t after
 {
     p->end[TO].num_inbox = 0;
     pair_rx_one(p, TO, late);
-    p->now += after_ns;
-    mrd_engine_begin(p->end[TO].e, p->now);
+    pair_pass(p, TO, after_ns);
     mrd_engine_drained(p->end[TO].e, p->now);
     mrd_engine_expire(p->end[TO].e, p->now);
     pair_tx(p, TO);

@@ -23,20 +23,6 @@ TEST_F(shared, srq__oldest_receive_first)
     assert_int_equal(num_posted(self), 0);
 }
 
-/* Its own queue pairs have no receives: their caps say so, and a post to them is refused. */
-TEST_F(shared, srq__queue_pairs_have_no_receives)
-{
-    struct mrd_recv_wr wr = {.wr_id = 1}, *bad = NULL;
-    struct mrd_qp_init_attr attr;
-
-    assert_int_equal(mrd_engine_post_recv(self->e, self->qp[0], &wr, &bad), -EINVAL);
-    assert_ptr_equal(bad, &wr);
-    assert_non_null(strstr(mrd_engine_error(self->e), "shared receive queue"));
-    mrd_engine_query_qp(self->qp[0], &attr);
-    assert_int_equal(attr.cap.max_recv_wr, 0);
-    assert_ptr_equal(attr.srq, self->srq);
-}
-
 TEST_F(shared, srq__post_is_checked)
 {
     struct mrd_sge sge[3];
@@ -61,33 +47,13 @@ TEST_F(shared, srq__post_is_checked)
     assert_non_null(strstr(mrd_engine_error(self->e), "receive queue is full"));
 }
 
-TEST_F(shared, srq__attributes_are_checked)
-{
-    static const struct mrd_srq_attr bad[] = {
-        {.max_wr = 0}, {.max_wr = (1 << 20) + 1}, {.max_wr = 1, .max_sge = MRD_SGE_MAX + 1}};
-    struct mrd_srq_attr attr = {.srq_limit = 1};
-    int error;
-
-    for (unsigned i = 0; i < 3; i++) {
-        assert_null(mrd_engine_create_srq(self->e, self->pd,
-                                          &(struct mrd_srq_init_attr){.attr = bad[i]}, &error));
-        assert_int_equal(error, -EINVAL);
-    }
-    assert_int_equal(mrd_engine_modify_srq(self->e, self->srq, &attr, 1 << 7), -EINVAL);
-    mrd_engine_query_srq(self->srq, &attr);
-    assert_int_equal(attr.max_wr, RECEIVES);
-    assert_int_equal(attr.max_sge, 2);
-    assert_int_equal(attr.srq_limit, 0);
-}
-
 /* Without a receive messages to all its queue pairs wait, and one receive brings one of them. */
 TEST_F(shared, srq__those_refused_are_told)
 {
     struct mrd_wc wc;
 
     for (unsigned i = 0; i < QPS; i++)
-        send(self, i, SHORT);
-    settle(self);
+        deliver(self, i, SHORT);
     expect_nothing(self);
     for (uint64_t id = 1; id <= QPS; id++) {
         post_recv(self, id);
@@ -108,8 +74,7 @@ static void begin_full(struct shared *s)
     for (uint64_t id = 0; id < RECEIVES; id++)
         post_recv(s, id);
     for (unsigned i = 0; i < ROOM + 2; i++) {
-        send(s, 0, SHORT);
-        settle(s);
+        deliver(s, 0, SHORT);
     }
     assert_int_equal(num_posted(s), RECEIVES - ROOM);
 }
@@ -120,8 +85,7 @@ FIXTURE_FROM(full_queue, begin_full, end);
 /* A full completion queue keeps its own messages out, as without a receive. A poll tells them. */
 TEST_F(full_queue, srq__waits_for_room_in_the_completion_queue)
 {
-    send(self, 1, SHORT);
-    settle(self);
+    deliver(self, 1, SHORT);
     assert_int_equal(num_posted(self), RECEIVES - ROOM - 1);
     expect(self, 1, ROOM, MRD_WC_SUCCESS);
     for (uint64_t id = 0; id < 2; id++) {
@@ -185,8 +149,7 @@ static void begin_half(struct shared *s)
     begin(s);
     post_recv(s, 1);
     post_recv(s, 2);
-    send(s, 1, SHORT); /* the two know each other */
-    settle(s);
+    deliver(s, 1, SHORT); /* the two know each other */
     expect(s, 1, 1, MRD_WC_SUCCESS);
     send(s, 0, LONG);
     pair_tx(s->p, FROM);
@@ -234,8 +197,7 @@ TEST_F(half_message, srq__error_ends_what_was_taken)
     expect_nothing(self);
     assert_int_equal(num_posted(self), 1);
     settle(self);
-    send(self, 1, SHORT);
-    settle(self);
+    deliver(self, 1, SHORT);
     expect(self, 1, 3, MRD_WC_SUCCESS);
 }
 
@@ -315,12 +277,10 @@ TEST_F(shared, srq_limit__raises_one_event)
     for (uint64_t id = 0; id < 4; id++)
         post_recv(self, id);
     set_limit(self, 3);
-    send(self, 0, SHORT);
-    settle(self);
+    deliver(self, 0, SHORT);
     expect_no_event(self); /* three are left */
     for (unsigned i = 0; i < 2; i++) {
-        send(self, 0, SHORT);
-        settle(self);
+        deliver(self, 0, SHORT);
     }
     expect_event(self);
     expect_no_event(self);

@@ -34,17 +34,14 @@ TEST_F(shared, srq__limit_event_of_the_last_receive)
 {
     post_recv(self, 0);
     post_recv(self, 1);
-    send(self, 0, SHORT);
-    settle(self);
+    deliver(self, 0, SHORT);
     set_limit(self, 1);
     fill_events(self);
-    send(self, 0, SHORT); /* takes the last receive */
-    settle(self);
+    deliver(self, 0, SHORT); /* takes the last receive */
     assert_int_equal(num_posted(self), 0);
     /* These wait for the application, which waits for the event. */
     for (unsigned i = 0; i < 4; i++) {
-        send(self, 1, SHORT);
-        settle(self);
+        deliver(self, 1, SHORT);
     }
     assert_int_equal(take_limits(self, 500 * MRD_MSEC), 1);
 }
@@ -53,8 +50,7 @@ TEST_F(shared, srq__limit_event_of_the_last_receive)
 TEST_F(shared, srq__limit_event_of_a_modify)
 {
     post_recv(self, 0);
-    send(self, 0, SHORT);
-    settle(self);
+    deliver(self, 0, SHORT);
     fill_events(self);
     set_limit(self, 4);
     assert_int_equal(take_limits(self, 100 * MRD_MSEC), 1);
@@ -78,20 +74,6 @@ TEST_F(shared, srq__more_queue_pairs_than_events)
         assert_int_equal(mrd_engine_destroy_qp(self->e, qp[i], self->p->now), 0);
 }
 
-/* max_recv_wr and max_recv_sge do not matter. */
-TEST_F(shared, srq__caps_of_receives_do_not_matter)
-{
-    int error;
-
-    struct mrd_qp_init_attr attr = {.send_cq = self->p->end[TO].cq,
-                                    .recv_cq = self->cq[0],
-                                    .cap = {.max_send_wr = 4, .max_recv_wr = UINT32_MAX},
-                                    .srq = self->srq};
-    struct mrd_qp *qp = mrd_engine_create_qp(self->e, self->p->end[TO].pd, &attr, &error);
-    assert_non_null(qp);
-    assert_int_equal(mrd_engine_destroy_qp(self->e, qp, self->p->now), 0);
-}
-
 /* Two half messages; the queue pair is destroyed; the oldest receive is first again. */
 TEST_F(shared, srq__returned_receives_keep_their_order)
 {
@@ -102,8 +84,7 @@ TEST_F(shared, srq__returned_receives_keep_their_order)
     post_recv(self, 2);
     post_recv(self, 3);
     post_recv(self, 4);
-    send(self, 0, SHORT);
-    settle(self);
+    deliver(self, 0, SHORT);
     expect(self, 0, 1, MRD_WC_SUCCESS);
     for (unsigned i = 0; i < 2; i++) {
         send(self, 0, LONG);
@@ -190,8 +171,7 @@ TEST_F(shared, srq__limit_of_creation)
     self->srq = mrd_engine_create_srq(self->e, self->pd, &attr, &error);
     for (unsigned i = 0; i < QPS; i++)
         self->qp[i] = make_qp(self, i);
-    send(self, 0, SHORT);
-    settle(self);
+    deliver(self, 0, SHORT);
     assert_int_equal(self->e->stats.rx_refuse_rnr > 0, 1);
     error = mrd_engine_get_event(self->e, &event);
     assert_int_equal(error, 0);

@@ -57,7 +57,6 @@ TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
     assert_true(tx->cc.cwnd_bytes < before);
     arrives(self, PACKETS - 1);
     assert_true(tx->cc.cwnd_bytes >= before);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
@@ -70,7 +69,6 @@ TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
     arrives(self, 0);
     assert_true(tx->cc.cwnd_bytes < before);
     assert_true(tx->probes.timeout_ns != 0); /* not judged yet */
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /* It is of the copy that a timeout sent: the first was lost, and the cut stays. */
@@ -89,7 +87,6 @@ TEST_F(pair, mrd_rx_ack__timeout_that_was_needed_stays)
     arrives(self, 0);
     assert_true(tx->cc.cwnd_bytes < before);
     assert_true(tx->probes.timeout_ns == 0); /* judged */
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 /*
@@ -104,12 +101,9 @@ TEST_F(pair, mrd_engine_expire__long_rtos_fit_into_the_timeout)
     self->config.peer_timeout_ns = 300 * MRD_MSEC;
     self->config.mover.rto_floor_ns = 10 * MRD_MSEC;
     pair_open(self);
-    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    pair_write(self, 0, 0, 64);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, PACKETS * PAIR_PAYLOAD);
-    pair_tx(self, 0);
-    self->end[1].num_inbox = 0;
+    pair_tx_lost(self, 0);
     struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     tx->loss.probes = 40;
     tx->probes.unanswered = 0;
@@ -129,7 +123,6 @@ TEST_F(pair, mrd_engine_expire__timeout_suspects_the_path)
     time_out(self);
     struct mrd_send_state *tx = pair_peer(self, 0)->tx;
     assert_true(tx->paths.num_out > 0);
-    pair_settle(self, self->now + MRD_SEC);
 }
 
 static uint64_t probes(const struct pair *p)
@@ -164,11 +157,8 @@ TEST_F(pair, mrd_engine_expire__five_probes_before_giving_up)
 TEST_F(pair, mrd_engine_expire__five_probes_after_a_stall)
 {
     uint64_t before, end_ns, gap_ns = 0;
-    struct mrd_wc wc;
 
-    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
-    pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(pair_poll(self, 0, &wc), 1);
+    pair_write(self, 0, 0, 64);
     end_ns = self->now + self->config.peer_timeout_ns;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 64);
     pair_turn(self, 0);

@@ -36,9 +36,7 @@ static void end(struct pair *p, uint32_t flows)
 /* One for each pair of queue pairs; none when the table is full. */
 TEST_F(pair, mrd_tx_flow_open__by_both_queue_pairs)
 {
-    pair_config(self);
-    self->config.max_flows = 3;
-    pair_open(self);
+    pair_open_with(self, 0, 3);
     struct mrd_flow_tx *flow = open_flow(self, REMOTE);
     assert_ptr_equal(open_flow(self, REMOTE), flow);
     assert_ptr_not_equal(open_flow(self, REMOTE + 1), flow);

@@ -55,9 +55,7 @@ static void set_time(struct pair *p, uint64_t now_ns)
 /* One for each pair of queue pairs; none when the table is full. */
 TEST_F(pair, mrd_txq_open__by_both_queue_pairs)
 {
-    pair_config(self);
-    self->config.max_flows = 3;
-    pair_open(self);
+    pair_open_with(self, 0, 3);
     struct mrd_engine *e = self->end[AT].e;
     struct mrd_peer *peer = hand_tx_peer(self, AT);
     struct mrd_txq *q = mrd_txq_open(e, peer, 1, 2, false);
@@ -187,9 +185,7 @@ TEST_F(pair, mrd_txq_wait__announced_long_ago)
 /* Where the table of queues is full they wait on the half's common one, and four are tried. */
 TEST_F(pair, mrd_txq_wait__without_a_queue)
 {
-    pair_config(self);
-    self->config.max_flows = 1;
-    pair_open(self);
+    pair_open_with(self, 0, 1);
     for (unsigned i = 0; i < 5; i++)
         mrd_txq_dequeue(self->end[AT].e, post(self, i, MRD_WR_SEND, REMOTE));
     struct mrd_send_state *tx = hand_tx_peer(self, AT)->tx;

@@ -184,6 +184,10 @@ TEST_F(pages, mrd_memory_check__file_that_ends)
     assert_int_equal(ftruncate(fileno(file), (off_t)f->page), 0);
     uint8_t *at = map_memory(3 * f->page, PROT_READ | PROT_WRITE, MAP_SHARED, fileno(file));
     bad(f, at, 3 * f->page, true, "");
+    if (f->asked[0] >= 0) {
+        assert_int_equal(mrd_memory_check(f->asked[0], at, 3 * f->page, true), -EFAULT);
+        assert_non_null(strstr(mrd_last_error(), "end of its file"));
+    }
     bad(f, at + f->page, 1, false, "");
     good(f, at, f->page, true);
     munmap(at, 3 * f->page);

@@ -116,10 +116,8 @@ TEST_F(path_fixture, mrd_path_lost__unusual)
     assert_int_equal(self->path[3].until_ns, SEC_NS + 4 * BASE_NS);
 
     begin_lossy(self, PATHS, 0.03f); /* others whose last packet was lost say nothing */
-    for (uint32_t i = 0; i < PATHS; i++) {
-        if (i != 3)
-            self->path[i].losses_row = 1;
-    }
+    for (uint32_t i = 0; i < PATHS; i++)
+        self->path[i].losses_row = i != 3;
     lose_at(self, 3, SEC_NS);
     assert_int_equal(self->path[3].state, MRD_PATH_SUSPENDED);
 }
@@ -141,10 +139,9 @@ TEST_F(path_fixture, mrd_path_lost__at_most_half_out)
 
     for (size_t k = 0; k < sizeof(nums) / sizeof(nums[0]); k++) {
         begin(self, nums[k]);
-        for (int round = 0; round < 10; round++) {
+        for (int round = 0; round < 10; round++)
             for (uint32_t i = 0; i < nums[k]; i++)
                 lose_at(self, i, SEC_NS + round);
-        }
         assert_int_equal(self->paths.num_out, nums[k] / 2);
     }
 }
@@ -185,6 +182,18 @@ TEST_F(path_fixture, mrd_path_lost__takes_turns)
     assert_int_equal(self->paths.num_out, 4);
 }
 
+/* The path has a packet, which it may lose, if it takes any. Returns whether it does. */
+static bool carry(struct path_fixture *f, uint32_t index, bool lost, uint64_t now_ns)
+{
+    if (!mrd_path_usable(&f->path[index], now_ns))
+        return false;
+    if (lost)
+        lose_at(f, index, now_ns);
+    else
+        ack(f, index);
+    return true;
+}
+
 /* Most paths are black holes: they die all the same, which makes room. Those that work are left. */
 TEST_F(path_fixture, mrd_path_lost__most_paths_die)
 {
@@ -195,13 +204,7 @@ TEST_F(path_fixture, mrd_path_lost__most_paths_die)
     for (int i = 0; i < 40000; i++) {
         uint32_t index = mrd_rng_below(&self->rng, 16);
 
-        now_ns += 1000;
-        if (!mrd_path_usable(&self->path[index], now_ns))
-            continue;
-        if (index < 12)
-            lose_at(self, index, now_ns);
-        else
-            ack(self, index);
+        carry(self, index, index < 12, now_ns += 1000);
     }
     count_states(self, &out, &dead);
     assert_int_equal(dead, 12);
@@ -226,13 +229,7 @@ TEST_F(path_fixture, mrd_path_lost__uniform_loss_kills_no_path)
         for (int i = 0; i < 1000000; i++) {
             uint32_t index = mrd_rng_below(&self->rng, PATHS);
 
-            now_ns += 300;
-            if (!mrd_path_usable(&self->path[index], now_ns))
-                continue;
-            if (mrd_rng_below(&self->rng, 100) < percents[k])
-                lose_at(self, index, now_ns);
-            else
-                ack(self, index);
+            carry(self, index, mrd_rng_below(&self->rng, 100) < percents[k], now_ns += 300);
             assert_int_not_equal(self->path[index].state, MRD_PATH_DEAD);
             assert_true(self->paths.num_out <= PATHS / 2);
         }
@@ -265,13 +262,7 @@ TEST_F(path_fixture, mrd_path_lost__half_of_paths_dies_at_once)
     for (int i = 0; i < 20000; i++) {
         uint32_t index = mrd_rng_below(&self->rng, PATHS);
 
-        now_ns += 1000;
-        if (!mrd_path_usable(&self->path[index], now_ns))
-            continue;
-        if (index % 2 == 1)
-            lose_at(self, index, now_ns);
-        else
-            ack(self, index);
+        carry(self, index, index % 2, now_ns += 1000);
     }
     count_states(self, &out, &dead);
     assert_int_equal(dead, PATHS / 2);
@@ -288,14 +279,9 @@ TEST_F(path_fixture, mrd_path_lost__lossy_path_dies_in_the_end)
     while (self->path[3].state != MRD_PATH_DEAD && packets < 100000) {
         uint32_t index = mrd_rng_below(&self->rng, 8);
 
-        now_ns += 1000;
-        if (!mrd_path_usable(&self->path[index], now_ns))
-            continue;
-        packets += index == 3;
-        if (mrd_rng_below(&self->rng, 300) < (index == 3 ? 100 : 3))
-            lose_at(self, index, now_ns);
-        else
-            ack(self, index);
+        bool lost = mrd_rng_below(&self->rng, 300) < (index == 3 ? 100 : 3);
+
+        packets += carry(self, index, lost, now_ns += 1000) && index == 3;
     }
     assert_in_range(packets, 128, 2000);
     assert_true(self->paths.num_out >= 1);

@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/context_fixture.h"
@@ -253,27 +252,6 @@ TEST(single__sleeps_on_a_channel)
         mrd_ack_cq_events(cq, 1);
         assert_int_equal(mrd_poll_cq(cq, 1, &wc), 1);
     }
-    close_end(&e);
-}
-
-/* In a forked child it is refused, as with locks. */
-TEST(single__forked)
-{
-    struct end e;
-    int status;
-
-    open_end(&e, MRD_THREADING_SINGLE);
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-        struct mrd_wc wc;
-        bool refused = mrd_poll_cq(e.cq, 1, &wc) == -EPERM && strstr(mrd_last_error(), "fork()") &&
-                       mrd_close_device(e.context) == -EPERM;
-
-        _exit(refused ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(status, 0);
     close_end(&e);
 }
 

@@ -267,17 +267,6 @@ TEST_F(sides, progress_thread__receives_for_a_blocked_application)
     assert_int_equal(take(&self->b, DEPTH), DEPTH);
 }
 
-/* A message longer than any window goes out although its sender blocks after posting it. */
-TEST_F(sides, progress_thread__sends_for_a_blocked_application)
-{
-    post_receive(&self->b, 0, 0, LONG_BYTES);
-    fill(self->a.memory, LONG_BYTES, 7);
-    assert_int_equal(try_send(&self->a, &self->b, 0, self->a.memory, LONG_BYTES, 0), 0);
-    assert_int_equal(take(&self->b, 1), 1);
-    assert_true(is_filled(self->b.memory, LONG_BYTES, 7));
-    assert_int_equal(take(&self->a, 1), 1);
-}
-
 /* Both ends blocked: two threads do it all. */
 TEST_F(sides, progress_thread__both_applications_blocked)
 {

@@ -244,19 +244,16 @@ TEST(mrd_engine_create__takes_constants)
 }
 
 /* What is set for the engine gets to the parts of a send state. */
-TEST(mrd_send_state_open__hands_constants_on)
+TEST_F(pair, mrd_send_state_open__hands_constants_on)
 {
-    static struct pair p;
-    struct mrd_tune tune = mrd_tune_default;
-    const struct mrd_send_state *tx;
+    static const struct mrd_tune tune;
 
-    pair_config(&p);
-    p.config.mover.tune = &tune;
-    pair_open(&p);
-    tx = mrd_send_state_open(p.end[0].e, mrd_peer_open(p.end[0].e, &p.end[1].addr));
+    pair_config(self);
+    self->config.mover.tune = &tune;
+    pair_open(self);
+    struct mrd_engine *e = self->end[0].e;
+    const struct mrd_send_state *tx = mrd_send_state_open(e, mrd_peer_open(e, &self->end[1].addr));
     assert_ptr_equal(tx->cc.tune, &tune);
     assert_ptr_equal(tx->paths.tune, &tune.path);
     assert_ptr_equal(tx->loss.tune, &tune.loss);
-    pair_settle(&p, p.now + MRD_SEC);
-    pair_end(&p);
 }
