@@ -28,26 +28,6 @@ static struct hand_placed piece(struct pair *p, struct mrd_peer *peer, struct mr
 
 /* ------------------------------------------------------------------------------------- segments */
 
-/* A receive of several pieces is filled in any order, and completes with the last byte. */
-TEST_F(pair, mrd_rx_place__segments_in_any_order)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part send = hand_send(self, AT, 0);
-
-    pair_post_recv(self, AT, 0, 3 * BYTES);
-    assert_int_equal(piece(self, peer, send, ID, 2).end, MRD_PLACE_END_NONE);
-    assert_int_equal(piece(self, peer, send, ID, 0).end, MRD_PLACE_END_NONE);
-    pair_expect_nothing(self, AT);
-    assert_int_equal(peer->rx->slots.num_open, 1);
-    struct hand_placed got = piece(self, peer, send, ID, 1);
-    assert_int_equal(got.verdict, MRD_PLACED);
-    assert_int_equal(got.end, MRD_PLACE_END_LONG);
-    pair_expect(self, AT, MRD_WC_SUCCESS);
-    assert_int_equal(peer->rx->slots.num_open, 0);
-    for (unsigned i = 0; i < 3; i++) /* each piece carried the same bytes */
-        assert_memory_equal(self->end[AT].memory + i * BYTES, self->end[0].memory, BYTES);
-}
-
 /* From 256 KiB on the end of a message is worth one more ack. */
 TEST_F(pair, mrd_rx_place__end_of_a_very_long_message)
 {
@@ -72,54 +52,6 @@ TEST_F(pair, mrd_rx_place__end_of_a_very_long_message)
         assert_int_equal(got.end, total < VERY_LONG ? MRD_PLACE_END_LONG : MRD_PLACE_END_VERY_LONG);
         assert_int_equal(mrd_engine_dereg_mr(self->end[AT].e, mr, self->now), 0);
     }
-}
-
-/* What still comes of a message that is over is taken and placed nowhere. */
-TEST_F(pair, mrd_rx_place__segment_of_a_message_that_is_over)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part write = hand_write(self, AT, 0);
-
-    for (uint32_t i = 0; i < 3; i++)
-        piece(self, peer, write, ID, i);
-    memset(self->end[AT].memory, 0x55, PAIR_MEMORY);
-    struct hand_placed got = piece(self, peer, write, ID, 1);
-    assert_int_equal(got.verdict, MRD_PLACED);
-    assert_int_equal(got.end, MRD_PLACE_END_NONE);
-    assert_int_equal(self->end[AT].memory[BYTES], 0x55);
-}
-
-/* A higher id in the same slot: the sender gave the open message up. */
-TEST_F(pair, mrd_rx_place__next_message_in_the_slot)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part send = hand_send(self, AT, 0);
-
-    for (unsigned i = 0; i < 2; i++)
-        pair_post_recv(self, AT, 0, 3 * BYTES);
-    piece(self, peer, send, ID, 0);
-    piece(self, peer, send, ID + 1, 0);
-    assert_int_equal(peer->rx->slots.num_open, 2); /* its neighbour has another slot */
-    assert_int_equal(piece(self, peer, send, ID + MRD_MSG_SLOTS, 0).code, MRD_REFUSE_RNR);
-    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
-    assert_int_equal(peer->rx->slots.num_open, 1);
-    assert_int_equal(piece(self, peer, send, ID, 1).verdict, MRD_PLACED); /* dropped */
-    pair_expect_nothing(self, AT);
-}
-
-/* A piece that contradicts the first one ends the message. */
-TEST_F(pair, mrd_rx_place__pieces_must_agree)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part send = hand_send(self, AT, 0), other = send;
-
-    pair_post_recv(self, AT, 0, 3 * BYTES);
-    piece(self, peer, send, ID, 0);
-    other.src_qpn++;
-    assert_int_equal(piece(self, peer, other, ID, 1).code, MRD_REFUSE_INVALID);
-    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
-    assert_int_equal(piece(self, peer, send, ID, 2).verdict, MRD_PLACED); /* dropped */
-    assert_int_equal(self->end[AT].memory[2 * BYTES], 0);
 }
 
 /* Memory that is deregistered in the middle of a message is not written any more. */
@@ -157,60 +89,6 @@ TEST_F(pair, mrd_rx_place__no_record_for_a_message)
     assert_int_equal(self->end[AT].memory[BYTES], 0);
     assert_int_equal(piece(self, peer, write, ID + MRD_MSG_SLOTS, 1).verdict, MRD_PLACED);
     assert_memory_equal(self->end[AT].memory + BYTES, self->end[0].memory, BYTES);
-}
-
-/* A message that was refused is over: its record is free, and its other pieces are dropped. */
-TEST_F(pair, mrd_rx_place__first_piece_refused)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part send = hand_send(self, AT, 0);
-
-    assert_int_equal(piece(self, peer, send, ID, 0).code, MRD_REFUSE_RNR);
-    assert_int_equal(peer->rx->slots.num_open, 0);
-    pair_post_recv(self, AT, 0, 3 * BYTES);
-    assert_int_equal(piece(self, peer, send, ID, 1).verdict, MRD_PLACED);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-}
-
-/* ---------------------------------------------------------------------------------------- ABORT */
-
-static struct hand_placed abort_id(struct pair *p, struct mrd_peer *peer, uint32_t id)
-{
-    struct mrd_wire_part part = {.op = MRD_OP_ABORT, .flags = MRD_PART_MULTI, .id = id};
-
-    return hand_place(p, AT, peer, 100, &part, 1);
-}
-
-/* An open message fails; one that never came may not begin any more; one that is over stays so. */
-TEST_F(pair, mrd_rx_place__abort_of_an_id)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part send = hand_send(self, AT, 0);
-
-    pair_post_recv(self, AT, 0, 3 * BYTES);
-    piece(self, peer, send, ID, 0);
-    assert_int_equal(abort_id(self, peer, ID).verdict, MRD_PLACED);
-    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
-    assert_int_equal(abort_id(self, peer, ID).verdict, MRD_PLACED); /* twice is once */
-    pair_expect_nothing(self, AT);
-
-    pair_post_recv(self, AT, 0, 3 * BYTES);
-    abort_id(self, peer, ID + 1);
-    assert_int_equal(piece(self, peer, send, ID + 1, 0).verdict, MRD_PLACED);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-}
-
-/* An ABORT that is late does nothing to the message that has its slot by now. */
-TEST_F(pair, mrd_rx_place__late_abort)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part write = hand_write(self, AT, 0);
-
-    piece(self, peer, write, ID + MRD_MSG_SLOTS, 0);
-    abort_id(self, peer, ID);
-    assert_int_equal(peer->rx->slots.num_open, 1);
-    piece(self, peer, write, ID + MRD_MSG_SLOTS, 1);
-    assert_int_equal(piece(self, peer, write, ID + MRD_MSG_SLOTS, 2).end, MRD_PLACE_END_LONG);
 }
 
 /* Of an ordered message: what waits behind it is delivered, unless its queue pair is gone. */

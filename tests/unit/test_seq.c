@@ -67,58 +67,6 @@ TEST(mrd_bit_clear__leaves_the_others)
         assert_int_equal(mrd_bit_test(map, 255, psn), psn != 191);
 }
 
-/* --------------------------------------------------------------------------------------- hash.h */
-
-TEST(mrd_hash_buckets__table)
-{
-    static const uint32_t table[][2] = {
-        {0, 16},      {1, 16},      {16, 16},     {17, 32},
-        {1000, 1024}, {1024, 1024}, {1025, 2048}, {UINT32_MAX, 1u << 20}};
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-        assert_int_equal(mrd_hash_buckets(table[i][0]), table[i][1]);
-}
-
-static unsigned chain_length(const struct mrd_hash *h, uint64_t hash)
-{
-    unsigned n = 0;
-
-    for (struct mrd_hash_node *node = mrd_hash_first(h, hash); node; node = node->next)
-        n++;
-    return n;
-}
-
-TEST(mrd_hash_add__chains_colliding_nodes)
-{
-    struct mrd_hash_node *bucket[16] = {0}, node[3];
-    struct mrd_hash h = {.bucket = bucket, .mask = 15};
-
-    mrd_hash_add(&h, &node[0], 5);
-    mrd_hash_add(&h, &node[1], 5 + 16);
-    mrd_hash_add(&h, &node[2], 6);
-    assert_int_equal(chain_length(&h, 5), 2);
-    assert_int_equal(chain_length(&h, 6), 1);
-    assert_int_equal(chain_length(&h, 7), 0);
-    assert_int_equal(node[1].hash,
-                     21); /* the whole hash, so that a look-up need not compare keys */
-}
-
-/* First, middle and last of a chain can go. */
-TEST(mrd_hash_del__anywhere_in_the_chain)
-{
-    for (int gone = 0; gone < 3; gone++) {
-        struct mrd_hash_node *bucket[16] = {0}, node[3];
-        struct mrd_hash h = {.bucket = bucket, .mask = 15};
-
-        for (int i = 0; i < 3; i++)
-            mrd_hash_add(&h, &node[i], 1);
-        mrd_hash_del(&h, &node[gone]);
-        assert_int_equal(chain_length(&h, 1), 2);
-        for (struct mrd_hash_node *n = mrd_hash_first(&h, 1); n; n = n->next)
-            assert_ptr_not_equal(n, &node[gone]);
-    }
-}
-
 /* Neighbouring numbers (queue pairs, keys) fall all over the table, whatever bits it looks at. */
 TEST(mrd_hash_mix__spreads_neighbours)
 {

@@ -13,10 +13,9 @@ struct record {
 
 static bool has(const struct mrd_hash *h, uint64_t hash, const struct mrd_hash_node *node)
 {
-    for (struct mrd_hash_node *n = mrd_hash_first(h, hash); n; n = n->next) {
+    for (struct mrd_hash_node *n = mrd_hash_first(h, hash); n; n = n->next)
         if (n == node)
             return true;
-    }
     return false;
 }
 
@@ -27,8 +26,14 @@ TEST(mrd_hash_buckets__table)
 {
     static const struct {
         uint32_t items, buckets;
-    } rows[] = {
-        {0, 16}, {16, 16}, {17, 32}, {1000, 1024}, {1u << 20, 1u << 20}, {UINT32_MAX, 1u << 20}};
+    } rows[] = {{0, 16},
+                {16, 16},
+                {17, 32},
+                {1000, 1024},
+                {1024, 1024},
+                {1025, 2048},
+                {1u << 20, 1u << 20},
+                {UINT32_MAX, 1u << 20}};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_int_equal(mrd_hash_buckets(rows[i].items), rows[i].buckets);
@@ -65,13 +70,13 @@ TEST(mrd_hash_del__from_a_shared_bucket)
         for (unsigned i = 0; i < 3; i++)
             mrd_hash_add(&h, &node[i], SAME + 16 * i); /* the same bucket of 16 */
         assert_null(mrd_hash_first(&h, SAME + 1));
+        assert_int_equal(node[1].hash, SAME + 16); /* all of it: a look-up need not compare keys */
         mrd_hash_del(&h, &node[gone]);
         for (unsigned i = 0; i < 3; i++)
             assert_int_equal(has(&h, SAME, &node[i]), i != gone);
-        for (unsigned i = 0; i < 3; i++) {
+        for (unsigned i = 0; i < 3; i++)
             if (i != gone)
                 mrd_hash_del(&h, &node[i]);
-        }
         assert_null(mrd_hash_first(&h, SAME));
     }
     mrd_hash_fini(&h, &a.ops);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +20,6 @@ enum {
     DEPTH = 64,
     MESSAGE_BYTES = 20000,
     LONG_BYTES = 4 << 20,
-    POSTERS = 4,
     POSTS = 2000,
     PATIENCE_S = 600, /* until a test that hangs fails */
 };
@@ -365,109 +363,6 @@ TEST_F_WITH(sides, progress_thread__event_for_a_blocked_application,
     assert_int_equal(mrd_destroy_ah(self->a.peer), 0);
     self->a.peer = real;
     exchange(self, 1);
-}
-
-struct poster {
-    struct sides *f;
-    uint32_t id;
-    atomic_int *errors;
-};
-
-static void *post_many(void *arg)
-{
-    struct poster *p = arg;
-
-    for (uint32_t i = 0; i < POSTS; i++) {
-        uint32_t words[4] = {p->id, i, p->id * 1000003u + i, ~i};
-        int error;
-
-        do {
-            error = try_send(&p->f->a, &p->f->b, p->id, words, sizeof(words), MRD_SEND_INLINE);
-            if (error == -ENOMEM || error == -EAGAIN)
-                sched_yield();
-        } while (error == -ENOMEM || error == -EAGAIN);
-        if (error)
-            atomic_fetch_add(p->errors, 1);
-    }
-    return NULL;
-}
-
-struct drainer {
-    struct side *side;
-    int want;
-    atomic_int *errors;
-};
-
-static void *drain_sends(void *arg)
-{
-    struct drainer *d = arg;
-    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_S * SEC_NS;
-    struct mrd_wc wc[8];
-
-    while (d->want > 0 && clock_ns(CLOCK_MONOTONIC) < end_ns) {
-        int n = mrd_poll_cq(d->side->cq, 8, wc);
-
-        for (int i = 0; i < n; i++)
-            if (wc[i].status != MRD_WC_SUCCESS)
-                atomic_fetch_add(d->errors, 1);
-        d->want -= n > 0 ? n : 0;
-    }
-    if (d->want)
-        atomic_fetch_add(d->errors, 1);
-    return NULL;
-}
-
-/* Each message of each thread arrives once, whole. */
-static void receive_all(struct sides *f)
-{
-    static bool seen[POSTERS][POSTS];
-    uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + PATIENCE_S * SEC_NS;
-    int left = POSTERS * POSTS;
-
-    memset(seen, 0, sizeof(seen));
-    while (left && clock_ns(CLOCK_MONOTONIC) < end_ns) {
-        struct mrd_wc wc;
-        int n = mrd_poll_cq(f->b.cq, 1, &wc);
-        uint32_t words[4];
-
-        assert_true(n >= 0);
-        if (!n)
-            continue;
-        assert_int_equal(wc.status, MRD_WC_SUCCESS);
-        assert_int_equal(wc.byte_len, sizeof(words));
-        memcpy(words, f->b.memory + wc.wr_id * 64, sizeof(words));
-        post_receive(&f->b, wc.wr_id, wc.wr_id * 64, 64);
-        assert_in_range(words[0], 0, POSTERS - 1);
-        assert_in_range(words[1], 0, POSTS - 1);
-        assert_int_equal(words[2], words[0] * 1000003u + words[1]);
-        assert_int_equal(words[3], ~words[1]);
-        assert_false(seen[words[0]][words[1]]);
-        seen[words[0]][words[1]] = true;
-        left--;
-    }
-    assert_int_equal(left, 0);
-}
-
-/* Four threads post to one queue pair, a fifth polls it, beside the progress threads. */
-TEST_F(sides, mrd_post_send__from_many_threads)
-{
-    atomic_int errors = 0;
-    pthread_t threads[POSTERS], drainer_thread;
-    struct poster posters[POSTERS];
-    struct drainer drainer = {&self->a, POSTERS * POSTS, &errors};
-
-    for (unsigned i = 0; i < DEPTH; i++)
-        post_receive(&self->b, i, (size_t)i * 64, 64);
-    assert_int_equal(pthread_create(&drainer_thread, NULL, drain_sends, &drainer), 0);
-    for (uint32_t i = 0; i < POSTERS; i++) {
-        posters[i] = (struct poster){self, i, &errors};
-        assert_int_equal(pthread_create(&threads[i], NULL, post_many, &posters[i]), 0);
-    }
-    receive_all(self);
-    for (unsigned i = 0; i < POSTERS; i++)
-        pthread_join(threads[i], NULL);
-    pthread_join(drainer_thread, NULL);
-    assert_int_equal(atomic_load(&errors), 0);
 }
 
 /* Closing right after posting, with the thread in whatever it does. */
