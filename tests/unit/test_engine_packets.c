@@ -2,32 +2,8 @@
 #include "core/engine/peer_state.h"
 #include "tests/unit/engine_pair.h"
 
-static struct pair pair; /* large, and begun anew by each test */
-
-TEST_F(pair, mrd_engine_rx__send_ends_in_one_completion_at_each_end)
-{
-    static const uint32_t lengths[] = {0, 1, PAIR_PAYLOAD, PAIR_PAYLOAD + 1, 5 * PAIR_PAYLOAD + 7};
-
-    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-        struct mrd_wc wc;
-
-        pair_begin(self);
-        pair_post_recv(self, 1, 0, 6 * PAIR_PAYLOAD);
-        pair_post(self, 0, MRD_WR_SEND, 0, lengths[i]);
-        pair_settle(self, self->now + MRD_SEC);
-        wc = pair_expect(self, 0, MRD_WC_SUCCESS);
-        assert_int_equal(wc.wr_id, 500);
-        wc = pair_expect(self, 1, MRD_WC_SUCCESS);
-        assert_int_equal(wc.wr_id, 900);
-        assert_int_equal(wc.byte_len, lengths[i]);
-        assert_int_equal(pair_poll(self, 0, &wc) + pair_poll(self, 1, &wc), 0);
-        assert_memory_equal(self->end[1].memory, self->end[0].memory, lengths[i]);
-        assert_int_equal(self->end[1].memory[lengths[i]], 0);
-        assert_int_equal(self->end[0].e->stats.retx_packets, 0);
-    }
-}
-
-/* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
+static struct pair
+    pair; /* The header in front of a payload: at most 96 bytes, whether an ack rides on it or a cookie. */
 TEST_F(wary_pair, mrd_engine_tx__headers_fit_in_96_bytes)
 {
     self->now += MRD_MSEC; /* an epoch must not be older than the challenger */
@@ -59,46 +35,6 @@ TEST_F(wary_pair, mrd_engine_tx__headers_fit_in_96_bytes)
     }
     assert_int_equal(self->end[1].e->stats.tx_challenges > 0, 1);
     assert_int_equal(self->end[1].e->stats.tx_acks_ridden, 1);
-}
-
-/* Acked, and the mover has stopped reading: only then may the application have its buffer back. */
-TEST_F(pair, mrd_engine_tx_done__completion_waits_for_the_mover)
-{
-    struct mrd_wc wc;
-
-    pair_config(self);
-    self->config.mover.copies = false;
-    pair_open(self);
-    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx(self, 0), 2);
-    pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx->sent.una, 2);
-    pair_expect_nothing(self, 0);
-    mrd_engine_tx_done(self->end[0].e, self->end[0].cookie, self->now);
-    pair_expect_nothing(self, 0);
-    mrd_engine_tx_done(self->end[0].e, self->end[0].cookie, self->now);
-    pair_expect(self, 0, MRD_WC_SUCCESS);
-}
-
-/* New packets shrink; what was cut before keeps its PSN and its size. */
-TEST_F(pair, mrd_engine_tx_too_big__only_new_packets_shrink)
-{
-    pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
-    assert_int_equal(pair_tx_lost(self, 0), 2); /* both lost */
-    mrd_engine_tx_too_big(self->end[0].e, &self->end[1].addr, 600);
-    pair_post(self, 0, MRD_WR_RDMA_WRITE, 4 * PAIR_PAYLOAD, 2 * 576);
-    assert_int_equal(pair_tx(self, 0), 2);
-    for (unsigned i = 0; i < 2; i++) {
-        struct mrd_wire_head head = pair_head(&self->end[1].inbox[i]);
-
-        assert_int_equal(self->end[1].inbox[i].len - head.head_len, 576); /* multiples of 64 */
-        assert_int_equal(head.psn, 2 + i);
-    }
-    pair_settle(self, self->now + MRD_SEC);
-    assert_memory_equal(self->end[1].memory, self->end[0].memory, 2 * PAIR_PAYLOAD);
-    assert_memory_equal(self->end[1].memory + 4 * PAIR_PAYLOAD,
-                        self->end[0].memory + 4 * PAIR_PAYLOAD, 2 * 576);
-    assert_int_equal(mrd_peer_find(&self->end[0].e->peers, &self->end[1].addr)->tx->sent.next, 4);
 }
 
 static void send_pieces_twice(bool no_check)

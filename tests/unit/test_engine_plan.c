@@ -312,24 +312,6 @@ TEST_F(pair, mrd_engine_rx_plan__refuses_deregistered_memory)
     assert_int_equal(self->end[1].memory[2 * PAIR_PAYLOAD], 0);
 }
 
-/* A segment that was not predicted is moved to its place; the predicted PSN stays unreceived. */
-TEST_F(half_a_write, mrd_engine_rx__moves_what_was_not_predicted)
-{
-    assert_int_equal(plan(self, 0, 4), 4);
-    receive(self, 0, 0);
-    receive(self, 9, 1); /* where burst[1], PSN 2, was predicted */
-    receive(self, 2, 2);
-    receive(self, 3, 3);
-    const struct mrd_rcv *rcv = &pair_peer(self, 1)->rx->rcv;
-    assert_int_equal(self->end[1].e->stats.rx_straight_moved, 1);
-    assert_int_equal(self->end[1].e->stats.rx_straight, 3);
-    assert_int_equal(rcv->cum, 2);
-    assert_int_equal(mrd_rcv_check(rcv, 2), MRD_RCV_NEW);
-    assert_int_equal(mrd_rcv_check(rcv, 10), MRD_RCV_DUPLICATE);
-    assert_memory_equal(self->end[1].memory + 10 * PAIR_PAYLOAD,
-                        self->end[0].memory + 10 * PAIR_PAYLOAD, PAIR_PAYLOAD);
-}
-
 /* The right bytes under another number than predicted. */
 TEST_F(pair, mrd_engine_rx__moves_what_has_another_psn)
 {

@@ -87,31 +87,6 @@ TEST_F(reads, reads__atomics_answer_what_was_there)
     assert_int_equal(*word(self, TARGET, 64), 1);
 }
 
-/* All packets of the first try are lost, each way; then each comes twice. */
-TEST_F(reads, reads__once_under_loss_and_copies)
-{
-    *word(self, TARGET, 64) = 0;
-    ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 64, 8);
-    read_at(self, 128, LONG_BYTES);
-    for (unsigned i = 0; i < 40; i++) {
-        for (unsigned at = 0; at < 2; at++) {
-            struct pair_end *end = &self->end[at];
-
-            if (i % 3 == 0)
-                end->num_inbox = 0;
-            for (unsigned k = 0; i % 3 == 1 && k < end->num_inbox; k++)
-                pair_rx_one(self, at, &end->inbox[k]);
-            pair_turn(self, at);
-            self->now += 50 * MRD_USEC;
-        }
-    }
-    expect_ends(self, 2, MRD_WC_SUCCESS);
-    assert_int_equal(*word(self, TARGET, 64), 1);
-    assert_int_equal(*word(self, ASKER, HERE + 64), 0);
-    assert_memory_equal(self->end[ASKER].memory + HERE + 128, self->end[TARGET].memory + 128,
-                        LONG_BYTES);
-}
-
 TEST_F(reads, reads__access_is_checked)
 {
     static const struct {
@@ -252,25 +227,6 @@ TEST_F(reads, reads__fence)
     assert_int_equal(self->end[TARGET].memory[0], 0x55);
     for (unsigned i = 0; i < 3; i++)
         assert_int_equal(take(self).status, MRD_WC_SUCCESS);
-}
-
-/* Without a record for the response a request is refused, and tried again. */
-TEST_F(reads, reads__too_many_for_the_target)
-{
-    struct mrd_pool *pool = &self->end[TARGET].e->responses;
-    uint32_t num = pool->num;
-
-    *word(self, TARGET, 0) = 0;
-    pool->num = 0;
-    for (unsigned i = 0; i < 4; i++)
-        ask(self, MRD_WR_ATOMIC_FETCH_AND_ADD, 0, 8);
-    pair_settle(self, self->now + 2 * MRD_MSEC);
-    assert_int_equal(self->end[TARGET].e->stats.rx_requests, 0);
-    assert_true(self->end[TARGET].e->stats.rx_refuse_resources >= 4);
-    pool->num = 2; /* one at a time */
-    expect_ends(self, 4, MRD_WC_SUCCESS);
-    assert_int_equal(*word(self, TARGET, 0), 4);
-    pool->num = num;
 }
 
 /* In ordered mode a read sees the write before it, which is repeated, and completes behind it. */

@@ -74,28 +74,6 @@ TEST_F(pair, mrd_rx_place__segment_beside_another_part)
     }
 }
 
-/* The bytes of the parts are the payload, no more and no less. */
-TEST_F(pair, mrd_rx_place__lengths_must_add_up)
-{
-    struct mrd_peer *peer = begin(self);
-
-    for (uint32_t len = BYTES - 1; len <= BYTES + 1; len++) {
-        struct mrd_rx_packet packet = {.from = self->end[0].addr};
-        struct mrd_rx_in in = {.packet = &packet,
-                               .head = hand_head(self, AT, MRD_WIRE_DATA),
-                               .payload = self->end[0].memory,
-                               .payload_len = len,
-                               .num_parts = 1,
-                               .part = {hand_write(self, AT, BYTES)}};
-        struct mrd_refusal *refusal;
-        enum mrd_place_end end;
-
-        assert_int_equal(mrd_rx_place(self->end[AT].e, peer, &in, &refusal, &end),
-                         len == BYTES ? MRD_PLACED : MRD_PLACE_MALFORMED);
-        assert_int_equal(is_untouched(self), len < BYTES);
-    }
-}
-
 /* ABORTs travel among themselves. */
 TEST_F(pair, mrd_rx_place__abort_beside_data)
 {
@@ -216,18 +194,6 @@ TEST_F(pair, mrd_rx_place__codes_and_counters)
         assert_int_equal(*rows[i].counter, before + 1);
         assert_int_equal(s->tx_refusals, i + 1);
     }
-    assert_true(is_untouched(self));
-}
-
-/* Longer than the receive: that completes in error, and the sender learns. */
-TEST_F(pair, mrd_rx_place__longer_than_the_receive)
-{
-    struct mrd_peer *peer = begin(self);
-
-    pair_post_recv(self, AT, 0, BYTES - 1);
-    assert_int_equal(place_one(self, peer, hand_send(self, AT, BYTES)).code, MRD_REFUSE_TOO_LONG);
-    assert_int_equal(self->end[AT].e->stats.rx_refuse_too_long, 1);
-    pair_expect(self, AT, MRD_WC_LOC_LEN_ERR);
     assert_true(is_untouched(self));
 }
 
