@@ -325,10 +325,7 @@ TEST_F(cc_fixture, nscc_ack__much_loss_at_a_trickle)
     }
 }
 
-/*
- * What is declared lost left up to an RTT ago: a queue that stood then dropped it, though the queue is
- * gone by now. An RTT later that is no longer so.
- */
+/* A queue of up to an RTT ago dropped what is declared lost now, though it is gone; not later. */
 TEST_F(cc_fixture, nscc_ack__lost_in_the_queue_of_an_rtt_ago)
 {
     for (unsigned rounds = 1; rounds <= 2; rounds++) {
@@ -345,10 +342,7 @@ TEST_F(cc_fixture, nscc_ack__lost_in_the_queue_of_an_rtt_ago)
     }
 }
 
-/*
- * Much is lost. The delay is the hosts' where it jumps from ack to ack and is at times none; else
- * it is a queue's, whether acks are late or not.
- */
+/* Much is lost. Delay that jumps and is at times none is the hosts'; else it is a queue's. */
 TEST_F(cc_fixture, nscc_ack__late_hosts_are_no_queue)
 {
     static const struct {

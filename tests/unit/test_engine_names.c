@@ -18,10 +18,8 @@ static void begin(struct pair *p, bool trusting)
 static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head, uint8_t from,
                                  uint8_t to)
 {
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_rx_packet packet = hand_packet(p, AT, from, to);
 
-    packet.from.ip[15] = from;
-    packet.to.ip[15] = to;
     return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 

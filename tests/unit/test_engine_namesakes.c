@@ -26,9 +26,8 @@ static struct mrd_wire_head head_of(struct pair *p, uint32_t inc, uint32_t epoch
 
 static struct mrd_peer *identify(struct pair *p, const struct mrd_wire_head *head, uint8_t ours)
 {
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, ours);
 
-    packet.to.ip[15] = ours;
     return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 
@@ -92,18 +91,25 @@ static struct two meet(struct pair *p)
     return t;
 }
 
-/* What answers our question: the challenge for it, by that name, to that address of ours. */
-static void challenged(struct pair *p, const struct mrd_peer *asks, uint32_t name, uint8_t ours)
+/* What answers our question: the challenge for it, by that name. */
+static struct mrd_wire_head challenge(struct pair *p, const struct mrd_peer *asks, uint32_t name)
 {
     struct mrd_wire_head head = hand_head(p, AT, MRD_WIRE_CHALLENGE);
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
 
-    packet.to.ip[15] = ours;
     head.dst_inc = asks->pair.own_inc;
     head.src_inc = name;
     head.epoch = asks->tx->contact.epoch;
     head.cookie = 1;
     head.echo_stamp = mrd_wire_stamp(p->now);
+    return head;
+}
+
+/* It comes to that address of ours. */
+static void challenged(struct pair *p, const struct mrd_peer *asks, uint32_t name, uint8_t ours)
+{
+    struct mrd_wire_head head = challenge(p, asks, name);
+    struct mrd_rx_packet packet = hand_packet(p, AT, 0, ours);
+
     mrd_contact_challenge(p->end[AT].e, &head, &packet);
 }
 
@@ -259,9 +265,8 @@ TEST_F(pair, namesakes__are_bounded)
 static void move_to(struct pair *p, struct mrd_peer *peer, const struct mrd_addr *there)
 {
     struct mrd_wire_head proof = head_of(p, NAME_1, 5, 1);
-    struct mrd_rx_packet packet = {.from = *there, .to = p->end[AT].addr};
+    struct mrd_rx_packet packet = hand_packet(p, AT, there->ip[15], FIRST);
 
-    packet.to.ip[15] = FIRST;
     proof.dst_inc = peer->pair.own_inc;
     (void)mrd_contact_identify(p->end[AT].e, &proof, &packet);
     take_cookie(p, &proof);
@@ -345,29 +350,19 @@ TEST_F(pair, namesakes__are_watched)
     }
 }
 
-/*
- * Our question is answered by the other entry's name, from where the peer was. That answer is late: the
- * peer moved since, and proved it.
- */
+/* The answer by the other's name, from where the peer was, is late: it moved and proved it. */
 TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
 {
-    struct mrd_addr here, elsewhere;
     struct mrd_engine *e = self->end[AT].e;
     struct two t = meet(self);
-    here = elsewhere = t.one->addr;
+    struct mrd_addr elsewhere = t.one->addr;
     elsewhere.ip[15] ^= 8;
     mrd_recv_state_end(e, t.two, MRD_SPACE_TOMB);
     mrd_send_state_open(e, t.two);
     mrd_tx_ready(e, t.two);
     elapse(self, MRD_MSEC); /* the question leaves */
-    struct mrd_wire_head head = hand_head(self, AT, MRD_WIRE_CHALLENGE);
-    head.dst_inc = t.two->pair.own_inc;
-    head.src_inc = NAME_1;
-    head.epoch = t.two->tx->contact.epoch;
-    head.cookie = 1;
-    head.echo_stamp = mrd_wire_stamp(self->now);
-    struct mrd_rx_packet packet = (struct mrd_rx_packet){.from = here, .to = self->end[AT].addr};
-    packet.to.ip[15] = FIRST;
+    struct mrd_wire_head head = challenge(self, t.two, NAME_1);
+    struct mrd_rx_packet packet = hand_packet(self, AT, 0, FIRST);
     elapse(self, 500 * MRD_MSEC);
     move_to(self, t.one, &elsewhere);
     elapse(self, 500 * MRD_MSEC);
@@ -376,10 +371,7 @@ TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
     assert_memory_equal(&t.one->addr, &elsewhere, sizeof(elsewhere));
 }
 
-/*
- * The watch went to the peer that moved to where the handle's entry asked. The peer moves on, and perhaps that
- * entry speaks with somebody again.
- */
+/* The watch went with a peer that moves on; perhaps the handle's own entry speaks again. */
 TEST_F(pair, namesakes__watched_and_moved_on)
 {
     for (unsigned again = 0; again < 2; again++) {

@@ -15,10 +15,8 @@ static void pass(struct pair *p, uint64_t ns)
 static struct mrd_peer *identify_from(struct pair *p, const struct mrd_wire_head *head,
                                       uint8_t host, uint8_t ours)
 {
-    struct mrd_rx_packet packet = {.from = p->end[1 - AT].addr, .to = p->end[AT].addr};
+    struct mrd_rx_packet packet = hand_packet(p, AT, host, ours);
 
-    packet.from.ip[15] = host;
-    packet.to.ip[15] = ours;
     return mrd_contact_identify(p->end[AT].e, head, &packet);
 }
 

@@ -181,10 +181,7 @@ TEST_F(pair, mrd_tx_probe__each_one_in_pieces_counts)
     assert_memory_equal(self->end[1].memory, self->end[0].memory, 2 * PAIR_PAYLOAD);
 }
 
-/*
- * A message is refused while a packet of it is lost. That goes again without payload, and its loss or
- * ack tells nothing of large packets: they may all be lost.
- */
+/* A packet of a refused message goes again without payload: it tells nothing of large packets. */
 TEST_F(pair, mrd_rx_ack__of_a_packet_without_its_payload)
 {
     enum { LOSSES = 2, LENGTH = PAIR_PAYLOAD * 3 / 2 };

@@ -280,8 +280,6 @@ TEST_F(pair, mrd_recv_state_end__ends_all_that_hangs_on_it)
 TEST_F(pair, mrd_peer_unreachable__ends_both_directions)
 {
     for (unsigned known = 0; known < 2; known++) {
-        struct mrd_engine_event event;
-
         pair_begin(self);
         pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
         struct mrd_peer *peer = mrd_peer_find(&self->end[AT].e->peers, &self->end[1].addr);
@@ -294,8 +292,7 @@ TEST_F(pair, mrd_peer_unreachable__ends_both_directions)
         assert_true(peer->given_up);
         assert_int_equal(peer->space.state, known ? MRD_SPACE_TOMB : MRD_SPACE_NONE);
         assert_int_equal(self->end[AT].e->stats.peers_unreachable, 1);
-        assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
-        assert_int_equal(event.type, MRD_EVENT_PEER_UNREACHABLE);
+        pair_expect_event(self, AT, MRD_EVENT_PEER_UNREACHABLE);
     }
 }
 

@@ -35,31 +35,6 @@ TEST_F(pair, mrd_engine_post_send__unsound)
     }
 }
 
-/* Inline data is copied at once: it needs no region. */
-TEST_F(pair, mrd_engine_post_send__inline_needs_no_lkey)
-{
-    struct hand_wr w;
-    int error;
-    struct mrd_qp *kept = self->end[0].qp;
-
-    self->end[0].qp = mrd_engine_create_qp(
-        self->end[0].e, self->end[0].pd,
-        &(struct mrd_qp_init_attr){
-            .send_cq = self->end[0].cq,
-            .recv_cq = self->end[0].cq,
-            .cap = {.max_send_wr = 1, .max_send_sge = 1, .max_inline_data = BYTES}},
-        &error);
-    assert_non_null(self->end[0].qp);
-    hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
-    w.wr.send_flags |= MRD_SEND_INLINE;
-    w.sge.lkey ^= 1;
-    assert_int_equal(hand_post(self, 0, &w.wr), 0);
-    pair_settle(self, self->now + MRD_SEC);
-    pair_expect(self, 0, MRD_WC_SUCCESS);
-    assert_memory_equal(self->end[1].memory, self->end[0].memory, BYTES);
-    hand_restore_qp(self, 0, kept);
-}
-
 /* Room for the completion is reserved before anything else is taken. */
 TEST_F(pair, mrd_engine_post_send__completion_queue_full)
 {
@@ -78,14 +53,12 @@ TEST_F(pair, mrd_engine_post_send__completion_queue_full)
 TEST_F(pair, mrd_engine_post_send__peer_table_full)
 {
     struct hand_wr w;
-    int error;
 
     pair_open_with(self, 1, 0);
     struct mrd_ah *known = self->end[0].ah;
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, BYTES);
     struct hand_holdings before = hand_holdings(self, 0);
-    self->end[0].ah = mrd_engine_create_ah(self->end[0].e, self->end[0].pd,
-                                           &(struct mrd_addr){.port = 102}, 0, &error);
+    self->end[0].ah = pair_ah(self, 0, &(struct mrd_addr){.port = 102});
     hand_wr(self, 0, MRD_WR_RDMA_WRITE, BYTES, &w);
     assert_int_equal(hand_post(self, 0, &w.wr), -EAGAIN);
     hand_expect_refused(self, 0, &before, "peer table is full");

@@ -48,23 +48,14 @@ FIXTURE_TEARDOWN(test)
     end(self);
 }
 
-static void expect_no_event(struct test *t)
-{
-    struct mrd_engine_event event;
-
-    assert_int_equal(mrd_engine_get_event(t->p->end[TO].e, &event), -EAGAIN);
-}
-
 static struct mrd_engine_event expect_event(struct test *t)
 {
-    struct mrd_engine_event event;
+    struct mrd_engine_event event = pair_expect_event(t->p, TO, MRD_EVENT_QP_REFUSED);
 
-    assert_int_equal(mrd_engine_get_event(t->p->end[TO].e, &event), 0);
-    assert_int_equal(event.type, MRD_EVENT_QP_REFUSED);
     assert_ptr_equal(event.object, t->p->end[TO].qp);
     assert_int_equal(event.addr.port, t->p->end[FROM].addr.port);
     assert_int_equal(event.peer_id, pair_peer(t->p, TO)->id);
-    expect_no_event(t);
+    pair_expect_no_event(t->p, TO);
     return event;
 }
 
@@ -102,7 +93,7 @@ TEST(qp_events__of_what_was_refused)
             if (asked && request >= BAD_RKEY && request <= TOO_LONG)
                 expect_event(&t);
             else
-                expect_no_event(&t);
+                pair_expect_no_event(t.p, TO);
             end(&t);
         }
     }
@@ -146,7 +137,7 @@ TEST_F_WITH(test, qp_events__not_of_responses, self->events = MRD_QP_TELL_REFUSE
     assert_int_equal(mrd_engine_dereg_mr(at->e, target, self->p->now), 0);
     pair_settle(self->p, self->p->now + MRD_SEC);
     pair_expect(self->p, TO, MRD_WC_LOC_PROT_ERR);
-    expect_no_event(self);
+    pair_expect_no_event(self->p, TO);
     assert_int_equal(mrd_engine_dereg_mr(from->e, source, self->p->now), 0);
 }
 

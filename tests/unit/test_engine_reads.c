@@ -291,10 +291,7 @@ static void begin_without_routes(struct pair *p)
         register_again(p, at, ALL_ACCESS);
 }
 
-/*
- * The target has no address handle of the asker: the mover is asked once what the route takes, for a
- * response that would take several packets else.
- */
+/* Without a handle of the asker the mover is asked once for the route of a long response. */
 TEST_F(pair, reads__the_route_is_asked_for)
 {
     struct mrd_addr to;

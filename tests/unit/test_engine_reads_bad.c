@@ -54,8 +54,7 @@ static struct mrd_peer *answerer(struct pair *p)
 static struct mrd_ah *stranger_ah(struct pair *p)
 {
     struct mrd_addr addr = {.port = STRANGER_PORT};
-    int error;
-    struct mrd_ah *ah = mrd_engine_create_ah(p->end[ASKER].e, p->end[ASKER].pd, &addr, 0, &error);
+    struct mrd_ah *ah = pair_ah(p, ASKER, &addr);
 
     assert_non_null(ah);
     return ah;

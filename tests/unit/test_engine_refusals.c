@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Refusals outlive the send state that they were to go by, and the PSNs that they are about wait for
- * them; but only those of the space in which they were made.
- */
+/* Refusals outlive the send state that they were to go by, within the space that they are of. */
 #include "tests/unit/engine_pair.h"
 
 enum { TARGET = 0, SENDER = 1, BYTES = 64 };

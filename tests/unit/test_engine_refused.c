@@ -21,16 +21,13 @@ static void ask_nobody(struct pair *p)
 /* Several times, and for a while: the work fails, and an event names the peer. */
 TEST_F(pair, mrd_engine_tx_refused__goes_on)
 {
-    struct mrd_engine_event event;
-
     ask_nobody(self);
     assert_false(refuse(self, 0));
     assert_false(refuse(self, MRD_MSEC));
     pair_expect_nothing(self, AT);
     assert_true(refuse(self, MRD_REFUSED_NS - MRD_MSEC));
     pair_expect(self, AT, MRD_WC_RETRY_EXC_ERR);
-    assert_int_equal(mrd_engine_get_event(self->end[AT].e, &event), 0);
-    assert_int_equal(event.type, MRD_EVENT_PEER_UNREACHABLE);
+    struct mrd_engine_event event = pair_expect_event(self, AT, MRD_EVENT_PEER_UNREACHABLE);
     assert_memory_equal(&event.addr, &self->end[1 - AT].addr, sizeof(event.addr));
     assert_false(refuse(self, MRD_SEC)); /* nothing is under way any more */
 }

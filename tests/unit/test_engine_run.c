@@ -319,10 +319,7 @@ TEST(mrd_engine_rx__a_packet_left_out_of_a_burst)
     }
 }
 
-/*
- * The first packet has a cookie, and those behind it nothing but its bytes. Taken by themselves
- * they say nothing that can be understood, so they are no segments.
- */
+/* The first packet has a cookie; those behind it say nothing by themselves: no segments. */
 TEST(mrd_engine_rx__no_run_behind_a_cookie)
 {
     enum { PACKETS = 3, AT = MRD_WIRE_BASE_BYTES, COOKIE = MRD_WIRE_COOKIE_BYTES };
@@ -488,10 +485,7 @@ TEST(mrd_rx_ack__a_run_as_one_by_one)
     }
 }
 
-/*
- * A run is no longer than a part of what a round trip carries, so that a slow fabric is sprayed
- * finely; but a whole burst if all paths are one.
- */
+/* A run is part of what a round trip carries, to spray slow fabrics finely; one way, a burst. */
 TEST(mrd_tx_new_data__whole_bursts_on_one_way)
 {
     struct mrd_tune tune = mrd_tune_default;

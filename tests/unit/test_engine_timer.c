@@ -113,10 +113,7 @@ TEST_F(pair, mrd_timer_fire_due__paced)
     assert_true(has_turn(peer));
 }
 
-/*
- * Work, and nothing in flight whose ack would wake it: it is tried again after 100 us, later after
- * an eighth of what it has waited, at most 10 ms.
- */
+/* Work with nothing in flight is tried again after 100 us, then 1/8 of its wait, at most 10 ms. */
 TEST_F(pair, mrd_timer_fire_due__starved)
 {
     static const struct {

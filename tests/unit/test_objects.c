@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of a context and its objects that need no traffic. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -243,17 +242,6 @@ TEST_F(local, mrd_query_counters__names_and_count)
         for (int j = 0; j < i; j++)
             assert_string_not_equal(counters[i].name, counters[j].name);
     }
-}
-
-TEST_F(local, mrd_get_async_event__none)
-{
-    struct mrd_async_event event;
-
-    struct pollfd fd = {.fd = self->context->async_fd, .events = POLLIN};
-
-    assert_true(self->context->async_fd >= 0);
-    assert_int_equal(poll(&fd, 1, 0), 0);
-    assert_int_equal(mrd_get_async_event(self->context, &event), -EAGAIN);
 }
 
 TEST(mrd_wc_status_str__all_different)

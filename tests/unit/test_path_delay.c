@@ -151,10 +151,7 @@ TEST_F(path_fixture, mrd_path_calibrate__what_fell_or_was_marked_is_a_queue)
     assert_int_equal((int)self->path[0].excess_ns, 0);
 }
 
-/*
- * One path of several is longer. That it is so for good, and has no queue of ours, shows after a while: soon
- * if it never was shorter, later if it was.
- */
+/* One longer path of several has no queue of ours: soon if it never was shorter, else later. */
 TEST_F(path_fixture, mrd_path_calibrate__one_longer_path_takes_time)
 {
     const struct mrd_tune_path *tune = &mrd_tune_default.path;

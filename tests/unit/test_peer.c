@@ -327,10 +327,7 @@ TEST_F(peer_fixture, mrd_peer_make_idle__random_walk)
     }
 }
 
-/*
- * What an active peer costs beside its packets in flight: its entry and a half for each way. The
- * paths of one with few packets in flight are MRD_PATHS_FIRST.
- */
+/* An active peer costs its entry and two halves; with few packets, MRD_PATHS_FIRST paths. */
 TEST(mrd_peer_bytes__active)
 {
     static const struct {

@@ -590,10 +590,7 @@ TEST(mrd_rcv_build__keeps_to_the_room)
     }
 }
 
-/*
- * PSNs further ahead of cum than the few bits of a quiet peer: what they told is kept, of received
- * and of refused ones, at every place of the ring.
- */
+/* PSNs far ahead of cum: what they told, received or refused, is kept all over the ring. */
 TEST(mrd_rcv_add__far_ahead)
 {
     static const uint32_t first[] = {0, 1, 63, 64, 200, 255, 256, 1000, UINT32_MAX - 100};

@@ -80,10 +80,7 @@ TEST(mrd_share_grant__no_turns_while_there_is_room)
     assert_int_equal(grant_all(&share, seen, now_ns), PEERS / 2);
 }
 
-/*
- * What those fill whose turn it is stands for all: with half of them, half as much is too much.
- * Turns end two periods after the last time.
- */
+/* Those whose turn it is stand for all: half of them, half as much. Two quiet periods end turns. */
 TEST(mrd_share_grant__turns_end_when_the_buffer_stays_empty)
 {
     static const struct {

@@ -206,10 +206,7 @@ TEST(mrd_slot_came__even_in_any_order)
     }
 }
 
-/*
- * A part beyond all others that does not lie where the rule says begins a new one, for itself and
- * what is behind it. What is below it has no rule any more.
- */
+/* A part that does not lie where the rule says begins a new one; what is below has no rule. */
 TEST(mrd_slot_came__begins_anew)
 {
     static const struct {
@@ -282,10 +279,7 @@ TEST(mrd_slot_run_came__as_one_by_one)
     }
 }
 
-/*
- * Random parts of a message, each PSN and offset once, in some disorder and cut anew at times:
- * wherever the rule says that nothing came, nothing did.
- */
+/* Random parts in some disorder, cut anew at times: where the rule says nothing came, none did. */
 TEST(mrd_slot_is_even__never_where_something_came)
 {
     enum { PARTS = 64, ROUNDS = 2000 };

@@ -269,10 +269,7 @@ TEST_F_AGAIN(channels, channel__several_threads, "manual progress",
 
 /* ------------------------------------------------------------------------------ several sleepers */
 
-/*
- * A thread and a completion queue for each queue pair, at both ends. One message is under way
- * between two of them: a wake-up that is lost would end the game.
- */
+/* One message is under way between each two queues: a lost wake-up would end the game. */
 TEST_F(channels, channel__several_queues_and_threads)
 {
     struct sleeper sleepers[2 * QUEUES];
