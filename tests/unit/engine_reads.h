@@ -13,13 +13,8 @@ enum { ASKER = 0, TARGET = 1, HERE = 8 * PAIR_PAYLOAD };
 
 static inline void register_again(struct pair *p, unsigned at, int access)
 {
-    struct pair_end *end = &p->end[at];
-    int error;
-
-    assert_int_equal(mrd_engine_dereg_mr(end->e, end->mr, p->now), 0);
-    end->mr = mrd_engine_reg_mr(end->e, end->pd, end->memory, sizeof(end->memory), access,
-                                &(struct mrd_mover_mr){0}, &error);
-    assert_non_null(end->mr);
+    hand_dereg(p, at);
+    p->end[at].mr = pair_register(p, at, access);
 }
 
 static inline void begin_in(struct pair *p, enum mrd_order order)

@@ -221,12 +221,10 @@ TEST_F(pair, mrd_rx_ack__of_a_packet_without_a_small_message)
     struct pair_end *a = &self->end[0];
     struct mrd_send_state *tx = begin_with_base(self, LENGTH, false);
     struct mrd_mr *mr = a->mr;
-    int error;
 
     for (uint32_t i = 0; i < LEFT; i++)
         pair_post(self, 0, MRD_WR_RDMA_WRITE, i * LENGTH, LENGTH);
-    a->mr = mrd_engine_reg_mr(a->e, a->pd, a->memory, sizeof(a->memory), 0,
-                              &(struct mrd_mover_mr){0}, &error);
+    a->mr = pair_register(self, 0, 0);
     pair_post(self, 0, MRD_WR_RDMA_WRITE, LEFT * LENGTH, LENGTH);
     assert_int_equal(pair_tx(self, 0), 1);
     assert_int_equal(mrd_engine_dereg_mr(a->e, a->mr, self->now), 0);

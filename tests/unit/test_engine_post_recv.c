@@ -25,9 +25,7 @@ static struct mrd_sge memory_of(const struct pair *p)
 /* Its memory must be there, and writable; else nothing is taken. */
 TEST_F(pair, mrd_engine_post_recv__memory_must_be_writable)
 {
-    int error;
-    struct mrd_mr *mr = mrd_engine_reg_mr(self->end[0].e, self->end[0].pd, self->end[0].memory,
-                                          BYTES, 0, &(struct mrd_mover_mr){0}, &error);
+    struct mrd_mr *mr = pair_register(self, 0, 0);
     struct hand_holdings before = hand_holdings(self, 0);
     struct mrd_sge sge = memory_of(self);
 

@@ -120,15 +120,10 @@ TEST_F_WITH(test, qp_events__one_at_a_time, self->events = MRD_QP_TELL_REFUSED)
 TEST_F_WITH(test, qp_events__not_of_responses, self->events = MRD_QP_TELL_REFUSED)
 {
     struct pair_end *at = &self->p->end[TO], *from = &self->p->end[FROM];
-    struct mrd_mr *source, *target;
     struct hand_wr w;
-    int error;
 
-    source = mrd_engine_reg_mr(from->e, from->pd, from->memory, BYTES, MRD_ACCESS_REMOTE_READ,
-                               &(struct mrd_mover_mr){0}, &error);
-    target = mrd_engine_reg_mr(at->e, at->pd, at->memory, BYTES, MRD_ACCESS_LOCAL_WRITE,
-                               &(struct mrd_mover_mr){0}, &error);
-    assert_true(source && target);
+    struct mrd_mr *source = pair_register(self->p, FROM, MRD_ACCESS_REMOTE_READ);
+    struct mrd_mr *target = pair_register(self->p, TO, MRD_ACCESS_LOCAL_WRITE);
     hand_wr(self->p, TO, MRD_WR_RDMA_READ, BYTES, &w);
     w.sge.lkey = target->lkey;
     w.wr.wr.rdma.rkey = source->rkey;

@@ -4,12 +4,12 @@
  * becomes of them is what would have become of each by itself: two pairs of engines do the same,
  * one packet by packet.
  */
-#include "tests/unit/engine_pair.h"
+#include "tests/unit/engine_hand.h"
 
 enum { SEGMENTS = 16, BURST = SEGMENTS - 1, MESSAGE = SEGMENTS * PAIR_PAYLOAD };
 
 static struct pair pairs[2]; /* together, one by one */
-static struct pair_frame burst[BURST];
+static struct pair_frame burst[SEGMENTS];
 static unsigned head_len;
 
 /* A message went before, so that the ends know each other. */
@@ -30,14 +30,19 @@ static void begin(struct pair *p)
     assert_int_equal(pair_tx(p, 0), SEGMENTS);
 }
 
-/* Its first packet arrives, the others are in `burst`. */
-static void begin_burst(struct pair *p)
+/* The first packet of the message arrives, the others are in `burst`. */
+static void first_arrives(struct pair *p)
 {
-    begin(p);
     memcpy(burst, &p->end[1].inbox[1], sizeof(burst));
     p->end[1].num_inbox = 1;
     pair_hop(p, 1);
     head_len = pair_head(&burst[0]).head_len;
+}
+
+static void begin_burst(struct pair *p)
+{
+    begin(p);
+    first_arrives(p);
 }
 
 /* What is lost is sent again, and all of the message is there. */
@@ -364,40 +369,31 @@ TEST(mrd_engine_rx__no_run_behind_a_cookie)
 TEST(mrd_engine_rx__more_than_the_message)
 {
     enum { LONG = 8, LONG_BYTES = MESSAGE + 1 - LONG * PAIR_PAYLOAD, LATE = LONG - 1 };
-    static struct pair_frame frame[SEGMENTS + 1];
     struct mrd_rx_packet packet[LATE];
+    struct pair_frame *longer = &burst[LONG - 1];
     struct pair *p = &pairs[0];
     struct mrd_rx_plan plan;
 
     begin_pair(p);
     pair_post(p, 0, MRD_WR_RDMA_WRITE, 0, MESSAGE + 1);
     assert_int_equal(pair_tx(p, 0), SEGMENTS + 1);
-    memcpy(frame, p->end[1].inbox, sizeof(frame));
-    p->end[1].num_inbox = 1;
-    pair_hop(p, 1);
-    head_len = pair_head(&frame[0]).head_len;
-    frame[LONG].len = head_len + LONG_BYTES;
-    memset(frame[LONG].data + head_len, 0x55, LONG_BYTES);
-    frame[LONG].data[MRD_WIRE_BASE_BYTES + 2] = LONG_BYTES >> 8;
-    frame[LONG].data[MRD_WIRE_BASE_BYTES + 3] = LONG_BYTES & 255;
-    mrd_wire_set_payload_check(frame[LONG].data,
-                               mrd_wire_payload_check(frame[LONG].data + head_len, LONG_BYTES));
-    mrd_wire_seal(frame[LONG].data, frame[LONG].data + head_len);
-    pair_rx_one(p, 1, &frame[LONG]);
-    for (unsigned i = SEGMENTS; i > LONG; i--)
-        pair_rx_one(p, 1, &frame[i]);
+    first_arrives(p);
+    longer->len = head_len + LONG_BYTES;
+    memset(longer->data + head_len, 0x55, LONG_BYTES);
+    longer->data[MRD_WIRE_BASE_BYTES + 2] = LONG_BYTES >> 8;
+    longer->data[MRD_WIRE_BASE_BYTES + 3] = LONG_BYTES & 255;
+    mrd_wire_set_payload_check(longer->data,
+                               mrd_wire_payload_check(longer->data + head_len, LONG_BYTES));
+    mrd_wire_seal(longer->data, longer->data + head_len);
+    pair_rx_one(p, 1, longer);
+    for (unsigned i = SEGMENTS - 1; i >= LONG; i--)
+        pair_rx_one(p, 1, &burst[i]);
     assert_int_equal(p->end[1].e->stats.rx_refuse_invalid, 1);
-    unsigned planned = mrd_engine_rx_plan(p->end[1].e, frame[1].data, head_len, LATE, frame[1].len,
-                                          LATE * frame[1].len, &p->end[0].addr, &plan);
+    unsigned planned = mrd_engine_rx_plan(p->end[1].e, burst[0].data, head_len, LATE, burst[0].len,
+                                          LATE * burst[0].len, &p->end[0].addr, &plan);
     for (unsigned i = 0; i < LATE; i++) {
-        packet[i] = pair_packet(p, 1, &frame[1 + i]);
+        packet[i] = i < planned ? place(p, &plan, i, i) : pair_packet(p, 1, &burst[i]);
         packet[i].plan_index = (uint16_t)i;
-        if (i >= planned)
-            continue;
-        memcpy(plan.iov[i].iov_base, frame[1 + i].data + head_len, PAIR_PAYLOAD);
-        packet[i].len = head_len;
-        packet[i].placed = 1;
-        packet[i].placed_len = PAIR_PAYLOAD;
     }
     mrd_engine_rx(p->end[1].e, packet, LATE, p->now);
     pair_settle(p, p->now + MRD_SEC);
@@ -550,21 +546,16 @@ TEST(mrd_tx_new_data__a_run_ends_with_its_entry)
     for (uint32_t i = 0; i < 9; i++) {
         const uint32_t first = (i / 3 + 1) * PAIR_PAYLOAD + i % 3 - 1;
         struct pair_end *a = &p->end[0], *b = &p->end[1];
-        struct mrd_sge sge[] = {{.length = first}, {.length = MESSAGE - first}};
-        struct mrd_send_wr wr = {.sg_list = sge, .num_sge = 2, .opcode = MRD_WR_RDMA_WRITE};
-        struct mrd_send_wr *bad;
+        struct hand_wr w;
 
         begin_pair(p);
-        sge[0].addr = (uint64_t)(uintptr_t)a->memory;
-        sge[1].addr = (uint64_t)(uintptr_t)(a->memory + APART);
-        sge[0].lkey = sge[1].lkey = a->mr->lkey;
-        wr.send_flags = MRD_SEND_SIGNALED;
-        wr.ud.ah = a->ah;
-        wr.ud.remote_qpn = b->qp->qp_num;
-        wr.wr.rdma.remote_addr = (uint64_t)(uintptr_t)b->memory;
-        wr.wr.rdma.rkey = b->mr->rkey;
-        mrd_engine_begin(a->e, p->now);
-        assert_int_equal(mrd_engine_post_send(a->e, a->qp, &wr, &bad, p->now), 0);
+        hand_wr(p, 0, MRD_WR_RDMA_WRITE, first, &w);
+        struct mrd_sge sge[] = {w.sge, w.sge};
+        sge[1].addr += APART;
+        sge[1].length = MESSAGE - first;
+        w.wr.sg_list = sge;
+        w.wr.num_sge = 2;
+        assert_int_equal(hand_post(p, 0, &w.wr), 0);
         pair_settle(p, p->now + MRD_SEC);
         pair_expect(p, 0, MRD_WC_SUCCESS);
         assert_memory_equal(b->memory, a->memory, first);

@@ -145,10 +145,7 @@ TEST_F(pair, mrd_rx_check_target__keys)
 TEST_F(pair, mrd_rx_check_target__access)
 {
     struct mrd_wire_part write = hand_write(self, AT, BYTES);
-    int error;
-    struct mrd_mr *mr =
-        mrd_engine_reg_mr(self->end[AT].e, self->end[AT].pd, self->end[AT].memory, BYTES,
-                          MRD_ACCESS_LOCAL_WRITE, &(struct mrd_mover_mr){0}, &error);
+    struct mrd_mr *mr = pair_register(self, AT, MRD_ACCESS_LOCAL_WRITE);
     write.rkey = mr->rkey;
     assert_int_equal(mrd_rx_check_target(self->end[AT].e, &write, hand_qp(self, AT)),
                      MRD_REFUSE_ACCESS);

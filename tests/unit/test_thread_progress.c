@@ -235,36 +235,6 @@ TEST_F(sides, progress_thread__idle_costs_nothing)
     }
 }
 
-/* A blocked application does not stall acks: what it prepared for is delivered without a call. */
-TEST_F(sides, progress_thread__receives_for_a_blocked_application)
-{
-    for (unsigned i = 0; i < DEPTH; i++)
-        post_receive(&self->b, i, (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES);
-    for (unsigned i = 0; i < DEPTH; i++) {
-        uint8_t *from = self->a.memory + (size_t)i * MESSAGE_BYTES;
-
-        fill(from, MESSAGE_BYTES, i);
-        assert_int_equal(try_send(&self->a, &self->b, i, from, MESSAGE_BYTES, 0), 0);
-    }
-    assert_int_equal(take(&self->a, DEPTH), DEPTH);
-
-    assert_int_equal(counter(self->b.context, "rx_messages"), DEPTH);
-
-    /* Unordered: which message took which receive is open, but each took one. */
-    bool seen[DEPTH] = {false};
-
-    for (unsigned i = 0; i < DEPTH; i++)
-        for (unsigned m = 0; m < DEPTH; m++)
-            if (!seen[m] &&
-                is_filled(self->b.memory + (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, m)) {
-                seen[m] = true;
-                break;
-            }
-    for (unsigned m = 0; m < DEPTH; m++)
-        assert_true(seen[m]);
-    assert_int_equal(take(&self->b, DEPTH), DEPTH);
-}
-
 /* Both ends blocked: two threads do it all. */
 TEST_F(sides, progress_thread__both_applications_blocked)
 {
