@@ -180,6 +180,12 @@ void kit_disown(const void *object);
         sizeof(kit_self_##fixture_), kit_call_setup_##fixture_, kit_call_teardown_##fixture_};     \
     static void kit_teardown_##fixture_(__attribute__((unused)) kit_self_##fixture_ *self)
 
+/* In the place of a setup or a teardown that has nothing to do. */
+static inline void kit_nothing(void *self)
+{
+    (void)self;
+}
+
 /* Functions in the place of both. */
 #define FIXTURE_FROM(fixture_, setup_, teardown_)                                                  \
     static void kit_call_setup_##fixture_(void *self)                                              \

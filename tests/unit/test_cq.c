@@ -17,14 +17,7 @@ static void begin(struct cq_fixture *f)
     f->cq.mask = RING - 1;
 }
 
-FIXTURE_SETUP(cq_fixture)
-{
-    begin(self);
-}
-
-FIXTURE_TEARDOWN(cq_fixture)
-{
-}
+FIXTURE_FROM(cq_fixture, begin, kit_nothing);
 
 static void push(struct cq_fixture *f, uint64_t wr_id)
 {
@@ -117,21 +110,19 @@ FIXTURE(channel_fixture)
     struct mrd_channel_news news;
 };
 
-FIXTURE_SETUP(channel_fixture)
+static void begin_channel(struct channel_fixture *f)
 {
-    begin(&self->a);
-    begin(&self->b);
-    mrd_list_init(&self->news.channels);
-    mrd_list_init(&self->channel.cqs);
-    mrd_list_init(&self->channel.news_node);
-    self->channel.news = &self->news;
-    mrd_cq_set_channel(&self->a.cq, &self->channel);
-    mrd_cq_set_channel(&self->b.cq, &self->channel);
+    begin(&f->a);
+    begin(&f->b);
+    mrd_list_init(&f->news.channels);
+    mrd_list_init(&f->channel.cqs);
+    mrd_list_init(&f->channel.news_node);
+    f->channel.news = &f->news;
+    mrd_cq_set_channel(&f->a.cq, &f->channel);
+    mrd_cq_set_channel(&f->b.cq, &f->channel);
 }
 
-FIXTURE_TEARDOWN(channel_fixture)
-{
-}
+FIXTURE_FROM(channel_fixture, begin_channel, kit_nothing);
 
 static void complete(struct cq_fixture *f, const struct mrd_wc *wc)
 {

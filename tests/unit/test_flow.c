@@ -25,14 +25,7 @@ static void begin(struct flow_fixture *f)
     mrd_flow_rx_init(&f->rx, NULL, NULL, 17, f->msn, f->rsn, &f->gone);
 }
 
-FIXTURE_SETUP(flow_fixture)
-{
-    begin(self);
-}
-
-FIXTURE_TEARDOWN(flow_fixture)
-{
-}
+FIXTURE_FROM(flow_fixture, begin, kit_nothing);
 
 static struct mrd_reorder_entry *fresh(struct flow_fixture *f)
 {

@@ -12,16 +12,14 @@ FIXTURE(heap_fixture)
     struct mrd_heap heap;
 };
 
-FIXTURE_SETUP(heap_fixture)
+static void begin(struct heap_fixture *f)
 {
-    self->heap.timer = self->place;
+    f->heap.timer = f->place;
     for (int i = 0; i < TIMERS; i++)
-        mrd_timer_init(&self->timer[i]);
+        mrd_timer_init(&f->timer[i]);
 }
 
-FIXTURE_TEARDOWN(heap_fixture)
-{
-}
+FIXTURE_FROM(heap_fixture, begin, kit_nothing);
 
 static void check_order(const struct heap_fixture *f)
 {

@@ -13,14 +13,12 @@ FIXTURE(search)
     struct mrd_pmtu m;
 };
 
-FIXTURE_SETUP(search)
+static void begin(struct search *f)
 {
-    mrd_pmtu_init(&self->m, &range, false);
+    mrd_pmtu_init(&f->m, &range, false);
 }
 
-FIXTURE_TEARDOWN(search)
-{
-}
+FIXTURE_FROM(search, begin, kit_nothing);
 
 /* Probes until none is due; packets of up to `path` bytes come through. Returns their number. */
 static unsigned search_in(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t path,

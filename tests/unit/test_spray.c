@@ -22,13 +22,7 @@ FIXTURE(spray_fixture)
     uint16_t cache[MRD_SPRAY_CACHE];
 };
 
-FIXTURE_SETUP(spray_fixture)
-{
-}
-
-FIXTURE_TEARDOWN(spray_fixture)
-{
-}
+FIXTURE_FROM(spray_fixture, kit_nothing, kit_nothing);
 
 static void begin(struct spray_fixture *f, const char *name, uint32_t num)
 {
