@@ -5,19 +5,15 @@
 
 enum { LONG_BYTES = 5 * PAIR_PAYLOAD + 100 };
 
-FIXTURE_OF(reads, pair);
-
-FIXTURE_SETUP(reads)
+static void begin(struct pair *p)
 {
-    begin_in(self, MRD_ORDER_NONE);
+    begin_in(p, MRD_ORDER_NONE);
     for (unsigned i = 0; i < PAIR_MEMORY; i++)
-        self->end[TARGET].memory[i] = (uint8_t)(i * 7 + i / 256);
+        p->end[TARGET].memory[i] = (uint8_t)(i * 7 + i / 256);
 }
 
-FIXTURE_TEARDOWN(reads)
-{
-    pair_end(self);
-}
+FIXTURE_OF(reads, pair);
+FIXTURE_FROM(reads, begin, pair_end);
 
 static uint64_t *word(struct pair *p, unsigned at, uint32_t offset)
 {

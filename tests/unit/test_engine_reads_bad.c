@@ -12,29 +12,21 @@ enum {
     STRANGER_PORT = 999,
 };
 
-FIXTURE_OF(reads, pair);
-
-FIXTURE_SETUP(reads)
+static void begin(struct pair *p)
 {
-    begin_in(self, MRD_ORDER_NONE);
+    begin_in(p, MRD_ORDER_NONE);
 }
 
-FIXTURE_TEARDOWN(reads)
+FIXTURE_OF(reads, pair);
+FIXTURE_FROM(reads, begin, pair_end);
+
+static void begin_ordered(struct pair *p)
 {
-    pair_end(self);
+    begin_in(p, MRD_ORDER_MSG);
 }
 
 FIXTURE_OF(ordered_reads, pair);
-
-FIXTURE_SETUP(ordered_reads)
-{
-    begin_in(self, MRD_ORDER_MSG);
-}
-
-FIXTURE_TEARDOWN(ordered_reads)
-{
-    pair_end(self);
-}
+FIXTURE_FROM(ordered_reads, begin_ordered, pair_end);
 
 /* The peer that asks, as the target knows it. */
 static struct mrd_peer *asker(struct pair *p)

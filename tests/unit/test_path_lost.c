@@ -327,11 +327,7 @@ TEST_F(path_fixture, mrd_path_fails__by_the_row)
     } table[] = {{0, 2}, {5, 2}, {15, 3}, {25, 4}, {50, 4}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(self, PATHS);
-        for (uint32_t p = 0; p < PATHS; p++) {
-            ack(self, p);
-            self->path[p].loss_ewma = (float)table[i].others_percent / 100;
-        }
+        begin_lossy(self, PATHS, (float)table[i].others_percent / 100);
         for (uint32_t row = 1; row <= 5; row++) {
             self->path[0].losses_row = (uint8_t)row;
             assert_int_equal(mrd_path_fails(&self->paths, 0, SEC_NS), row >= table[i].row);
@@ -349,11 +345,7 @@ TEST_F(path_fixture, mrd_path_fails__by_its_share)
                  {0.06, 0.02, false}, {0.2, 0.04, true}, {0.2, 0.06, false}};
 
     for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        begin(self, PATHS);
-        for (uint32_t p = 0; p < PATHS; p++) {
-            ack(self, p);
-            self->path[p].loss_ewma = (float)table[i].others;
-        }
+        begin_lossy(self, PATHS, (float)table[i].others);
         self->path[0].loss_ewma = (float)table[i].own;
         self->path[0].losses_row = 1;
         assert_int_equal(mrd_path_fails(&self->paths, 0, SEC_NS), table[i].fails);
