@@ -58,11 +58,8 @@ struct rules {
     bool close_at_once;    /* CLOSE of a destroyed queue pair does not wait for ABORTs */
 };
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    const struct rules *r = rules;
-    struct state *s = state;
-
     s->cancels = r->cancels;
 }
 
@@ -189,7 +186,7 @@ static void arrive_close(const struct rules *r, struct state *s, struct close *c
         free_rx(s);
 }
 
-static void next_app(struct search *search, const struct rules *r, const struct state *old)
+static void next_app(const struct rules *r, const struct state *old)
 {
     struct state s = *old;
     struct msg *m = &s.msg[s.posted];
@@ -202,8 +199,8 @@ static void next_app(struct search *search, const struct rules *r, const struct 
         m->data = SENT;
         m->msn = s.tx_next++;
         m->behind = behind_of(&s, m->msn);
-        search_emit(search, SEARCH_FAULT, &s, "m%u is posted and sent: MSN %u, %u behind",
-                    old->posted, m->msn, m->behind);
+        search_fault(&s, "m%u is posted and sent: MSN %u, %u behind", old->posted, m->msn,
+                     m->behind);
     }
     for (unsigned i = 0; i < old->posted; i++)
         if (old->cancels && !old->msg[i].complete && !old->msg[i].cancelled) {
@@ -211,7 +208,7 @@ static void next_app(struct search *search, const struct rules *r, const struct 
             s.cancels--;
             s.msg[i].cancelled = 1;
             s.msg[i].abort = SENT;
-            search_emit(search, SEARCH_FAULT, &s, "m%u is cancelled, its ABORT is sent", i);
+            search_fault(&s, "m%u is cancelled, its ABORT is sent", i);
         }
     if (r->destroy && !old->destroyed && old->posted) {
         s = *old;
@@ -221,12 +218,11 @@ static void next_app(struct search *search, const struct rules *r, const struct 
                 s.msg[i].cancelled = 1;
                 s.msg[i].abort = SENT;
             }
-        search_emit(search, SEARCH_FAULT, &s,
-                    "the sender's queue pair is destroyed, ABORTs are sent");
+        search_fault(&s, "the sender's queue pair is destroyed, ABORTs are sent");
     }
 }
 
-static void next_message(struct search *search, const struct state *old, unsigned i)
+static void next_message(const struct state *old, unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s = *old;
@@ -236,29 +232,28 @@ static void next_message(struct search *search, const struct state *old, unsigne
         uint8_t behind_now = behind_of(old, m->msn);
 
         what = arrive(&s, i, m->behind);
-        search_emit(search, SEARCH_STEP, &s, "m%u (MSN %u, %u behind) arrives: %s", i, m->msn,
-                    m->behind, what);
+        search_step(&s, "m%u (MSN %u, %u behind) arrives: %s", i, m->msn, m->behind, what);
         s = *old;
         what = arrive(&s, i, behind_now);
-        search_emit(search, SEARCH_STEP, &s, "m%u (MSN %u, repeated, %u behind) arrives: %s", i,
-                    m->msn, behind_now, what);
+        search_step(&s, "m%u (MSN %u, repeated, %u behind) arrives: %s", i, m->msn, behind_now,
+                    what);
     } else if (m->data == TAKEN) {
         s.msg[i].data = ACKED;
         settle(&s);
-        search_emit(search, SEARCH_STEP, &s, "the ack of m%u arrives", i);
+        search_step(&s, "the ack of m%u arrives", i);
     }
     s = *old;
     if (m->abort == SENT) {
         arrive_abort(&s, i);
-        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u arrives", i);
+        search_step(&s, "ABORT of m%u arrives", i);
     } else if (m->abort == TAKEN) {
         s.msg[i].abort = ACKED;
         settle(&s);
-        search_emit(search, SEARCH_STEP, &s, "the ack of the ABORT of m%u arrives", i);
+        search_step(&s, "the ack of the ABORT of m%u arrives", i);
     }
 }
 
-static void next_close(struct search *search, const struct rules *r, const struct state *old)
+static void next_close(const struct rules *r, const struct state *old)
 {
     unsigned on_way = 0;
     bool told = false;
@@ -277,36 +272,32 @@ static void next_close(struct search *search, const struct rules *r, const struc
             *c = (struct close){.state = SENT, .msn = s.tx_next};
             if (r->free_when_sent)
                 s.tx = s.tx_next = 0;
-            search_emit(search, SEARCH_STEP, &s, "CLOSE(%u) is sent", c->msn);
+            search_step(&s, "CLOSE(%u) is sent", c->msn);
         } else if (c->state == SENT) {
             arrive_close(r, &s, c);
-            search_emit(search, SEARCH_STEP, &s, "CLOSE(%u) arrives%s", c->msn,
+            search_step(&s, "CLOSE(%u) arrives%s", c->msn,
                         old->rx && !s.rx ? ": the target's record is freed" : "");
         } else if (c->state == TAKEN) {
             if (s.tx && !r->free_when_sent && (!c->passed || r->free_when_posted))
                 s.tx = s.tx_next = 0;
             *c = (struct close){.state = NONE};
-            search_emit(search, SEARCH_STEP, &s, "the ack of CLOSE(%u) arrives%s",
-                        old->close[k].msn, s.tx ? "" : ": the sender's record is freed");
+            search_step(&s, "the ack of CLOSE(%u) arrives%s", old->close[k].msn,
+                        s.tx ? "" : ": the sender's record is freed");
         }
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-
-    next_app(search, rules, s);
+    next_app(r, s);
     for (unsigned i = 0; i < s->posted; i++)
-        next_message(search, s, i);
-    next_close(search, rules, s);
+        next_message(s, i);
+    next_close(r, s);
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-    (void)rules;
-
+    (void)r;
     for (unsigned i = 0; i < s->posted; i++)
         if (s->msg[i].complete && !s->msg[i].cancelled && s->msg[i].place != DELIVERED)
             return "SUCCESS, not delivered";
@@ -314,73 +305,43 @@ static const char *bad(const void *rules, const void *state)
 }
 
 /* All is complete, and no record of the flow is left. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-    (void)rules;
-
+    (void)r;
     return idle(s) && !s->tx && !s->rx && s->close[0].state == NONE && s->close[1].state == NONE;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const place[] = {"not there", "held back", "delivered", "gone", "lost"};
-    const struct state *s = state;
-    (void)rules;
-
-    for (unsigned i = 0; i < s->posted; i++)
-        fprintf(to, "m%u %s, target: %s; ", i,
-                !s->msg[i].complete   ? "under way"
-                : s->msg[i].cancelled ? "cancelled"
-                                      : "SUCCESS",
-                place[s->msg[i].place]);
-    fprintf(to, "sender's record: %s, next %u; target's: %s, next %u", s->tx ? "yes" : "no",
-            s->tx_next, s->rx ? "yes" : "no", s->rx_next);
-}
-
-static const struct search_model model = SEARCH_MODEL("close");
+const struct search_model search_model = SEARCH_MODEL("close");
 
 TEST(close__holds)
 {
-    struct rules plain = {.msgs = 7};
-    struct rules cancels = {.msgs = 3, .cancels = 2};
-    struct rules destroyed = {.msgs = 3, .destroy = true};
-
-    search_expect(&model, &plain, "seven messages", SEARCH_HOLDS, NULL);
-    search_expect(&model, &cancels, "two of three are cancelled", SEARCH_HOLDS, NULL);
-    search_expect(&model, &destroyed, "the queue pair is destroyed", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.msgs = 7}, "seven messages");
+    search_holds(&(struct rules){.msgs = 3, .cancels = 2}, "two of three are cancelled");
+    search_holds(&(struct rules){.msgs = 3, .destroy = true}, "the queue pair is destroyed");
 }
 
 TEST(close__freed_too_early)
 {
-    struct rules sent = {.msgs = 2, .free_when_sent = true};
-    struct rules posted = {.msgs = 4, .free_when_posted = true};
-
-    search_expect(&model, &sent, "hole: the sender's record goes when CLOSE is sent", SEARCH_BAD,
-                  "SUCCESS, not delivered");
-    search_expect(&model, &posted, "hole: the sender's record goes though more was posted",
-                  SEARCH_BAD, NULL);
+    search_bad(&(struct rules){.msgs = 2, .free_when_sent = true},
+               "hole: the sender's record goes when CLOSE is sent", "SUCCESS, not delivered");
+    search_bad(&(struct rules){.msgs = 4, .free_when_posted = true},
+               "hole: the sender's record goes though more was posted", NULL);
 }
 
 TEST(close__held_back)
 {
-    struct rules r = {.msgs = 3, .msn_only = true};
-
-    search_expect(&model, &r, "hole: a record goes with what it holds back", SEARCH_BAD,
-                  "SUCCESS, not delivered");
+    search_bad(&(struct rules){.msgs = 3, .msn_only = true},
+               "hole: a record goes with what it holds back", "SUCCESS, not delivered");
 }
 
 TEST(close__two)
 {
-    struct rules r = {.msgs = 5, .two_closes = true};
-
-    search_expect(&model, &r, "hole: two CLOSEs on their way", SEARCH_BAD,
-                  "SUCCESS, not delivered");
+    search_bad(&(struct rules){.msgs = 5, .two_closes = true}, "hole: two CLOSEs on their way",
+               "SUCCESS, not delivered");
 }
 
 TEST(close__before_aborts)
 {
-    struct rules r = {.msgs = 2, .destroy = true, .close_at_once = true};
-
-    search_expect(&model, &r, "hole: CLOSE does not wait for ABORTs", SEARCH_STUCK, NULL);
+    search_stuck(&(struct rules){.msgs = 2, .destroy = true, .close_at_once = true},
+                 "hole: CLOSE does not wait for ABORTs");
 }

@@ -7,11 +7,8 @@
 
 #include <string.h>
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    const struct rules *r = rules;
-    struct state *s = state;
-
     for (unsigned x = 0; x < 2; x++) {
         struct node *n = &s->node[x];
 
@@ -27,8 +24,7 @@ static void init(const void *rules, void *state)
 
 /* ---------------------------------------------------------------------------------------- steps */
 
-static void next_message(struct search *search, const struct rules *r, const struct state *old,
-                         unsigned k)
+static void next_message(const struct rules *r, const struct state *old, unsigned k)
 {
     const struct msg *m = &old->msg[k];
     unsigned x = r->from[k];
@@ -52,58 +48,56 @@ static void next_message(struct search *search, const struct rules *r, const str
         s.msg[k].psn = n->psn_next;
         n->psn_next = (uint8_t)(n->psn_next + r->packets[k]);
         n->idle = 0;
-        search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u posts m%u", "AB"[x], n -> inc, k);
+        search_step(identity_tidy(&s), "%c%u posts m%u", "AB"[x], n -> inc, k);
     }
     if (m->result != UNDER_WAY)
         return;
     for (unsigned part = 0; part < r->packets[k]; part++) {
         s = *old;
         if (!s.node[x].hello && identity_send_data(r, &s, k, part))
-            search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u sends packet %u of m%u",
-                        "AB"[x], s.node[x].inc, part, k);
+            search_step(identity_tidy(&s), "%c%u sends packet %u of m%u", "AB"[x], s.node[x].inc,
+                        part, k);
     }
 }
 
-static void next_packet(struct search *search, const struct rules *r, const struct state *old,
-                        unsigned i)
+static void next_packet(const struct rules *r, const struct state *old, unsigned i)
 {
     const struct packet *p = &old->net[i];
     const char *text = identity_text_of(p);
     struct state s;
 
     for (unsigned copy = 0; copy < 2; copy++) {
-        enum search_kind kind = copy ? SEARCH_FAULT : SEARCH_STEP;
+        bool fault;
 
         s = *old;
         if (!copy)
             identity_lose(&s, i);
         identity_receive(r, &s, p);
-        if (s.no_room)
-            kind = SEARCH_FAULT;
+        fault = copy || s.no_room;
         s.no_room = 0;
-        search_emit(search, kind, identity_tidy(&s), "arrives: %s%s", text,
-                    copy ? "; a copy stays" : "");
+        (fault ? search_fault : search_step)(identity_tidy(&s), "arrives: %s%s", text,
+                                             copy ? "; a copy stays" : "");
     }
     s = *old;
     identity_lose(&s, i);
-    search_emit(search, SEARCH_FAULT, identity_tidy(&s), "lost: %s", text);
+    search_fault(identity_tidy(&s), "lost: %s", text);
     if (!old->records || p->type != DATA || !p->first_contact)
         return;
     s = *old;
     s.records--;
     s.net[TAPE] = *p;
     s.net[TAPE].age = 0;
-    search_emit(search, SEARCH_FAULT, identity_tidy(&s), "recorded: %s", text);
+    search_fault(identity_tidy(&s), "recorded: %s", text);
 }
 
 /* Whoever recorded a packet sends it again. */
-static void next_record(struct search *search, const struct rules *r, const struct state *old)
+static void next_record(const struct rules *r, const struct state *old)
 {
     const char *text = identity_text_of(&old->net[TAPE]);
     struct state s = *old;
 
     if (identity_put(r, &s, s.net[TAPE]))
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "sent again: %s", text);
+        search_fault(identity_tidy(&s), "sent again: %s", text);
 }
 
 /* Cookies grow old, if it matters: without records no packet lives as long as they hold. */
@@ -117,10 +111,8 @@ static void age_cookies(const struct rules *r, struct state *s)
         n->cookie_age = (uint8_t)(n->cookie_age + (n->cookie && n->cookie_age <= COOKIE_LIFE));
 }
 
-static void next_tick(struct search *search, const struct rules *r, const struct state *old)
+static void next_tick(const struct rules *r, const struct state *old)
 {
-    /* Once faults have stopped, the network is faster than a tick. */
-    enum search_kind kind = old->net[0].type ? SEARCH_FAULT : SEARCH_STEP;
     struct state s = *old;
 
     for (unsigned i = 0; i < NET_MAX && s.net[i].type;)
@@ -152,7 +144,8 @@ static void next_tick(struct search *search, const struct rules *r, const struct
             return;
         s.msg[k].age = (uint8_t)(s.msg[k].age + !late);
     }
-    search_emit(search, kind, identity_tidy(&s), "-- a tick --");
+    /* Once faults have stopped, the network is faster than a tick. */
+    (old->net[0].type ? search_fault : search_step)(identity_tidy(&s), "-- a tick --");
 }
 
 static void crash(const struct rules *r, struct state *s, unsigned x)
@@ -168,8 +161,7 @@ static void crash(const struct rules *r, struct state *s, unsigned x)
     *n = (struct node){.inc = inc};
 }
 
-static void next_node(struct search *search, const struct rules *r, const struct state *old,
-                      unsigned x)
+static void next_node(const struct rules *r, const struct state *old, unsigned x)
 {
     const struct node *n = &old->node[x];
     bool impatient = n->probe > identity_patience_of(r, x);
@@ -179,24 +171,23 @@ static void next_node(struct search *search, const struct rules *r, const struct
     if (!n->up) {
         s.node[x] = (struct node){
             .up = 1, .inc = (uint8_t)(n->inc + 1), .epoch_next = 1, .clock = 1, .full = n->full};
-        search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c opens again", name);
+        search_step(identity_tidy(&s), "%c opens again", name);
         return;
     }
     if (n->full) {
         s.node[x].full = 0;
-        search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u has room", name, n->inc);
+        search_step(identity_tidy(&s), "%c%u has room", name, n->inc);
         s = *old;
     }
     if (n->tx && n->hello && identity_under_way(r, old, x) && identity_send_empty(r, &s, x))
-        search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u says hello", name, n->inc);
+        search_step(identity_tidy(&s), "%c%u says hello", name, n->inc);
     s = *old;
     if (n->rx == RX_HELD && identity_half_here(r, old, x)) {
         identity_make_tx(r, &s, x);
         if (identity_send_empty(r, &s, x)) {
             if (!s.node[x].probe)
                 s.node[x].probe = 1;
-            search_emit(search, SEARCH_STEP, identity_tidy(&s), "%c%u sends a silence probe", name,
-                        n->inc);
+            search_step(identity_tidy(&s), "%c%u sends a silence probe", name, n->inc);
         }
     }
     for (unsigned k = 0; k < r->msgs; k++)
@@ -207,47 +198,42 @@ static void next_node(struct search *search, const struct rules *r, const struct
         s.give_ups[x]--;
         identity_drop_rx(r, &s, x, n->rx ? RX_TOMB : RX_NONE);
         identity_flush_tx(r, &s, x);
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u gives the peer up", name,
-                    n->inc);
+        search_fault(identity_tidy(&s), "%c%u gives the peer up", name, n->inc);
     }
     if (n->tx && !identity_under_way(r, old, x) && !n->probe) {
         s = *old;
         identity_flush_tx(r, &s, x);
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u evicts its idle send state",
-                    name, n->inc);
+        search_fault(identity_tidy(&s), "%c%u evicts its idle send state", name, n->inc);
     }
     if (n->rx && n->silence >= identity_receive_life(r, x) && !r->never_expires) {
         s = *old;
         identity_drop_rx(r, &s, x, RX_NONE);
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u forgets a silent receive state",
-                    name, n->inc);
+        search_fault(identity_tidy(&s), "%c%u forgets a silent receive state", name, n->inc);
     }
     if (old->crashes[x] && n->inc < LIVES_MAX) {
         s = *old;
         s.crashes[x]--;
         crash(r, &s, x);
-        search_emit(search, SEARCH_FAULT, identity_tidy(&s), "%c%u crashes", name, n->inc);
+        search_fault(identity_tidy(&s), "%c%u crashes", name, n->inc);
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned k = 0; k < r->msgs; k++)
-        next_message(search, r, s, k);
+        next_message(r, s, k);
     for (unsigned i = 0; i < NET_MAX && s->net[i].type; i++)
-        next_packet(search, r, s, i);
+        next_packet(r, s, i);
     if (s->net[TAPE].type)
-        next_record(search, r, s);
-    next_tick(search, r, s);
+        next_record(r, s);
+    next_tick(r, s);
     for (unsigned x = 0; x < 2; x++)
-        next_node(search, r, s, x);
+        next_node(r, s, x);
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
+    (void)r;
     static const char *const why[] = {
         NULL,
         "executed twice in one life",
@@ -257,18 +243,13 @@ static const char *bad(const void *rules, const void *state)
         "a message failed without need",
         "an answer goes the way of what the peer gave up",
     };
-    const struct state *s = state;
-    (void)rules;
 
     return why[s->wrong];
 }
 
 /* Every message has ended, also at its target; what is posted again in the end arrives. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned k = 0; k < r->msgs; k++)
         if (s->msg[k].result == UNDER_WAY || (r->repost && s->msg[k].result == FAILED))
             return false;
@@ -276,24 +257,7 @@ static bool goal(const void *rules, const void *state)
            !identity_half_here(r, s, 1);
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const result[] = {"unposted", "under way", "SUCCESS", "FAILED", "crashed"};
-    static const char *const rx[] = {"none", "held", "tombstone"};
-    const struct rules *r = rules;
-    const struct state *s = state;
-
-    for (unsigned x = 0; x < 2; x++) {
-        const struct node *n = &s->node[x];
-
-        fprintf(to, "%c%u: send epoch %u to life %u, receive state %s of life %u epoch %u; ",
-                "AB"[x], n -> inc, n -> epoch, n -> bound, rx[n->rx], n -> rx_inc, n -> rx_epoch);
-    }
-    for (unsigned k = 0; k < r->msgs; k++)
-        fprintf(to, "m%u %s, got %x; ", k, result[s->msg[k].result], s->msg[k].got);
-}
-
-static const struct search_model model = SEARCH_MODEL("identity");
+const struct search_model search_model = SEARCH_MODEL("identity");
 
 /* ---------------------------------------------------------------------------------------- tests */
 
@@ -301,38 +265,36 @@ TEST(identity__restarts)
 {
     struct rules target = {
         .msgs = 2, .packets = {1, 1}, .net = 3, .crashes = {0, 1}, .give_ups = {1}};
-    struct rules sender = {.msgs = 2, .packets = {1, 1}, .net = 2, .crashes = {1}, .give_ups = {1}};
-    struct rules both = {.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .crashes = {1}};
 
-    search_expect(&model, &target, "the target restarts", SEARCH_HOLDS, NULL);
-    search_expect(&model, &sender, "the sender restarts", SEARCH_HOLDS, NULL);
-    search_expect(&model, &both, "both send, one restarts", SEARCH_HOLDS, NULL);
+    search_holds(&target, "the target restarts");
+    search_holds(
+        &(struct rules){.msgs = 2, .packets = {1, 1}, .net = 2, .crashes = {1}, .give_ups = {1}},
+        "the sender restarts");
+    search_holds(
+        &(struct rules){.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .crashes = {1}},
+        "both send, one restarts");
     target.one_name = true;
-    search_expect(&model, &target, "hole: all lives have one name", SEARCH_BAD,
-                  "executed in two lives");
+    search_bad(&target, "hole: all lives have one name", "executed in two lives");
 }
 
 TEST(identity__give_ups)
 {
-    struct rules r = {.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .give_ups = {1, 1}};
-
-    search_expect(&model, &r, "both send, each gives the other up", SEARCH_HOLDS, NULL);
+    search_holds(
+        &(struct rules){.msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .give_ups = {1, 1}},
+        "both send, each gives the other up");
 }
 
 /* Every receive that was taken ends, whoever goes. */
 TEST(identity__half_messages)
 {
-    struct rules up = {.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1, 1}};
-    struct rules restart = {.msgs = 1, .packets = {2}, .net = 2, .crashes = {1}};
-
-    search_expect(&model, &up, "half a message, both may give up", SEARCH_HOLDS, NULL);
-    search_expect(&model, &restart, "half a message, its sender restarts", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1, 1}},
+                 "half a message, both may give up");
+    search_holds(&(struct rules){.msgs = 1, .packets = {2}, .net = 2, .crashes = {1}},
+                 "half a message, its sender restarts");
 }
 
 TEST(identity__no_needless_failure)
 {
-    struct rules both = {
-        .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .punctual = true, .needless = true};
     struct rules patient = {.msgs = 2,
                             .packets = {1, 1},
                             .net = 2,
@@ -340,11 +302,17 @@ TEST(identity__no_needless_failure)
                             .punctual = true,
                             .needless = true};
 
-    search_expect(&model, &both, "both begin at once, nothing may fail", SEARCH_HOLDS, NULL);
-    search_expect(&model, &patient, "a patient sender, nothing may fail", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.msgs = 2,
+                                 .from = {0, 1},
+                                 .packets = {1, 1},
+                                 .net = 2,
+                                 .punctual = true,
+                                 .needless = true},
+                 "both begin at once, nothing may fail");
+    search_holds(&patient, "a patient sender, nothing may fail");
     patient.own_patience = true;
-    search_expect(&model, &patient, "hole: the sender's patience is not known", SEARCH_BAD,
-                  "a message failed without need");
+    search_bad(&patient, "hole: the sender's patience is not known",
+               "a message failed without need");
 }
 
 /* Whoever opens late finds messages that wait for it. */
@@ -358,14 +326,12 @@ TEST(identity__hello)
                       .punctual = true,
                       .needless = true};
 
-    search_expect(&model, &r, "the target opens late", SEARCH_HOLDS, NULL);
+    search_holds(&r, "the target opens late");
     r.same_epoch = true;
-    search_expect(&model, &r, "hole: data in the epoch of the hello", SEARCH_BAD,
-                  "a message failed without need");
+    search_bad(&r, "hole: data in the epoch of the hello", "a message failed without need");
     r.same_epoch = false;
     r.no_hello = true;
-    search_expect(&model, &r, "hole: data in every first contact", SEARCH_BAD,
-                  "a message failed without need");
+    search_bad(&r, "hole: data in every first contact", "a message failed without need");
 }
 
 /*
@@ -374,9 +340,9 @@ TEST(identity__hello)
  */
 TEST(identity__ack_without_live_epoch)
 {
-    struct rules r = {.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1}, .ack_no_live = true};
-
-    search_expect(&model, &r, "hole: an ACK does not tell the live epoch", SEARCH_STUCK, NULL);
+    search_stuck(
+        &(struct rules){.msgs = 1, .packets = {2}, .net = 2, .give_ups = {1}, .ack_no_live = true},
+        "hole: an ACK does not tell the live epoch");
 }
 
 /* However often the application posts again: each send state goes to the life that is over. */
@@ -390,27 +356,24 @@ TEST(identity__binding_to_a_tombstone)
                       .repost = true,
                       .never_expires = true};
 
-    search_expect(&model, &r, "posted again until it arrives", SEARCH_HOLDS, NULL);
+    search_holds(&r, "posted again until it arrives");
     r.bind_tomb = true;
-    search_expect(&model, &r, "hole: a send state binds to a tombstone", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: a send state binds to a tombstone");
 }
 
 /* What was recorded comes again when its space is forgotten. */
 TEST(identity__records)
 {
     struct rules r = {.msgs = 1, .packets = {1}, .net = 2, .records = true};
-    struct rules flag = {.msgs = 1, .packets = {1}, .net = 2, .keep_flag = true};
 
-    search_expect(&model, &r, "a first contact is sent again", SEARCH_HOLDS, NULL);
+    search_holds(&r, "a first contact is sent again");
     r.endless_cookie = true;
-    search_expect(&model, &r, "hole: a cookie without an end", SEARCH_BAD,
-                  "executed twice in one life");
+    search_bad(&r, "hole: a cookie without an end", "executed twice in one life");
     r.endless_cookie = false;
     r.no_challenge = true;
-    search_expect(&model, &r, "hole: an unknown life is not challenged", SEARCH_BAD,
-                  "executed twice in one life");
-    search_expect(&model, &flag, "hole: first contact for ever", SEARCH_BAD,
-                  "executed twice in one life");
+    search_bad(&r, "hole: an unknown life is not challenged", "executed twice in one life");
+    search_bad(&(struct rules){.msgs = 1, .packets = {1}, .net = 2, .keep_flag = true},
+               "hole: first contact for ever", "executed twice in one life");
 }
 
 /* B has sent, and A gave it up. Then A speaks again, and B answers. */
@@ -425,33 +388,31 @@ TEST(identity__given_up)
                          .punctual = true,
                          .needless = true};
 
-    search_expect(&model, &up, "given up, and spoken to again", SEARCH_HOLDS, NULL);
+    search_holds(&up, "given up, and spoken to again");
     up.no_forgotten = true;
-    search_expect(&model, &up, "hole: nobody says what it gave up", SEARCH_BAD,
-                  "an answer goes the way of what the peer gave up");
+    search_bad(&up, "hole: nobody says what it gave up",
+               "an answer goes the way of what the peer gave up");
     both.stale_forgotten = true;
-    search_expect(&model, &both, "hole: what was said before counts", SEARCH_BAD,
-                  "a message failed without need");
+    search_bad(&both, "hole: what was said before counts", "a message failed without need");
 }
 
 /* Whoever is turned away waits in the same space: copies of its packets may still be admitted. */
 TEST(identity__no_room)
 {
     struct rules r = {.msgs = 2, .packets = {1, 1}, .net = 2, .give_ups = {1}, .full = true};
-    struct rules restart = {.msgs = 1, .packets = {1}, .net = 3, .crashes = {0, 1}, .full = true};
 
-    search_expect(&model, &r, "the target has no room at first", SEARCH_HOLDS, NULL);
-    search_expect(&model, &restart, "no room, and the target restarts", SEARCH_HOLDS, NULL);
+    search_holds(&r, "the target has no room at first");
+    search_holds(
+        &(struct rules){.msgs = 1, .packets = {1}, .net = 3, .crashes = {0, 1}, .full = true},
+        "no room, and the target restarts");
     r.busy_renews = true;
-    search_expect(&model, &r, "hole: the same data in a new space", SEARCH_BAD,
-                  "executed twice in one life");
+    search_bad(&r, "hole: the same data in a new space", "executed twice in one life");
 }
 
 TEST(identity__reset_forgets)
 {
-    struct rules r = {
-        .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .drop_on_reset = true};
-
-    search_expect(&model, &r, "hole: what is over is forgotten at once", SEARCH_BAD,
-                  "executed twice in one life");
+    search_bad(
+        &(struct rules){
+            .msgs = 2, .from = {0, 1}, .packets = {1, 1}, .net = 2, .drop_on_reset = true},
+        "hole: what is over is forgotten at once", "executed twice in one life");
 }

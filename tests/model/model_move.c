@@ -72,11 +72,8 @@ struct rules {
 
 enum wrong { NOTHING, TWICE, FORGED, THIRD_PARTY, NEEDLESS };
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    const struct rules *r = rules;
-    struct state *s = state;
-
     s->entry[0] = (struct entry){.used = 1, .addr = r->way[0]};
     s->acked = !r->fresh;
     s->first = r->fresh;
@@ -266,14 +263,12 @@ static const char *text_of(const struct packet *p)
     return text;
 }
 
-static void next_packet(struct search *search, const struct rules *r, const struct state *old,
-                        unsigned i)
+static void next_packet(const struct rules *r, const struct state *old, unsigned i)
 {
     const struct packet *p = &old->net[i];
     const char *text = text_of(p);
 
     for (unsigned copy = 0; copy < 2; copy++) {
-        enum search_kind kind = copy ? SEARCH_FAULT : SEARCH_STEP;
         struct packet again = *p;
         struct state s = *old;
 
@@ -285,12 +280,13 @@ static void next_packet(struct search *search, const struct rules *r, const stru
             a_receives(r, &s, p);
         else
             b_receives(r, &s, p);
-        search_emit(search, kind, &s, "arrives: %s%s", text, copy ? "; a copy stays" : "");
+        (copy ? search_fault : search_step)(&s, "arrives: %s%s", text,
+                                            copy ? "; a copy stays" : "");
     }
     struct state s = *old;
 
     lose(&s, i);
-    search_emit(search, SEARCH_FAULT, &s, "lost: %s", text);
+    search_fault(&s, "lost: %s", text);
     s = *old;
     if (p->to_a || !s.thefts)
         return;
@@ -299,12 +295,11 @@ static void next_packet(struct search *search, const struct rules *r, const stru
 
     stolen.addr = X;
     if (put(r, &s, stolen))
-        search_emit(search, SEARCH_FAULT, &s, "the thief sends a copy from X: %s", text);
+        search_fault(&s, "the thief sends a copy from X: %s", text);
 }
 
 /* From one of the addresses that A has. */
-static void next_send(struct search *search, const struct rules *r, const struct state *old,
-                      struct packet p)
+static void next_send(const struct rules *r, const struct state *old, struct packet p)
 {
     p.stamp = old->changes;
     p.cookie = cookie_on(r, old, p.type);
@@ -312,12 +307,11 @@ static void next_send(struct search *search, const struct rules *r, const struct
         struct state s = *old;
 
         if (is_there(r, old, p.addr) && put(r, &s, p))
-            search_emit(search, SEARCH_STEP, &s, "A sends %s", text_of(&p));
+            search_step(&s, "A sends %s", text_of(&p));
     }
 }
 
-static void next_message(struct search *search, const struct rules *r, const struct state *old,
-                         unsigned k)
+static void next_message(const struct rules *r, const struct state *old, unsigned k)
 {
     bool of_b = is_of_b(r, k);
     struct packet p = {.type = DATA, .msg = (uint8_t)k, .to_a = of_b, .addr = old->entry[0].addr};
@@ -325,54 +319,53 @@ static void next_message(struct search *search, const struct rules *r, const str
 
     if (old->result[k] == UNPOSTED && (of_b || k <= old->changes)) {
         s.result[k] = UNDER_WAY;
-        search_emit(search, SEARCH_STEP, &s, "%c posts m%u", "AB"[of_b], k);
+        search_step(&s, "%c posts m%u", "AB"[of_b], k);
     }
     if (old->result[k] != UNDER_WAY)
         return;
     if (!of_b)
-        next_send(search, r, old, p);
+        next_send(r, old, p);
     else if (put(r, &s, p))
-        search_emit(search, SEARCH_STEP, &s, "B sends %s", text_of(&p));
+        search_step(&s, "B sends %s", text_of(&p));
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *old)
 {
-    const struct rules *r = rules;
-    const struct state *old = state;
     struct state s;
 
     for (unsigned k = 0; k < MSGS; k++)
-        next_message(search, r, old, k);
+        next_message(r, old, k);
     for (unsigned i = 0; i < NET_MAX && old->net[i].type; i++)
-        next_packet(search, r, old, i);
+        next_packet(r, old, i);
     if (old->cookie)
-        next_send(search, r, old, (struct packet){.type = EMPTY});
+        next_send(r, old, (struct packet){.type = EMPTY});
     for (unsigned i = 0; i < 2; i++) {
         s = *old;
         s.entry[i].quiet = 1;
         if (s.entry[i].used)
-            search_emit(search, SEARCH_STEP, &s, "B hears nothing from A's address for a while");
+            search_step(&s, "B hears nothing from A's address for a while");
     }
     if (old->first && old->entry[0].bits) {
         s = *old;
         s.first = 0;
-        search_emit(search, SEARCH_FAULT, &s, "A's first contact ends");
+        search_fault(&s, "A's first contact ends");
     }
     if (old->changes < r->changes) {
         s = *old;
         s.changes++;
-        search_emit(search, SEARCH_FAULT, &s, "A's address becomes %u", place(r, &s));
+        search_fault(&s, "A's address becomes %u", place(r, &s));
     }
     s = *old;
     if (!old->forgeries)
         return;
     s.forgeries--;
     if (put(r, &s, (struct packet){.type = DATA, .forged = 1, .addr = r->way[0]}))
-        search_emit(search, SEARCH_FAULT, &s, "the stranger sends in A's name");
+        search_fault(&s, "the stranger sends in A's name");
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
+    (void)r;
     static const char *const why[] = {
         NULL,
         "executed twice in one life",
@@ -380,37 +373,20 @@ static const char *bad(const void *rules, const void *state)
         "what is sent to the peer goes to a third party",
         "a message failed without need",
     };
-    const struct state *s = state;
-    (void)rules;
 
     return why[s->wrong];
 }
 
 /* A spoke where it is now, and all messages arrived. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned k = 0; k < MSGS; k++)
         if (s->result[k] != SUCCESS && (is_of_b(r, k) || k <= s->changes))
             return false;
     return true;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const result[] = {"unposted", "under way", "SUCCESS"};
-    const struct rules *r = rules;
-    const struct state *s = state;
-
-    fprintf(to, "A is at %u, for B at %u%s; ", place(r, s), s->entry[0].addr,
-            s->entry[1].used ? " and another one" : "");
-    for (unsigned k = 0; k < MSGS; k++)
-        fprintf(to, "m%u %s, executed %u; ", k, result[s->result[k]], s->executed[k]);
-}
-
-static const struct search_model model = SEARCH_MODEL("move");
+const struct search_model search_model = SEARCH_MODEL("move");
 
 /* ---------------------------------------------------------------------------------------- tests */
 
@@ -418,56 +394,54 @@ TEST(move__two_addresses)
 {
     struct rules r = {.net = 3, .two = true, .from_b = 1};
 
-    search_expect(&model, &r, "two addresses at a time", SEARCH_HOLDS, NULL);
+    search_holds(&r, "two addresses at a time");
     r.by_address = true;
-    search_expect(&model, &r, "hole: looked for by address", SEARCH_BAD,
-                  "a message failed without need");
+    search_bad(&r, "hole: looked for by address", "a message failed without need");
     r.one_name = true;
-    search_expect(&model, &r, "hole: by address, and everybody is told one name", SEARCH_BAD,
-                  "executed twice in one life");
+    search_bad(&r, "hole: by address, and everybody is told one name",
+               "executed twice in one life");
 }
 
 TEST(move__stranger)
 {
     struct rules r = {.net = 2, .from_b = 1, .forgeries = 2};
 
-    search_expect(&model, &r, "a stranger speaks in the peer's name", SEARCH_HOLDS, NULL);
+    search_holds(&r, "a stranger speaks in the peer's name");
     r.one_name = true;
-    search_expect(&model, &r, "hole: everybody is told one name", SEARCH_BAD,
-                  "what a stranger sent was executed as the peer's");
+    search_bad(&r, "hole: everybody is told one name",
+               "what a stranger sent was executed as the peer's");
 }
 
 TEST(move__changes)
 {
-    struct rules on = {.net = 2, .changes = 2, .way = {0, 1, 2}, .from_b = 1};
-    struct rules back = {.net = 2, .changes = 2, .way = {0, 1, 0}, .from_b = 1};
-
-    search_expect(&model, &on, "the address changes, and again", SEARCH_HOLDS, NULL);
-    search_expect(&model, &back, "there and back", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.net = 2, .changes = 2, .way = {0, 1, 2}, .from_b = 1},
+                 "the address changes, and again");
+    search_holds(&(struct rules){.net = 2, .changes = 2, .way = {0, 1, 0}, .from_b = 1},
+                 "there and back");
 }
 
 TEST(move__late_proof)
 {
     struct rules r = {.net = 2, .changes = 2, .way = {0, 1, 0}, .from_b = 1, .old_proof = true};
 
-    search_expect(&model, &r, "hole: a copy of a proof counts", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: a copy of a proof counts");
     r.old_proof = false;
     r.new_psn = true;
-    search_expect(&model, &r, "hole: a late proof counts", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: a late proof counts");
 }
 
 TEST(move__thief)
 {
     struct rules r = {.net = 2, .changes = 1, .way = {0, 1}, .from_b = 1, .thefts = 2};
 
-    search_expect(&model, &r, "copies come from a third party", SEARCH_HOLDS, NULL);
+    search_holds(&r, "copies come from a third party");
     r.no_proof = true;
-    search_expect(&model, &r, "hole: a peer is where its packets come from", SEARCH_BAD,
-                  "what is sent to the peer goes to a third party");
+    search_bad(&r, "hole: a peer is where its packets come from",
+               "what is sent to the peer goes to a third party");
     r.no_proof = false;
     r.any_cookie = true;
-    search_expect(&model, &r, "hole: a cookie is of no address", SEARCH_BAD,
-                  "what is sent to the peer goes to a third party");
+    search_bad(&r, "hole: a cookie is of no address",
+               "what is sent to the peer goes to a third party");
 }
 
 /* A's packets arrive, and the acks go to where it was: it must be able to say where it is. */
@@ -475,7 +449,7 @@ TEST(move__during_first_contact)
 {
     struct rules r = {.net = 3, .changes = 1, .way = {0, 1}, .from_b = 1, .fresh = true};
 
-    search_expect(&model, &r, "the address changes during first contact", SEARCH_HOLDS, NULL);
+    search_holds(&r, "the address changes during first contact");
     r.no_late_proof = true;
-    search_expect(&model, &r, "hole: no proof after first contact", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: no proof after first contact");
 }

@@ -33,57 +33,54 @@ struct state {
 
 struct rules {
     uint8_t shrinks;        /* at most */
+    uint8_t narrow;         /* the path takes only size 2 from the begin on */
     uint8_t trusts_any_ack; /* hole: the ack of a probe counts, whichever copy came */
     uint8_t never_falls;    /* hole: lost data tells nothing */
     uint8_t keeps_size;     /* hole: retransmissions stay whole */
 };
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    struct state *s = state;
-
-    (void)rules;
-    s->path = s->widest = SIZES;
+    s->path = s->widest = r->narrow ? 2 : SIZES;
     s->payload = BASE;
     s->failed = SIZES + 1;
 }
 
-static void next_probe(struct search *search, const struct rules *r, const struct state *old)
+static void next_probe(const struct rules *r, const struct state *old)
 {
     struct state s = *old;
 
     if (!s.probe && s.payload + 1 < s.failed) {
         s.probe = (uint8_t)(s.failed > SIZES ? SIZES : (s.payload + s.failed) / 2);
         s.padded = 1;
-        search_emit(search, SEARCH_STEP, &s, "a probe of size %u leaves", s.probe);
+        search_step(&s, "a probe of size %u leaves", s.probe);
         s = *old;
     }
     if (!s.probe && s.payload < SIZES && s.payload + 1 >= s.failed) {
         s.failed = SIZES + 1;
-        search_emit(search, SEARCH_STEP, &s, "after a pause the search begins anew");
+        search_step(&s, "after a pause the search begins anew");
         s = *old;
     }
     if (s.padded) {
         s.padded = 0;
-        search_emit(search, s.probe <= s.path ? SEARCH_FAULT : SEARCH_STEP, &s,
-                    "the probe is lost");
+        (s.probe <= s.path ? search_fault : search_step)(&s, "the probe is lost");
         s = *old;
     }
     if (s.padded && s.probe <= s.path) {
         s.padded = 0;
         s.acked = 1;
-        search_emit(search, SEARCH_STEP, &s, "the probe comes through");
+        search_step(&s, "the probe comes through");
         s = *old;
     }
     if (s.probe && !s.plain && !s.acked) {
         s.plain = s.resent = 1;
-        search_emit(search, SEARCH_STEP, &s, "the probe's PSN is sent again, without padding");
+        search_step(&s, "the probe's PSN is sent again, without padding");
         s = *old;
     }
     if (s.plain) {
         s.plain = 0;
         s.acked = 1;
-        search_emit(search, SEARCH_STEP, &s, "the PSN comes through without padding");
+        search_step(&s, "the PSN comes through without padding");
         s = *old;
     }
     if (s.acked) {
@@ -92,11 +89,11 @@ static void next_probe(struct search *search, const struct rules *r, const struc
         else if (s.probe < s.failed)
             s.failed = s.probe;
         s.probe = s.padded = s.plain = s.resent = s.acked = 0;
-        search_emit(search, SEARCH_STEP, &s, "the probe's PSN is acked");
+        search_step(&s, "the probe's PSN is acked");
     }
 }
 
-static void next_data(struct search *search, const struct rules *r, const struct state *old)
+static void next_data(const struct rules *r, const struct state *old)
 {
     struct state s = *old;
     uint8_t size = r->keeps_size || s.data <= s.payload ? s.data : BASE;
@@ -104,115 +101,82 @@ static void next_data(struct search *search, const struct rules *r, const struct
     if (!s.data) {
         s.data = s.payload;
         s.there = s.data;
-        search_emit(search, SEARCH_STEP, &s, "data of size %u leaves", s.data);
+        search_step(&s, "data of size %u leaves", s.data);
         return;
     }
     if (s.there) {
         s.there = 0;
         if (old->there > BASE && s.losses < LOSSES_MAX && !r->never_falls)
             s.losses++;
-        search_emit(search, old->there <= s.path ? SEARCH_FAULT : SEARCH_STEP, &s, "it is lost");
+        (old->there <= s.path ? search_fault : search_step)(&s, "it is lost");
         s = *old;
     }
     if (s.there && s.there <= s.path) {
         s.there = 0;
         s.came = 1;
-        search_emit(search, SEARCH_STEP, &s, "it comes through");
+        search_step(&s, "it comes through");
         s = *old;
     }
     if (s.losses == LOSSES_MAX && s.payload > BASE) {
         s.payload = BASE;
         s.failed = SIZES + 1;
         s.losses = 0;
-        search_emit(search, SEARCH_STEP, &s, "the path has become smaller, the sender thinks");
+        search_step(&s, "the path has become smaller, the sender thinks");
         s = *old;
     }
     if (s.data && !s.there && !s.came) {
         s.there = size;
-        search_emit(search, SEARCH_STEP, &s, "data is sent again in pieces of size %u", size);
+        search_step(&s, "data is sent again in pieces of size %u", size);
         s = *old;
     }
     if (s.came) {
         if (s.data > BASE)
             s.losses = 0;
         s.data = s.came = 0;
-        search_emit(search, SEARCH_STEP, &s, "data is acked");
+        search_step(&s, "data is acked");
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *old)
 {
-    const struct rules *r = rules;
-    struct state s = *(const struct state *)state;
+    struct state s = *old;
 
-    next_probe(search, r, state);
-    next_data(search, r, state);
+    next_probe(r, old);
+    next_data(r, old);
     if (s.path > BASE && s.shrunk < r->shrinks) {
         s.path--;
         s.shrunk++;
-        search_emit(search, SEARCH_FAULT, &s, "the path shrinks to %u", s.path);
+        search_fault(&s, "the path shrinks to %u", s.path);
     }
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-
-    (void)rules;
+    (void)r;
     return s->payload > s->widest ? "a size is used that never came through" : NULL;
 }
 
 /* All data is acked, and nothing is in flight: what is used comes through. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-
-    (void)rules;
+    (void)r;
     return !s->data && !s->probe && s->payload <= s->path;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    const struct state *s = state;
-
-    (void)rules;
-    fprintf(to, "path %u, found %u, failed %u, probe %u, data %u, losses %u ", s->path, s->payload,
-            s->failed, s->probe, s->data, s->losses);
-}
-
-/* As above, on a path that takes only size 2 from the begin on. */
-static void init_narrow(const void *rules, void *state)
-{
-    struct state *s = state;
-
-    init(rules, state);
-    s->path = s->widest = 2;
-}
-
-static const struct search_model model = SEARCH_MODEL("mtu");
+const struct search_model search_model = SEARCH_MODEL("mtu");
 
 TEST(mtu__holds)
 {
-    struct search_model narrow = model;
-    struct rules still = {.shrinks = 0}, shrinks = {.shrinks = 2};
-
-    narrow.init = init_narrow;
-    search_expect(&model, &still, "a path that stays", SEARCH_HOLDS, NULL);
-    search_expect(&model, &shrinks, "a path that shrinks twice", SEARCH_HOLDS, NULL);
-    search_expect(&narrow, &still, "a narrow path", SEARCH_HOLDS, NULL);
-    search_expect(&narrow, &shrinks, "a narrow path that shrinks", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.shrinks = 0}, "a path that stays");
+    search_holds(&(struct rules){.shrinks = 2}, "a path that shrinks twice");
+    search_holds(&(struct rules){.narrow = 1}, "a narrow path");
+    search_holds(&(struct rules){.shrinks = 2, .narrow = 1}, "a narrow path that shrinks");
 }
 
 TEST(mtu__holes)
 {
-    struct search_model narrow = model;
-    struct rules trusts = {.trusts_any_ack = 1};
-    struct rules never = {.shrinks = 1, .never_falls = 1};
-    struct rules whole = {.shrinks = 1, .keeps_size = 1};
-
-    narrow.init = init_narrow;
-    search_expect(&narrow, &trusts, "hole: any ack of the probe's PSN counts", SEARCH_BAD,
-                  "a size is used that never came through");
-    search_expect(&model, &never, "hole: lost data tells nothing", SEARCH_STUCK, NULL);
-    search_expect(&model, &whole, "hole: what was cut stays whole", SEARCH_STUCK, NULL);
+    search_bad(&(struct rules){.narrow = 1, .trusts_any_ack = 1},
+               "hole: any ack of the probe's PSN counts", "a size is used that never came through");
+    search_stuck(&(struct rules){.shrinks = 1, .never_falls = 1}, "hole: lost data tells nothing");
+    search_stuck(&(struct rules){.shrinks = 1, .keeps_size = 1}, "hole: what was cut stays whole");
 }

@@ -5,18 +5,15 @@
  */
 #include "tests/model/ordered.h"
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    const struct rules *r = rules;
-    struct state *s = state;
-
     s->to_post = r->msgs;
     s->cancels = r->cancels;
     s->deaths = r->deaths;
     s->give_ups = r->give_ups;
 }
 
-static void next_sender(struct search *search, const struct state *old, unsigned i)
+static void next_sender(const struct state *old, unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s = *old;
@@ -24,19 +21,18 @@ static void next_sender(struct search *search, const struct state *old, unsigned
     if ((m->phase == FRESH && (i == 0 || old->msg[i - 1].phase != FRESH)) || m->phase == WAIT) {
         s.msg[i].phase = SENDING;
         s.msg[i].data = SENT;
-        search_emit(search, SEARCH_STEP, &s, "m%u is sent%s", i, m->phase == WAIT ? " again" : "");
+        search_step(&s, "m%u is sent%s", i, m->phase == WAIT ? " again" : "");
     }
     if (old->cancels &&
         (m->phase == FRESH || m->phase == SENDING || m->phase == REFUSED || m->phase == WAIT)) {
         s = *old;
         s.cancels--;
         ordered_give_up_message(&s.msg[i]);
-        search_emit(search, SEARCH_FAULT, &s, "m%u is cancelled, its ABORT is sent", i);
+        search_fault(&s, "m%u is cancelled, its ABORT is sent", i);
     }
 }
 
-static void next_data(struct search *search, const struct rules *r, const struct state *old,
-                      unsigned i)
+static void next_data(const struct rules *r, const struct state *old, unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s = *old;
@@ -47,31 +43,30 @@ static void next_data(struct search *search, const struct rules *r, const struct
         if (old->over)
             break;
         what = ordered_arrive(r, &s, i);
-        search_emit(search, SEARCH_STEP, &s, "m%u arrives: %s", i, what);
+        search_step(&s, "m%u arrives: %s", i, what);
         break;
     case HELD:
         if (old->over)
             break;
         ordered_hear(r, &s, i);
         ordered_settle(r, &s);
-        search_emit(search, SEARCH_STEP, &s, "the refusal of m%u arrives", i);
+        search_step(&s, "the refusal of m%u arrives", i);
         break;
     case TOLD:
         s.msg[i].data = TAKEN;
-        search_emit(search, SEARCH_STEP, &s, "the refusal of m%u is acked", i);
+        search_step(&s, "the refusal of m%u is acked", i);
         break;
     case TAKEN:
         s.msg[i].data = ACKED;
         ordered_settle(r, &s);
-        search_emit(search, SEARCH_STEP, &s, "the ack of m%u arrives", i);
+        search_step(&s, "the ack of m%u arrives", i);
         break;
     default:
         break;
     }
 }
 
-static void next_abort(struct search *search, const struct rules *r, const struct state *old,
-                       unsigned i)
+static void next_abort(const struct rules *r, const struct state *old, unsigned i)
 {
     struct state s = *old;
     const char *what;
@@ -81,23 +76,23 @@ static void next_abort(struct search *search, const struct rules *r, const struc
         if (old->over)
             break;
         what = ordered_arrive_abort(r, &s, i);
-        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u arrives: %s", i, what);
+        search_step(&s, "ABORT of m%u arrives: %s", i, what);
         break;
     case HELD:
         if (old->over)
             break;
         s.msg[i].abort = TOLD;
         ordered_flow_dies(r, &s, i);
-        search_emit(search, SEARCH_STEP, &s, "the refusal of the ABORT of m%u arrives", i);
+        search_step(&s, "the refusal of the ABORT of m%u arrives", i);
         break;
     case TOLD:
         s.msg[i].abort = TAKEN;
-        search_emit(search, SEARCH_STEP, &s, "the refusal of the ABORT of m%u is acked", i);
+        search_step(&s, "the refusal of the ABORT of m%u is acked", i);
         break;
     case TAKEN:
         s.msg[i].abort = ACKED;
         ordered_settle(r, &s);
-        search_emit(search, SEARCH_STEP, &s, "the ack of the ABORT of m%u arrives", i);
+        search_step(&s, "the ack of the ABORT of m%u arrives", i);
         break;
     default:
         break;
@@ -113,7 +108,7 @@ static bool waits(const struct rules *r, const struct state *s)
     return false;
 }
 
-static void next_target(struct search *search, const struct rules *r, const struct state *old)
+static void next_target(const struct rules *r, const struct state *old)
 {
     unsigned held = old->free;
     struct state s = *old;
@@ -123,18 +118,18 @@ static void next_target(struct search *search, const struct rules *r, const stru
     if (old->to_post && held < r->depth) {
         s.to_post--;
         s.free++;
-        search_emit(search, SEARCH_STEP, &s, "a receive is posted");
+        search_step(&s, "a receive is posted");
     }
     if (old->deaths && !old->dead_qp) {
         s = *old;
         s.deaths--;
         s.dead_qp = 1;
         ordered_drop_record(r, &s);
-        search_emit(search, SEARCH_FAULT, &s, "the target's queue pair goes into error");
+        search_fault(&s, "the target's queue pair goes into error");
     }
 }
 
-static void next_peers(struct search *search, const struct rules *r, const struct state *old)
+static void next_peers(const struct rules *r, const struct state *old)
 {
     bool unacked = false;
     struct state s = *old;
@@ -146,47 +141,41 @@ static void next_peers(struct search *search, const struct rules *r, const struc
         s.give_ups--;
         s.over = 1;
         ordered_drop_record(r, &s);
-        search_emit(search, SEARCH_FAULT, &s, "the target gives the sender up, or is a new life");
+        search_fault(&s, "the target gives the sender up, or is a new life");
     }
     if (old->over && unacked) {
         s = *old;
         ordered_flush(r, &s);
-        search_emit(search, SEARCH_STEP, &s, "what the sender repeats is answered by a RESET");
+        search_step(&s, "what the sender repeats is answered by a RESET");
     }
     if (old->give_ups && !old->gave_up) {
         s = *old;
         s.give_ups--;
         s.gave_up = 1;
         ordered_flush(r, &s);
-        search_emit(search, SEARCH_FAULT, &s, "the sender gives the target up");
+        search_fault(&s, "the sender gives the target up");
     }
     if (old->gave_up && !old->over && waits(r, old) && !r->no_silence_probe) {
         s = *old;
         s.over = 1;
         ordered_drop_record(r, &s);
-        search_emit(search, SEARCH_STEP, &s,
-                    "the target's silence probe is answered: the space is over");
+        search_step(&s, "the target's silence probe is answered: the space is over");
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *old)
 {
-    const struct rules *r = rules;
-
     for (unsigned i = 0; i < r->msgs; i++) {
-        next_sender(search, state, i);
-        next_data(search, r, state, i);
-        next_abort(search, r, state, i);
+        next_sender(old, i);
+        next_data(r, old, i);
+        next_abort(r, old, i);
     }
-    next_target(search, r, state);
-    next_peers(search, r, state);
+    next_target(r, old);
+    next_peers(r, old);
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned i = 0; i < r->msgs; i++) {
         if (s->msg[i].phase == SUCCESS && s->msg[i].place == DROPPED)
             return "SUCCESS, and it will never be delivered";
@@ -197,101 +186,72 @@ static const char *bad(const void *rules, const void *state)
 }
 
 /* Every message has completed, and nothing waits at the target. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned i = 0; i < r->msgs; i++)
         if (!ordered_ended(&s->msg[i]))
             return false;
     return !waits(r, s);
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const phase[] = {
-        "fresh",    "sending", "refused",          "waits for the timer",
-        "aborting", "acked",   "failed, not told", "SUCCESS",
-        "FAILED"};
-    static const char *const place[] = {"new",       "reserved", "held back",
-                                        "delivered", "gone",     "dropped"};
-    const struct rules *r = rules;
-    const struct state *s = state;
-
-    for (unsigned i = 0; i < r->msgs; i++)
-        fprintf(to, "m%u %s, target: %s; ", i, phase[s->msg[i].phase], place[s->msg[i].place]);
-    fprintf(to, "%u receives free", s->free);
-}
-
-static const struct search_model model = SEARCH_MODEL("ordered");
+const struct search_model search_model = SEARCH_MODEL("ordered");
 
 TEST(ordered__holds)
 {
-    struct rules all = {
-        .msgs = 3, .depth = 3, .cancels = 1, .deaths = 1, .retries = 1, .give_ups = 1};
-    struct rules few = {.msgs = 3, .depth = 1, .deaths = 1};
-    struct rules hard = {
-        .msgs = 3, .depth = 2, .hard = 2, .write = 1, .cancels = 2, .give_ups = 1, .deaths = 1};
-
-    search_expect(&model, &all, "cancel, dead queue pair, one gives up, RNR", SEARCH_HOLDS, NULL);
-    search_expect(&model, &few, "one receive at a time", SEARCH_HOLDS, NULL);
-    search_expect(&model, &hard, "a WRITE, then a hard refusal", SEARCH_HOLDS, NULL);
+    search_holds(
+        &(struct rules){
+            .msgs = 3, .depth = 3, .cancels = 1, .deaths = 1, .retries = 1, .give_ups = 1},
+        "cancel, dead queue pair, one gives up, RNR");
+    search_holds(&(struct rules){.msgs = 3, .depth = 1, .deaths = 1}, "one receive at a time");
+    search_holds(
+        &(struct rules){
+            .msgs = 3, .depth = 2, .hard = 2, .write = 1, .cancels = 2, .give_ups = 1, .deaths = 1},
+        "a WRITE, then a hard refusal");
 }
 
 TEST(ordered__success_at_ack)
 {
-    struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .success_at_ack = true};
-
-    search_expect(&model, &r, "hole: acked is SUCCESS", SEARCH_BAD, "SUCCESS, not delivered");
+    search_bad(&(struct rules){.msgs = 2, .depth = 2, .deaths = 1, .success_at_ack = true},
+               "hole: acked is SUCCESS", "SUCCESS, not delivered");
 }
 
 TEST(ordered__order_of_completions_alone)
 {
-    struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .order_only = true};
-
-    search_expect(&model, &r, "hole: a refusal at a dead queue pair fails one message", SEARCH_BAD,
-                  "SUCCESS, and it will never be delivered");
+    search_bad(&(struct rules){.msgs = 2, .depth = 2, .deaths = 1, .order_only = true},
+               "hole: a refusal at a dead queue pair fails one message",
+               "SUCCESS, and it will never be delivered");
 }
 
 /* The ack of a later message may be on its way when the refusal of an earlier one comes. */
 TEST(ordered__acked_when_the_refusal_came)
 {
-    struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .acked_only = true};
-
-    search_expect(&model, &r, "hole: only what is acked by then fails", SEARCH_BAD,
-                  "SUCCESS, and it will never be delivered");
+    search_bad(&(struct rules){.msgs = 2, .depth = 2, .deaths = 1, .acked_only = true},
+               "hole: only what is acked by then fails", "SUCCESS, and it will never be delivered");
 }
 
 TEST(ordered__abort_acked_at_dead_queue_pair)
 {
-    struct rules r = {.msgs = 2, .depth = 2, .deaths = 1, .cancels = 1, .abort_acked = true};
-
-    search_expect(&model, &r, "hole: ABORT at a dead queue pair is acked", SEARCH_BAD,
-                  "SUCCESS, and it will never be delivered");
+    search_bad(
+        &(struct rules){.msgs = 2, .depth = 2, .deaths = 1, .cancels = 1, .abort_acked = true},
+        "hole: ABORT at a dead queue pair is acked", "SUCCESS, and it will never be delivered");
 }
 
 TEST(ordered__places_that_stay)
 {
-    struct rules rnr = {.msgs = 2, .depth = 2, .retries = 1, .no_rnr_abort = true};
-    struct rules hard = {.msgs = 2, .depth = 2, .hard = 1, .hard_leaves_place = true};
-
-    search_expect(&model, &rnr, "hole: no ABORT after the last RNR", SEARCH_BAD,
-                  "SUCCESS, not delivered");
-    search_expect(&model, &hard, "hole: a hard refusal leaves its place", SEARCH_BAD,
-                  "SUCCESS, not delivered");
+    search_bad(&(struct rules){.msgs = 2, .depth = 2, .retries = 1, .no_rnr_abort = true},
+               "hole: no ABORT after the last RNR", "SUCCESS, not delivered");
+    search_bad(&(struct rules){.msgs = 2, .depth = 2, .hard = 1, .hard_leaves_place = true},
+               "hole: a hard refusal leaves its place", "SUCCESS, not delivered");
 }
 
 TEST(ordered__naive_binding)
 {
-    struct rules r = {.msgs = 2, .depth = 1, .naive_binding = true};
-
-    search_expect(&model, &r, "hole: who comes first takes the receive", SEARCH_STUCK, NULL);
+    search_stuck(&(struct rules){.msgs = 2, .depth = 1, .naive_binding = true},
+                 "hole: who comes first takes the receive");
 }
 
 TEST(ordered__no_silence_probe)
 {
-    struct rules r = {.msgs = 2, .depth = 2, .give_ups = 1, .no_silence_probe = true};
-
-    search_expect(&model, &r, "hole: no silence probe for what is held back", SEARCH_STUCK, NULL);
+    search_stuck(&(struct rules){.msgs = 2, .depth = 2, .give_ups = 1, .no_silence_probe = true},
+                 "hole: no silence probe for what is held back");
 }

@@ -63,11 +63,8 @@ struct rules {
     bool silent_reset;  /* a send state ends with responses in it, and nobody is told */
 };
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    const struct rules *r = rules;
-    struct state *s = state;
-
     s->cancels = r->cancels;
     s->losses = r->losses;
     s->resets = r->resets;
@@ -115,8 +112,7 @@ static uint8_t new_token(const struct rules *r, const struct state *s, unsigned 
     }
 }
 
-static void next_app(struct search *search, const struct rules *r, const struct state *old,
-                     unsigned side)
+static void next_app(const struct rules *r, const struct state *old, unsigned side)
 {
     struct state s = *old;
 
@@ -126,8 +122,7 @@ static void next_app(struct search *search, const struct rules *r, const struct 
         m->token = new_token(r, old, side);
         m->request = WAITS;
         s.posted[side]++;
-        search_emit(search, SEARCH_FAULT, &s, "%c posts r%u, token %u", 'A' + side,
-                    old->posted[side], m->token);
+        search_fault(&s, "%c posts r%u, token %u", 'A' + side, old->posted[side], m->token);
     }
     for (unsigned i = 0; i < old->posted[side] && old->cancels; i++) {
         s = *old;
@@ -136,7 +131,7 @@ static void next_app(struct search *search, const struct rules *r, const struct 
         s.cancels--;
         s.read[side][i].cancelled = 1;
         settle(&s);
-        search_emit(search, SEARCH_FAULT, &s, "%c cancels r%u", 'A' + side, i);
+        search_fault(&s, "%c cancels r%u", 'A' + side, i);
     }
 }
 
@@ -172,8 +167,7 @@ static void fail_all(struct state *s, unsigned side)
     s->forgotten[side] = 0;
 }
 
-static void next_request(struct search *search, const struct rules *r, const struct state *old,
-                         unsigned side, unsigned i)
+static void next_request(const struct rules *r, const struct state *old, unsigned side, unsigned i)
 {
     const struct read *m = &old->read[side][i];
     struct state s = *old;
@@ -182,8 +176,7 @@ static void next_request(struct search *search, const struct rules *r, const str
 
     if (old->forgotten[side] && m->request != NEW && !m->outcome) {
         fail_all(&s, side);
-        search_emit(search, SEARCH_STEP, &s, "%c asks, and is reset: its requests fail",
-                    'A' + side);
+        search_step(&s, "%c asks, and is reset: its requests fail", 'A' + side);
         return; /* nothing of the old space is executed any more */
     }
     switch (m->request) {
@@ -191,21 +184,21 @@ static void next_request(struct search *search, const struct rules *r, const str
         if (m->outcome)
             break;
         to->request = SENT;
-        search_emit(search, SEARCH_STEP, &s, "%c sends r%u", 'A' + side, i);
+        search_step(&s, "%c sends r%u", 'A' + side, i);
         break;
     case SENT:
         what = arrive(r, &s, side, i);
-        search_emit(search, SEARCH_STEP, &s, "r%u of %c arrives: %s", i, 'A' + side, what);
+        search_step(&s, "r%u of %c arrives: %s", i, 'A' + side, what);
         break;
     case REFUSED:
         to->request = WAITS;
         settle(&s);
-        search_emit(search, SEARCH_STEP, &s, "the refusal of r%u reaches %c", i, 'A' + side);
+        search_step(&s, "the refusal of r%u reaches %c", i, 'A' + side);
         break;
     case TAKEN:
         to->request = OVER;
         settle(&s);
-        search_emit(search, SEARCH_STEP, &s, "the ack of r%u reaches %c", i, 'A' + side);
+        search_step(&s, "the ack of r%u reaches %c", i, 'A' + side);
         break;
     default:
         break;
@@ -240,8 +233,7 @@ static const char *answer(struct state *s, unsigned side, unsigned i)
     return "nobody waits for it";
 }
 
-static void next_response(struct search *search, const struct rules *r, const struct state *old,
-                          unsigned side, unsigned i)
+static void next_response(const struct rules *r, const struct state *old, unsigned side, unsigned i)
 {
     struct state s = *old;
     struct read *m = &s.read[side][i];
@@ -249,33 +241,31 @@ static void next_response(struct search *search, const struct rules *r, const st
 
     if (m->response == READY && !(r->one_queue && blocked(old, !side))) {
         m->response = MOVING;
-        search_emit(search, SEARCH_STEP, &s, "%c sends the response to r%u", 'A' + !side, i);
+        search_step(&s, "%c sends the response to r%u", 'A' + !side, i);
     } else if (m->response == MOVING) {
         what = answer(&s, side, i);
         settle(&s);
-        search_emit(search, SEARCH_STEP, &s, "the response to r%u reaches %c: %s", i, 'A' + side,
-                    what);
+        search_step(&s, "the response to r%u reaches %c: %s", i, 'A' + side, what);
     } else if (m->response == ABORT) {
         m->response = CAME;
         if (!m->answered)
             m->cancelled = 1;
         settle(&s);
-        search_emit(search, SEARCH_STEP, &s, "%c hears that r%u gets no response", 'A' + side, i);
+        search_step(&s, "%c hears that r%u gets no response", 'A' + side, i);
     } else if (m->response == CAME) {
         m->response = NONE;
-        search_emit(search, SEARCH_STEP, &s, "the record of the response to r%u is free", i);
+        search_step(&s, "the record of the response to r%u is free", i);
     }
     s = *old;
     if (old->losses && (m->response == READY || m->response == MOVING)) {
         s.losses--;
         m->response = r->silent_loss ? NONE : ABORT;
-        search_emit(search, SEARCH_FAULT, &s, "%c cannot answer r%u any more", 'A' + !side, i);
+        search_fault(&s, "%c cannot answer r%u any more", 'A' + !side, i);
     }
 }
 
 /* The send state of `side` ends, with the responses that it holds for the other. */
-static void next_reset(struct search *search, const struct rules *r, const struct state *old,
-                       unsigned side)
+static void next_reset(const struct rules *r, const struct state *old, unsigned side)
 {
     struct state s = *old;
     unsigned lost = 0;
@@ -288,29 +278,24 @@ static void next_reset(struct search *search, const struct rules *r, const struc
         s.read[!side][i].response = NONE;
     }
     s.forgotten[!side] |= lost && !r->silent_reset;
-    search_emit(search, SEARCH_FAULT, &s, "the send state of %c ends, with %u responses",
-                'A' + side, lost);
+    search_fault(&s, "the send state of %c ends, with %u responses", 'A' + side, lost);
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-
     for (unsigned side = 0; side < SIDES; side++) {
-        next_app(search, rules, s, side);
-        next_reset(search, rules, s, side);
+        next_app(r, s, side);
+        next_reset(r, s, side);
         for (unsigned i = 0; i < s->posted[side]; i++) {
-            next_request(search, rules, s, side, i);
-            next_response(search, rules, s, side, i);
+            next_request(r, s, side, i);
+            next_response(r, s, side, i);
         }
     }
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-    (void)rules;
-
+    (void)r;
     for (unsigned side = 0; side < SIDES; side++)
         for (unsigned i = 0; i < s->posted[side]; i++) {
             const struct read *m = &s->read[side][i];
@@ -326,11 +311,9 @@ static const char *bad(const void *rules, const void *state)
 }
 
 /* All that was posted is over, and no record is held. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-    (void)rules;
-
+    (void)r;
     for (unsigned side = 0; side < SIDES; side++)
         for (unsigned i = 0; i < s->posted[side]; i++)
             if (!s->read[side][i].outcome || s->read[side][i].response != NONE)
@@ -338,70 +321,43 @@ static bool goal(const void *rules, const void *state)
     return true;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const request[] = {"new", "waits", "sent", "taken", "refused", "over"};
-    static const char *const response[] = {"none", "ready", "moving", "came", "abort"};
-    static const char *const outcome[] = {"under way", "SUCCESS", "FAILED"};
-    const struct state *s = state;
-    (void)rules;
-
-    for (unsigned side = 0; side < SIDES; side++)
-        for (unsigned i = 0; i < s->posted[side]; i++) {
-            const struct read *m = &s->read[side][i];
-
-            fprintf(to, "%c r%u: request %s, response %s, %s; ", 'A' + side, i, request[m->request],
-                    response[m->response], outcome[m->outcome]);
-        }
-}
-
-static const struct search_model model = SEARCH_MODEL("reads");
+const struct search_model search_model = SEARCH_MODEL("reads");
 
 TEST(reads__holds)
 {
-    struct rules plain = {.reads = 3, .records = 1};
-    struct rules cancels = {.reads = 2, .records = 1, .cancels = 2};
-    struct rules losses = {.reads = 2, .records = 1, .losses = 2, .cancels = 1};
-    struct rules resets = {.reads = 2, .records = 1, .resets = 2, .cancels = 1};
-
-    search_expect(&model, &plain, "three each way, one record each", SEARCH_HOLDS, NULL);
-    search_expect(&model, &cancels, "two are cancelled", SEARCH_HOLDS, NULL);
-    search_expect(&model, &losses, "responders lose their memory", SEARCH_HOLDS, NULL);
-    search_expect(&model, &resets, "send states end", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.reads = 3, .records = 1}, "three each way, one record each");
+    search_holds(&(struct rules){.reads = 2, .records = 1, .cancels = 2}, "two are cancelled");
+    search_holds(&(struct rules){.reads = 2, .records = 1, .losses = 2, .cancels = 1},
+                 "responders lose their memory");
+    search_holds(&(struct rules){.reads = 2, .records = 1, .resets = 2, .cancels = 1},
+                 "send states end");
 }
 
 TEST(reads__without_a_record)
 {
-    struct rules first = {.reads = 2, .records = 1, .execute_first = true};
-    struct rules all = {.reads = 2, .records = 1, .take_all = true};
-
-    search_expect(&model, &first, "hole: executed before there is a record", SEARCH_BAD,
-                  "executed twice");
-    search_expect(&model, &all, "hole: taken without a record", SEARCH_STUCK, NULL);
+    search_bad(&(struct rules){.reads = 2, .records = 1, .execute_first = true},
+               "hole: executed before there is a record", "executed twice");
+    search_stuck(&(struct rules){.reads = 2, .records = 1, .take_all = true},
+                 "hole: taken without a record");
 }
 
 TEST(reads__responses_behind_requests)
 {
-    struct rules r = {.reads = 2, .records = 1, .one_queue = true};
-
-    search_expect(&model, &r, "hole: responses wait behind requests", SEARCH_STUCK, NULL);
+    search_stuck(&(struct rules){.reads = 2, .records = 1, .one_queue = true},
+                 "hole: responses wait behind requests");
 }
 
 TEST(reads__tokens)
 {
-    struct rules r = {.reads = 2, .records = 2, .cancels = 1, .reuse_tokens = true};
-
-    search_expect(&model, &r, "hole: the token of a cancelled request is used again", SEARCH_BAD,
-                  "answered by another's response");
+    search_bad(&(struct rules){.reads = 2, .records = 2, .cancels = 1, .reuse_tokens = true},
+               "hole: the token of a cancelled request is used again",
+               "answered by another's response");
 }
 
 TEST(reads__not_told)
 {
-    struct rules loss = {.reads = 1, .records = 1, .losses = 1, .silent_loss = true};
-    struct rules reset = {.reads = 1, .records = 1, .resets = 1, .silent_reset = true};
-
-    search_expect(&model, &loss, "hole: no news of a response that will not come", SEARCH_STUCK,
-                  NULL);
-    search_expect(&model, &reset, "hole: a send state ends with responses in it", SEARCH_STUCK,
-                  NULL);
+    search_stuck(&(struct rules){.reads = 1, .records = 1, .losses = 1, .silent_loss = true},
+                 "hole: no news of a response that will not come");
+    search_stuck(&(struct rules){.reads = 1, .records = 1, .resets = 1, .silent_reset = true},
+                 "hole: a send state ends with responses in it");
 }

@@ -46,12 +46,6 @@ struct rules {
     uint8_t data, empty; /* so many PSNs from the oldest unacked one on may be used */
 };
 
-static void init(const void *rules, void *state)
-{
-    (void)rules;
-    (void)state;
-}
-
 /* The oldest PSNs are acked: the window moves. */
 static void slide(struct state *s)
 {
@@ -69,20 +63,19 @@ static void slide(struct state *s)
     }
 }
 
-static void next_sends(struct search *search, const struct rules *r, const struct state *old,
-                       unsigned x)
+static void next_sends(const struct rules *r, const struct state *old, unsigned x)
 {
     struct state s = *old;
     struct side *a = &s.side[x];
 
     if (a->num < r->data) {
         a->psn[a->num++] = DATA;
-        search_emit(search, SEARCH_FAULT, &s, "%c sends data", "AB"[x]);
+        search_fault(&s, "%c sends data", "AB"[x]);
     }
     s = *old;
     if (a->num < r->empty) {
         a->psn[a->num++] = EMPTY;
-        search_emit(search, SEARCH_FAULT, &s, "%c sends an empty packet", "AB"[x]);
+        search_fault(&s, "%c sends an empty packet", "AB"[x]);
     }
 }
 
@@ -98,8 +91,7 @@ static void refuse(const struct rules *r, struct state *s, unsigned x, unsigned 
     y->psn[y->num++] = (uint8_t)(REFUSAL + LINK * i);
 }
 
-static void next_packet(struct search *search, const struct rules *r, const struct state *old,
-                        unsigned x, unsigned i)
+static void next_packet(const struct rules *r, const struct state *old, unsigned x, unsigned i)
 {
     char from = "AB"[x], to = "BA"[x];
     struct state s = *old;
@@ -108,102 +100,68 @@ static void next_packet(struct search *search, const struct rules *r, const stru
     switch (*p % LINK) {
     case DATA:
         refuse(r, &s, x, i);
-        search_emit(search, SEARCH_STEP, &s, "%c's PSN una+%u arrives: %c refuses it%s", from, i,
-                    to, *p == QUEUED ? ", has no room to say so" : "");
+        search_step(&s, "%c's PSN una+%u arrives: %c refuses it%s", from, i, to,
+                    *p == QUEUED ? ", has no room to say so" : "");
         s = *old;
         *p = RELEASED;
-        search_emit(search, SEARCH_STEP, &s, "%c's PSN una+%u arrives: taken", from, i);
+        search_step(&s, "%c's PSN una+%u arrives: taken", from, i);
         break;
     case QUEUED:
         refuse(r, &s, x, i);
         if (*p == HELD)
-            search_emit(search, SEARCH_STEP, &s, "%c's refusal of %c's PSN una+%u has room", to,
-                        from, i);
+            search_step(&s, "%c's refusal of %c's PSN una+%u has room", to, from, i);
         break;
     case RELEASED:
     case EMPTY:
         *p = ACKED;
         slide(&s);
-        search_emit(search, SEARCH_STEP, &s, "%c's PSN una+%u is acked", from, i);
+        search_step(&s, "%c's PSN una+%u is acked", from, i);
         break;
     case REFUSAL:
         s.side[!x].psn[*p / LINK] = RELEASED;
         *p = ACKED;
         slide(&s);
-        search_emit(search, SEARCH_STEP, &s, "%c's refusal at una+%u arrives and is acked", from,
-                    i);
+        search_step(&s, "%c's refusal at una+%u arrives and is acked", from, i);
         break;
     default:
         break;
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-
     for (unsigned x = 0; x < 2; x++) {
-        next_sends(search, rules, s, x);
+        next_sends(r, s, x);
         for (unsigned i = 0; i < s->side[x].num; i++)
-            next_packet(search, rules, s, x, i);
+            next_packet(r, s, x, i);
     }
-}
-
-static const char *bad(const void *rules, const void *state)
-{
-    (void)rules;
-    (void)state;
-    return NULL;
 }
 
 /* Everything is acked. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct state *s = state;
-    (void)rules;
-
+    (void)r;
     return !s->side[0].num && !s->side[1].num;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const name[] = {"acked", "data",  "refused, no room", "refused",
-                                       "taken", "empty", "refusal"};
-    const struct state *s = state;
-    (void)rules;
-
-    for (unsigned x = 0; x < 2; x++) {
-        fprintf(to, "%c:", "AB"[x]);
-        for (unsigned i = 0; i < s->side[x].num; i++)
-            fprintf(to, " [%s]", name[s->side[x].psn[i] % LINK]);
-        fprintf(to, " ");
-    }
-}
-
-static const struct search_model model = SEARCH_MODEL("room");
+const struct search_model search_model = {
+    .name = "room", .state_bytes = sizeof(struct state), .next = next, .goal = goal};
 
 /*
  * Everything fits if what may be refused and what is no refusal use at most one tracker together.
  */
 TEST(room__holds)
 {
-    struct rules small = {.tracker = 4, .data = 1, .empty = 3};
-    struct rules mixed = {.tracker = 5, .data = 2, .empty = 3};
-    struct rules half = {.tracker = 6, .data = 3, .empty = 3};
-
-    search_expect(&model, &small, "data 1/4, empty 3/4", SEARCH_HOLDS, NULL);
-    search_expect(&model, &mixed, "data 2/5, empty 3/5", SEARCH_HOLDS, NULL);
-    search_expect(&model, &half, "data 3/6, empty 3/6", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.tracker = 4, .data = 1, .empty = 3}, "data 1/4, empty 3/4");
+    search_holds(&(struct rules){.tracker = 5, .data = 2, .empty = 3}, "data 2/5, empty 3/5");
+    search_holds(&(struct rules){.tracker = 6, .data = 3, .empty = 3}, "data 3/6, empty 3/6");
 }
 
 /* One PSN more, and both sides wait for room that only the other can make. */
 TEST(room__one_more)
 {
-    struct rules small = {.tracker = 4, .data = 1, .empty = 4};
-    struct rules mixed = {.tracker = 5, .data = 2, .empty = 4};
-    struct rules data = {.tracker = 5, .data = 3, .empty = 3};
-
-    search_expect(&model, &small, "hole: empty packets use the whole tracker", SEARCH_STUCK, NULL);
-    search_expect(&model, &mixed, "hole: data 2/5, empty 4/5", SEARCH_STUCK, NULL);
-    search_expect(&model, &data, "hole: data 3/5, empty 3/5", SEARCH_STUCK, NULL);
+    search_stuck(&(struct rules){.tracker = 4, .data = 1, .empty = 4},
+                 "hole: empty packets use the whole tracker");
+    search_stuck(&(struct rules){.tracker = 5, .data = 2, .empty = 4}, "hole: data 2/5, empty 4/5");
+    search_stuck(&(struct rules){.tracker = 5, .data = 3, .empty = 3}, "hole: data 3/5, empty 3/5");
 }

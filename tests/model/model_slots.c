@@ -71,11 +71,8 @@ struct rules {
     bool free_before_abort; /* a cancelled message's slot is free before its ABORT is acked */
 };
 
-static void init(const void *rules, void *state)
+static void init(const struct rules *r, struct state *s)
 {
-    const struct rules *r = rules;
-    struct state *s = state;
-
     memcpy(s->late, r->receives, sizeof(s->late));
     s->cancels = r->cancels;
 }
@@ -229,8 +226,8 @@ static int head_of(const struct rules *r, const struct state *s, unsigned qp)
 }
 
 /* Begin an attempt of message i in slot k: it has an id, and its first packet leaves. */
-static void begin(struct search *search, const struct rules *r, const struct state *old, unsigned i,
-                  unsigned k, bool same_id)
+static void begin(const struct rules *r, const struct state *old, unsigned i, unsigned k,
+                  bool same_id)
 {
     struct state s = *old;
     struct msg *m = &s.msg[i];
@@ -246,10 +243,10 @@ static void begin(struct search *search, const struct rules *r, const struct sta
         s.ids = (uint8_t)(s.ids + r->keep_id);
     }
     tidy(&s);
-    search_emit(search, SEARCH_STEP, &s, "m%u begins in slot %u: packet 0 is sent", i, k);
+    search_step(&s, "m%u begins in slot %u: packet 0 is sent", i, k);
 }
 
-static void next_begin(struct search *search, const struct rules *r, const struct state *s)
+static void next_begin(const struct rules *r, const struct state *s)
 {
     for (unsigned qp = 0; qp < QPS; qp++) {
         int i = head_of(r, s, qp);
@@ -257,20 +254,19 @@ static void next_begin(struct search *search, const struct rules *r, const struc
         if (i < 0)
             continue;
         if (s->msg[i].slot) {
-            begin(search, r, s, (unsigned)i, s->msg[i].slot - 1u, true);
+            begin(r, s, (unsigned)i, s->msg[i].slot - 1u, true);
         } else if (r->keep_id) { /* its slot is free once the id before is over */
             if (!s->owner[s->ids % SLOTS])
-                begin(search, r, s, (unsigned)i, s->ids % SLOTS, false);
+                begin(r, s, (unsigned)i, s->ids % SLOTS, false);
         } else {
             for (unsigned k = 0; k < SLOTS; k++)
                 if (!s->owner[k])
-                    begin(search, r, s, (unsigned)i, k, false);
+                    begin(r, s, (unsigned)i, k, false);
         }
     }
 }
 
-static void next_sender(struct search *search, const struct rules *r, const struct state *old,
-                        unsigned i)
+static void next_sender(const struct rules *r, const struct state *old, unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s;
@@ -278,29 +274,28 @@ static void next_sender(struct search *search, const struct rules *r, const stru
     if (m->phase == RUN && m->packet[1] == NONE) {
         s = *old;
         s.msg[i].packet[1] = SENT;
-        search_emit(search, SEARCH_STEP, &s, "packet 1 of m%u is sent", i);
+        search_step(&s, "packet 1 of m%u is sent", i);
     }
     if (m->phase == WAIT) {
         s = *old;
         s.msg[i].phase = DUE;
-        search_emit(search, SEARCH_STEP, &s, "the RNR timer of m%u fires", i);
+        search_step(&s, "the RNR timer of m%u fires", i);
     }
     if (m->phase == CANCELLING && m->abort == NONE) {
         s = *old;
         s.msg[i].abort = SENT;
-        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u is sent", i);
+        search_step(&s, "ABORT of m%u is sent", i);
     }
     if (old->cancels && m->phase != CANCELLING && !over(m)) {
         s = *old;
         s.cancels--;
         s.msg[i].phase = m->slot ? CANCELLING : CANCELLED;
         settle(r, &s);
-        search_emit(search, SEARCH_FAULT, &s, "m%u is cancelled", i);
+        search_fault(&s, "m%u is cancelled", i);
     }
 }
 
-static void next_network(struct search *search, const struct rules *r, const struct state *old,
-                         unsigned i)
+static void next_network(const struct rules *r, const struct state *old, unsigned i)
 {
     const struct msg *m = &old->msg[i];
     struct state s;
@@ -311,44 +306,41 @@ static void next_network(struct search *search, const struct rules *r, const str
             const char *what = arrive(r, &s, i, p);
 
             tidy(&s);
-            search_emit(search, SEARCH_STEP, &s, "packet %u of m%u arrives: %s", p, i, what);
+            search_step(&s, "packet %u of m%u arrives: %s", p, i, what);
         } else if (m->packet[p] == HELD) {
             s.msg[i].packet[p] = TOLD;
             if (m->phase == RUN)
                 s.msg[i].phase = REFUSED;
-            search_emit(search, SEARCH_STEP, &s, "the refusal of packet %u of m%u arrives", p, i);
+            search_step(&s, "the refusal of packet %u of m%u arrives", p, i);
         } else if (m->packet[p] == TOLD) {
             s.msg[i].packet[p] = TAKEN;
-            search_emit(search, SEARCH_STEP, &s, "the refusal of packet %u of m%u is acked", p, i);
+            search_step(&s, "the refusal of packet %u of m%u is acked", p, i);
         }
         if (m->packet[p] == TAKEN || (m->packet[p] == HELD && r->acked_when_held)) {
             s = *old;
             s.msg[i].packet[p] = ACKED;
             settle(r, &s);
-            search_emit(search, SEARCH_STEP, &s, "the ack of packet %u of m%u arrives", p, i);
+            search_step(&s, "the ack of packet %u of m%u arrives", p, i);
         }
     }
     s = *old;
     if (m->abort == SENT) {
         arrive_abort(&s, i);
         tidy(&s);
-        search_emit(search, SEARCH_STEP, &s, "ABORT of m%u arrives", i);
+        search_step(&s, "ABORT of m%u arrives", i);
     } else if (m->abort == TAKEN) {
         s.msg[i].abort = ACKED;
         settle(r, &s);
-        search_emit(search, SEARCH_STEP, &s, "the ack of the ABORT of m%u arrives", i);
+        search_step(&s, "the ack of the ABORT of m%u arrives", i);
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *old)
 {
-    const struct rules *r = rules;
-    const struct state *old = state;
-
-    next_begin(search, r, old);
+    next_begin(r, old);
     for (unsigned i = 0; i < r->msgs; i++) {
-        next_sender(search, r, old, i);
-        next_network(search, r, old, i);
+        next_sender(r, old, i);
+        next_network(r, old, i);
     }
     for (unsigned q = 0; q < QPS; q++)
         if (old->late[q]) {
@@ -356,15 +348,12 @@ static void next(struct search *search, const void *rules, const void *state)
 
             s.late[q]--;
             s.receives[q]++;
-            search_emit(search, SEARCH_STEP, &s, "a receive is posted to queue pair %u", q);
+            search_step(&s, "a receive is posted to queue pair %u", q);
         }
 }
 
-static const char *bad(const void *rules, const void *state)
+static const char *bad(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned i = 0; i < r->msgs; i++) {
         if (s->msg[i].delivered > 1)
             return "delivered twice";
@@ -378,38 +367,15 @@ static const char *bad(const void *rules, const void *state)
 }
 
 /* All is over but what is sent to a queue pair that starves. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned i = 0; i < r->msgs; i++)
         if (s->msg[i].phase == CANCELLING || (r->receives[r->to[i]] && !over(&s->msg[i])))
             return false;
     return true;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const phase[] = {
-        "fresh", "sending",         "refused",   "waits for the timer",
-        "due",   "being cancelled", "cancelled", "done"};
-    static const char *const slot[] = {"empty", "open", "refused", "done", "aborted"};
-    const struct rules *r = rules;
-    const struct state *s = state;
-
-    for (unsigned i = 0; i < r->msgs; i++)
-        fprintf(to, "m%u %s; ", i, phase[s->msg[i].phase]);
-    for (unsigned k = 0; k < SLOTS; k++) {
-        if (s->owner[k])
-            fprintf(to, "slot %u is m%u's", k, s->owner[k] - 1u);
-        else
-            fprintf(to, "slot %u is free", k);
-        fprintf(to, ", %s at the target; ", slot[s->slot[k].state]);
-    }
-}
-
-static const struct search_model model = SEARCH_MODEL("slots");
+const struct search_model search_model = SEARCH_MODEL("slots");
 
 /* Messages 0 and 1 go to queue pair 0, the others to 1. */
 static struct rules four(uint8_t receives0, uint8_t receives1)
@@ -420,17 +386,16 @@ static struct rules four(uint8_t receives0, uint8_t receives1)
 TEST(slots__hold)
 {
     struct rules late = four(2, 2), starve = four(0, 2), two_from = four(0, 2);
-    search_expect(&model, &late, "receives come late", SEARCH_HOLDS, NULL);
-    search_expect(&model, &starve, "one queue pair starves", SEARCH_HOLDS, NULL);
+    search_holds(&late, "receives come late");
+    search_holds(&starve, "one queue pair starves");
     two_from.from[1] = two_from.from[3] = 1;
-    search_expect(&model, &two_from, "two senders, one queue pair starves", SEARCH_HOLDS, NULL);
+    search_holds(&two_from, "two senders, one queue pair starves");
 }
 
 TEST(slots__hold_with_cancels)
 {
-    struct rules r = {.msgs = 3, .to = {0, 1, 1}, .receives = {0, 2}, .cancels = 2};
-
-    search_expect(&model, &r, "two are cancelled", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.msgs = 3, .to = {0, 1, 1}, .receives = {0, 2}, .cancels = 2},
+                 "two are cancelled");
 }
 
 /* A refused message that keeps its id stops everybody once ids in order reach its slot again. */
@@ -439,7 +404,7 @@ TEST(slots__id_kept_while_refused)
     struct rules r = four(0, 2);
 
     r.keep_id = true;
-    search_expect(&model, &r, "hole: a refused message keeps its id", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: a refused message keeps its id");
 }
 
 /* Nobody starves, and yet the head waits for an id whose holder waits behind the head. */
@@ -447,9 +412,9 @@ TEST(slots__retries_behind_the_head)
 {
     struct rules r = four(2, 2);
     r.keep_id = true;
-    search_expect(&model, &r, "old ids, retries first", SEARCH_HOLDS, NULL);
+    search_holds(&r, "old ids, retries first");
     r.retries_behind = true;
-    search_expect(&model, &r, "hole: old ids, retries behind the head", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: old ids, retries behind the head");
 }
 
 /* Retries go first: as many starving messages as slots leave none to anything new. */
@@ -457,21 +422,20 @@ TEST(slots__retries_without_delay)
 {
     struct rules r = four(0, 2);
     r.no_delay = true;
-    search_expect(&model, &r, "hole: retries without a delay", SEARCH_STUCK, NULL);
+    search_stuck(&r, "hole: retries without a delay");
 }
 
 TEST(slots__held_psn_acked)
 {
     struct rules r = four(2, 2);
     r.acked_when_held = true;
-    search_expect(&model, &r, "hole: a refused PSN is acked at once", SEARCH_BAD,
-                  "SUCCESS, not delivered");
+    search_bad(&r, "hole: a refused PSN is acked at once", "SUCCESS, not delivered");
 }
 
 TEST(slots__freed_before_abort)
 {
     struct rules r = {.msgs = 3, .to = {1, 1, 1}, .receives = {0, 3}, .cancels = 1};
     r.free_before_abort = true;
-    search_expect(&model, &r, "hole: the slot is free before the ABORT is acked", SEARCH_BAD,
-                  "a running message lost its slot");
+    search_bad(&r, "hole: the slot is free before the ABORT is acked",
+               "a running message lost its slot");
 }

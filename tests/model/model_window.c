@@ -42,12 +42,6 @@ struct rules {
     bool probe_flight;  /* a tail probe only looks at what is in flight */
 };
 
-static void init(const void *rules, void *state)
-{
-    (void)rules;
-    (void)state;
-}
-
 /* A copy leaves, for the first time or again. */
 static void transmit(struct side *a, unsigned i)
 {
@@ -95,8 +89,7 @@ static const char *name_of(unsigned i)
     return name[i];
 }
 
-static void next_sends(struct search *search, const struct rules *r, const struct state *old,
-                       unsigned x)
+static void next_sends(const struct rules *r, const struct state *old, unsigned x)
 {
     const struct side *a = &old->side[x], *b = &old->side[!x];
     struct state s;
@@ -110,8 +103,7 @@ static void next_sends(struct search *search, const struct rules *r, const struc
             continue;
         s = *old;
         transmit(&s.side[x], i);
-        search_emit(search, SEARCH_STEP, &s, "%c sends %s%s", "AB"[x], name_of(i),
-                    lost ? " again" : "");
+        search_step(&s, "%c sends %s%s", "AB"[x], name_of(i), lost ? " again" : "");
     }
     for (unsigned k = 0; k < RECORDS && a->sent[k]; k++) {
         unsigned i = a->sent[k] - 1u;
@@ -120,12 +112,12 @@ static void next_sends(struct search *search, const struct rules *r, const struc
             continue;
         s = *old;
         transmit(&s.side[x], i);
-        search_emit(search, SEARCH_STEP, &s, "%c's tail probe repeats %s", "AB"[x], name_of(i));
+        search_step(&s, "%c's tail probe repeats %s", "AB"[x], name_of(i));
         break;
     }
 }
 
-static void next_network(struct search *search, const struct state *old, unsigned x, unsigned i)
+static void next_network(const struct state *old, unsigned x, unsigned i)
 {
     const struct record *rec = &old->side[x].record[i];
     bool told = rec->received == TAKEN ||
@@ -134,44 +126,33 @@ static void next_network(struct search *search, const struct state *old, unsigne
 
     if (rec->copy) {
         s.side[x].record[i].copy = 0;
-        search_emit(search, SEARCH_FAULT, &s, "%c's %s is lost on its way", "AB"[x], name_of(i));
+        search_fault(&s, "%c's %s is lost on its way", "AB"[x], name_of(i));
         s.side[x].record[i].received = TAKEN;
-        search_emit(search, SEARCH_STEP, &s, "%c's %s arrives", "AB"[x], name_of(i));
+        search_step(&s, "%c's %s arrives", "AB"[x], name_of(i));
         if (i < DATA) {
             s.side[x].record[i].received = REFUSED;
-            search_emit(search, SEARCH_STEP, &s, "%c's %s arrives and is refused", "AB"[x],
-                        name_of(i));
+            search_step(&s, "%c's %s arrives and is refused", "AB"[x], name_of(i));
         }
     }
     if (told && (rec->state == IN_FLIGHT || rec->state == LOST)) {
         s = *old;
         acked(&s.side[x], i);
-        search_emit(search, SEARCH_STEP, &s, "%c learns that its %s is acked", "AB"[x], name_of(i));
+        search_step(&s, "%c learns that its %s is acked", "AB"[x], name_of(i));
     }
 }
 
-static void next(struct search *search, const void *rules, const void *state)
+static void next(const struct rules *r, const struct state *old)
 {
     for (unsigned x = 0; x < 2; x++) {
-        next_sends(search, rules, state, x);
+        next_sends(r, old, x);
         for (unsigned i = 0; i < RECORDS; i++)
-            next_network(search, state, x, i);
+            next_network(old, x, i);
     }
-}
-
-static const char *bad(const void *rules, const void *state)
-{
-    (void)rules;
-    (void)state;
-    return NULL;
 }
 
 /* All data was sent, and all is acked. */
-static bool goal(const void *rules, const void *state)
+static bool goal(const struct rules *r, const struct state *s)
 {
-    const struct rules *r = rules;
-    const struct state *s = state;
-
     for (unsigned x = 0; x < 2; x++)
         for (unsigned i = 0; i < RECORDS; i++) {
             uint8_t st = s->side[x].record[i].state;
@@ -182,46 +163,33 @@ static bool goal(const void *rules, const void *state)
     return true;
 }
 
-static void show(const void *rules, const void *state, FILE *to)
-{
-    static const char *const name[] = {"-", "in flight", "lost", "acked"};
-    const struct state *s = state;
-    (void)rules;
-
-    for (unsigned x = 0; x < 2; x++)
-        for (unsigned i = 0; i < RECORDS; i++)
-            fprintf(to, "%c's %s: %s%s; ", "AB"[x], name_of(i), name[s->side[x].record[i].state],
-                    s -> side[x].record[i].received ? ", received" : "");
-}
-
-static const struct search_model model = SEARCH_MODEL("window");
+const struct search_model search_model = {
+    .name = "window", .state_bytes = sizeof(struct state), .next = next, .goal = goal};
 
 TEST(window__holds)
 {
     struct rules r = {.window = 1, .data = 1};
 
-    search_expect(&model, &r, "one packet each", SEARCH_HOLDS, NULL);
+    search_holds(&r, "one packet each");
     r.data = 2;
-    search_expect(&model, &r, "two packets each", SEARCH_HOLDS, NULL);
+    search_holds(&r, "two packets each");
     r.window = 2;
-    search_expect(&model, &r, "two packets each, window of two", SEARCH_HOLDS, NULL);
+    search_holds(&r, "two packets each, window of two");
 }
 
 /* Refusals that were lost wait for a window that the other side's refusal keeps shut. */
 TEST(window__lost_refusals_wait)
 {
-    struct rules r = {.window = 1, .data = 2, .control_waits = true, .probe_flight = true};
-
-    search_expect(&model, &r, "hole: lost refusals wait, probes repeat what is in flight",
-                  SEARCH_STUCK, NULL);
+    search_stuck(
+        &(struct rules){.window = 1, .data = 2, .control_waits = true, .probe_flight = true},
+        "hole: lost refusals wait, probes repeat what is in flight");
 }
 
 /* Each of the two rules is enough by itself: a lost refusal leaves at once, or as a probe. */
 TEST(window__one_rule_is_enough)
 {
-    struct rules past = {.window = 1, .data = 2, .probe_flight = true};
-    struct rules probed = {.window = 1, .data = 2, .control_waits = true};
-
-    search_expect(&model, &past, "control past the window alone", SEARCH_HOLDS, NULL);
-    search_expect(&model, &probed, "probes of the oldest alone", SEARCH_HOLDS, NULL);
+    search_holds(&(struct rules){.window = 1, .data = 2, .probe_flight = true},
+                 "control past the window alone");
+    search_holds(&(struct rules){.window = 1, .data = 2, .control_waits = true},
+                 "probes of the oldest alone");
 }

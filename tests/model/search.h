@@ -2,16 +2,15 @@
 /*
  * The explicit-state search that all models use.
  *
- * A model is a plain struct of state (no pointers, padding zeroed) and the functions of struct
- * search_model. search_run() visits every reachable state, breadth first, so that a counterexample
- * is a shortest one. It checks
+ * A model is its own struct rules, struct state and search_model. The search visits every reachable
+ * state, breadth first, so that a counterexample is a shortest one. It checks
  *
  *   safety:    bad() is NULL in every reachable state;
- *   liveness:  from every reachable state a state with goal() can be reached by SEARCH_STEPs alone.
+ *   liveness:  from every reachable state a state with goal() can be reached by search_step()s alone.
  *              If every step that is possible again and again is taken at some time, the goal is
  *              reached once faults have stopped.
  *
- * Runs are deterministic. search_expect() is for tests.
+ * Runs are deterministic.
  */
 #ifndef MRD_TESTS_MODEL_SEARCH_H
 #define MRD_TESTS_MODEL_SEARCH_H
@@ -20,57 +19,45 @@
 
 #include "tests/kit/kit.h"
 
-struct search;
+struct rules; /* of the model: what it varies in */
+struct state; /* of the model: plain, no pointers, padding zeroed */
 
-enum search_kind {
-    SEARCH_STEP,  /* the protocol, the network or time goes on */
-    SEARCH_FAULT, /* may happen, but nothing may depend on it */
-};
-
+/* Each program has one: search_model. */
 struct search_model {
     const char *name;
     size_t state_bytes;
-    void (*init)(const void *rules, void *state); /* of zeroes */
-    void (*next)(struct search *search, const void *rules,
-                 const void *state); /* calls search_emit() for each successor */
-    const char *(*bad)(const void *rules, const void *state); /* what is wrong, or NULL */
-    bool (*goal)(const void *rules, const void *state);       /* NULL: no liveness */
-    void (*show)(const void *rules, const void *state, FILE *to);
+    void (*init)(const struct rules *r, struct state *s); /* of zeroes; NULL: it is all zeroes */
+    /* Calls search_step() or search_fault() for each successor. */
+    void (*next)(const struct rules *r, const struct state *s);
+    const char *(*bad)(const struct rules *r, const struct state *s); /* NULL: nothing is wrong */
+    bool (*goal)(const struct rules *r, const struct state *s);
 };
+
+extern const struct search_model search_model;
 
 /* A model that calls its state `struct state`, and its functions as they are called above. */
 #define SEARCH_MODEL(its_name)                                                                     \
     {                                                                                              \
         .name = its_name, .state_bytes = sizeof(struct state), .init = init, .next = next,         \
-        .bad = bad, .goal = goal, .show = show                                                     \
+        .bad = bad, .goal = goal                                                                   \
     }
 
-/* A successor, copied. The label is read only when a counterexample is printed. */
-void search_emit(struct search *search, enum search_kind kind, const void *state, const char *label,
-                 ...) __attribute__((format(printf, 4, 5)));
-
-enum search_verdict {
-    SEARCH_HOLDS,
-    SEARCH_BAD,   /* a state is bad */
-    SEARCH_STUCK, /* a state cannot reach the goal */
-    SEARCH_LIMIT, /* too many states: nothing is known of the rest */
-};
-
-struct search_result {
-    enum search_verdict verdict;
-    const char *why; /* SEARCH_BAD: of bad() */
-    size_t states, transitions, depth;
-    size_t steps; /* of the counterexample */
-};
-
-struct search_result search_run(const struct search_model *model, const void *rules, FILE *to);
+/*
+ * A successor, which is copied: the protocol, the network or time goes on; or what may happen, but
+ * nothing may depend on it. The label is read only when a counterexample is printed.
+ */
+void search_step(const struct state *state, const char *label, ...)
+    __attribute__((format(printf, 2, 3)));
+void search_fault(const struct state *state, const char *label, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /*
- * Runs the model and asserts the verdict. `why` is what a bad state must say, or NULL. An
- * unexpected counterexample is printed; expected ones too if MRD_MODEL_TRACE is set in the
- * environment.
+ * Each visits all states under some rules, and asserts what comes of it: nothing is wrong; a state
+ * is bad, for this reason (NULL: for any); a state cannot reach the goal. An unexpected
+ * counterexample is printed; expected ones too if MRD_MODEL_TRACE is set in the environment.
  */
-void search_expect(const struct search_model *model, const void *rules, const char *variant,
-                   enum search_verdict verdict, const char *why);
+void search_holds(const struct rules *r, const char *variant);
+void search_bad(const struct rules *r, const char *variant, const char *why);
+void search_stuck(const struct rules *r, const char *variant);
 
 #endif
