@@ -84,7 +84,6 @@ static void one_request(enum mrd_order order, const struct bad_request *bad)
     sim_run_until_complete(w, 20 * MSEC_NS);
     assert_true(w->messages[index].equal);
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_0].restarted, 0);
-    sim_world_destroy(w);
 }
 
 /* Both order modes, a message of one packet and one of many. */
@@ -187,7 +186,6 @@ TEST(bad_request__access_by_region)
             assert_int_equal(mrd_dereg_mr(mr), 0);
         if (i == 1)
             assert_int_equal(mrd_dealloc_pd(pd), 0);
-        sim_world_destroy(w);
     }
 }
 
@@ -210,7 +208,6 @@ TEST(bad_request__rnr_retry_exhausts)
             index = sim_send(w, HOST_0, HOST_1, len);
             sim_run_until_complete(w, 1 * MSEC_NS);
             assert_true(w->messages[index].equal);
-            sim_world_destroy(w);
         }
     }
 }
@@ -277,7 +274,6 @@ static void dead_peer(uint64_t timeout_ns, bool known)
     sim_run(w, timeout_ns);
     assert_int_equal(w->node[HOST_0].unreachable, 0); /* one event, taken above */
     assert_int_equal(sim_counter(w, HOST_0, "peers_unreachable"), 1);
-    sim_world_destroy(w);
 }
 
 TEST(dead_peer__within_its_timeout)

@@ -129,7 +129,6 @@ static void flush_waits(enum wire_kind lost)
     }
     sim_run(w, 200 * USEC_NS);
     assert_true(payload_is_blank(at, MESSAGE_BYTES, 0x77));
-    wiretap_end(tap);
 }
 
 TEST(sim_flush__waits_for_the_abort)
@@ -264,7 +263,6 @@ static void abort_finds_room(const char *cc)
     sim_run_until_complete(w, 20 * MSEC_NS);
     assert_true(w->messages[kept].equal);
     assert_int_equal(w->messages[cancelled].status, MRD_WC_WR_FLUSH_ERR);
-    wiretap_end(tap);
 }
 
 TEST(sim_abort__ignores_the_congestion_window)

@@ -70,7 +70,7 @@ static void run_case(const struct caps_case *c, uint64_t seed)
 
     test_check(seed, share >= c->least_share, "%.3f of the rate", share);
     test_check(seed, lost <= c->most_lost, "%.4f of the packets lost", lost);
-    pump_end(&pump);
+    pump_stop(&pump);
 }
 
 static void run_cases(const struct caps_case *c)

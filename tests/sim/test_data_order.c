@@ -93,7 +93,6 @@ TEST(data_order__ends_wait_for_earlier_writes)
             for (uint32_t i = first; i <= index[WRITES - 1]; i++)
                 assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
             assert_true(sim_payload_equal(w, HOST_1));
-            wiretap_end(tap);
         }
     }
 }

@@ -79,7 +79,6 @@ static void dead_ordered(uint32_t peers)
     sim_run(w, 10 * MSEC_NS);
     assert_true(w->messages[w->num_messages - 1].received);
     assert_int_equal(receives_done(w, HOST_0), 8 * peers + 1);
-    wiretap_end(tap);
 }
 
 TEST(sim_dead_peer__gives_back_what_it_reserved)
@@ -115,7 +114,6 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
     sim_send_complete(w, HOST_1, HOST_0, BIG, 100 * MSEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
     assert_true(sim_payload_equal(w, HOST_0));
-    sim_world_destroy(w);
 }
 
 TEST(sim_stopped__receive_ends)
@@ -171,7 +169,6 @@ static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
                    (unsigned long long)(down_ns / MSEC_NS));
         current = sim_send(w, HOST_0, HOST_1, 100);
     }
-    sim_world_destroy(w);
 }
 
 /*
@@ -249,7 +246,6 @@ TEST(sim_reachable__means_that_our_packets_are_acked)
         assert_int_equal(w->messages[message].status, MRD_WC_RETRY_EXC_ERR);
         sim_run(w, 5 * TIMEOUT_MS * MSEC_NS);
         assert_true(sim_is_complete(w));
-        sim_world_destroy(w);
     }
 }
 
@@ -275,7 +271,6 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_0].restarted, 0);
     assert_int_equal(w->node[HOST_1].unreachable + w->node[HOST_1].restarted, 0);
-    sim_world_destroy(w);
 }
 
 TEST(sim_patience__of_the_sender_counts)

@@ -93,7 +93,7 @@ static double check_scene(const char *name, const struct scene *scene, uint64_t 
     test_check(seed,
                (double)spurious < scene->spurious * (double)sim_counter(w, HOST_0, "tx_packets"),
                "%s: %llu spurious retransmissions", name, (unsigned long long)spurious);
-    pump_end(&pump);
+    pump_stop(&pump);
     return after / before;
 }
 
@@ -194,7 +194,7 @@ static void slower(uint64_t seed, bool later, bool marks)
     test_check(seed, after >= 0.9 * full,
                "one of %d links at a tenth of its rate %s, marks %d: %.1f of %.1f Gb/s", MANY,
                later ? "later" : "from the start", marks, after, full);
-    pump_end(&pump);
+    pump_stop(&pump);
 }
 
 TEST(sim_delay__one_of_many_slower)
@@ -302,7 +302,7 @@ TEST(sim_no_marks__narrow_link)
         test_check(test_seed(), drops <= table[i].drops && goodput >= table[i].goodput,
                    "queue of %llu bytes: dropped %.4f, goodput %.3f",
                    (unsigned long long)table[i].queue_bytes, drops, goodput);
-        pump_end(&pump);
+        pump_stop(&pump);
     }
 }
 
@@ -338,7 +338,6 @@ static void check_joiner(const struct joiner_scene *scene, uint64_t seed)
                    gbps[k]);
     pump_stop(&pumps[0]);
     pump_stop(&pumps[1]);
-    sim_world_destroy(w);
 }
 
 /* One sender has the link of the target; another joins and knows no round trip without a queue. */
@@ -420,7 +419,6 @@ TEST(sim_no_marks__many_senders_share)
                    sum * sum / (SENDERS * squares));
         for (int k = 0; k < SENDERS; k++)
             pump_stop(&pumps[k]);
-        sim_world_destroy(w);
     }
 }
 

@@ -59,7 +59,6 @@ static void expect_failed(struct scene *s, enum mrd_wc_status status)
                    mrd_wc_status_str(m->status));
         assert_false(m->received);
     }
-    wiretap_end(s->tap);
 }
 
 static const enum mrd_wr_opcode opcodes[] = {MRD_WR_SEND, MRD_WR_RDMA_WRITE,
@@ -133,7 +132,6 @@ TEST(sim_delivered__abort_finds_no_queue_pair)
         assert_true(s.w->messages[s.message[i]].sent);
         assert_int_not_equal(s.w->messages[s.message[i]].status, MRD_WC_SUCCESS);
     }
-    wiretap_end(s.tap);
 }
 
 /*

@@ -110,7 +110,6 @@ static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], uns
     struct model_flows_stats stats = model_flows_get_stats(f->model);
     assert_int_equal(stats.retransmitted, 0);
     struct loads l = count_loads(f, packets == 1 ? FIRST_BYTES : packets * UINT64_C(4178));
-    flows_destroy(f);
     return l;
 }
 

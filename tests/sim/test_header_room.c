@@ -22,7 +22,6 @@ static void share_packets(enum mrd_wr_opcode opcode, enum mrd_order order, uint3
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_length"), 0);
     assert_true(sim_counter(w, HOST_0, "tx_packets") < MESSAGES / 8); /* they did share */
-    sim_world_destroy(w);
 }
 
 TEST(sim_header_room__ordered_writes)

@@ -50,7 +50,6 @@ TEST(sim_knows__sockets_as_the_mover_of_udp)
         mrd_mover_fill_sockets(&expected);
         assert_memory_equal(m, &expected, sizeof(*m));
         assert_true(m->link_bps == 0 && m->base_rtt_max_ns == 0 && m->quantum > 1);
-        sim_world_destroy(w);
     }
 }
 
@@ -65,17 +64,14 @@ TEST(sim_knows__rdma_as_the_mover_of_rdma)
         mrd_mover_fill_rdma(&expected, RATE_BPS);
         assert_memory_equal(m, &expected, sizeof(*m));
         assert_true(m->link_bps == RATE_BPS && m->base_rtt_max_ns == 0 && m->quantum == 1);
-        sim_world_destroy(w);
     }
 }
 
 /* A link of infinite rate tells none, as the port of a software device. */
 TEST(sim_knows__rdma_without_a_rate)
 {
-    struct mrd_sim *sim = mrd_sim_create(
-        &(struct mrd_sim_attr){.knows = MRD_SIM_KNOWS_RDMA, .link = {.delay_ns = 5000}});
-
-    assert_non_null(sim);
+    struct mrd_sim *sim =
+        test_sim(&(struct mrd_sim_attr){.knows = MRD_SIM_KNOWS_RDMA, .link = {.delay_ns = 5000}});
 
     struct mrd_context *context =
         mrd_open_device(mrd_sim_device(sim, 0), &(struct mrd_context_attr){.max_peers = 4});
@@ -87,7 +83,6 @@ TEST(sim_knows__rdma_without_a_rate)
     mrd_mover_fill_rdma(&expected, 0);
     assert_memory_equal(mover_of(context), &expected, sizeof(expected));
     assert_int_equal(mrd_close_device(context), 0);
-    mrd_sim_destroy(sim);
 }
 
 /* The rate, and in a tree the RTT of its longest way. */
@@ -100,7 +95,6 @@ TEST(sim_knows__fabric_has_rate_and_rtt)
         assert_int_equal(m->link_bps, RATE_BPS);
         assert_true(i ? m->base_rtt_max_ns > 8000 && m->base_rtt_max_ns < 20000
                       : m->base_rtt_max_ns == 0);
-        sim_world_destroy(w);
     }
 }
 
@@ -108,12 +102,9 @@ TEST(sim_knows__link_bps_of_the_user_wins)
 {
     for (uint32_t knows = MRD_SIM_KNOWS_SOCKETS; knows <= MRD_SIM_KNOWS_FABRIC; knows++) {
         for (int i = 0; i < 2; i++) {
-            struct mrd_sim *sim = mrd_sim_create(
-                &(struct mrd_sim_attr){.knows = knows, .topology = i ? &tree : NULL});
+            struct mrd_sim_attr attr = {.knows = knows, .topology = i ? &tree : NULL};
 
-            assert_non_null(sim);
-            assert_int_equal(known_bps(sim, OTHER_BPS), OTHER_BPS);
-            mrd_sim_destroy(sim);
+            assert_int_equal(known_bps(test_sim(&attr), OTHER_BPS), OTHER_BPS);
         }
     }
 }
@@ -131,7 +122,6 @@ TEST(sim_knows__messages_arrive)
         sim_send(w, HOST_0, HOST_1, 4 << 20);
         sim_write_complete(w, HOST_1, HOST_0, 4 << 20, 50 * MSEC_NS);
         assert_true(sim_payload_equal(w, HOST_0) && sim_payload_equal(w, HOST_1));
-        sim_world_destroy(w);
     }
 }
 

@@ -97,7 +97,7 @@ TEST(sim_losses__bursts_of_loss_a_test_ends)
         double after = pump_run_one(&pump, 50 * MSEC_NS);
 
         least = after < least ? after : least;
-        pump_end(&pump);
+        pump_stop(&pump);
     }
     test_check(test_seed(), least >= 0.25 * before,
                "50 ms after the last loss: %.3f Gb/s, before %.3f", least, before);
@@ -124,7 +124,7 @@ TEST(sim_losses__random_loss_rate_stays)
 
         test_check(test_seed(), gbps >= table[i].least, "random loss of %llu ppm: %.3f Gb/s",
                    (unsigned long long)table[i].ppm, gbps);
-        pump_end(&pump);
+        pump_stop(&pump);
     }
 }
 
@@ -154,7 +154,7 @@ TEST(sim_losses__random_loss_on_slow_links_rate_stays)
         test_check(test_seed(), share >= table[i].least,
                    "%llu bit/s a link, %llu ppm lost: %.3f of the rate",
                    (unsigned long long)table[i].rate_bps, (unsigned long long)table[i].ppm, share);
-        pump_end(&pump);
+        pump_stop(&pump);
     }
 }
 
@@ -218,7 +218,7 @@ TEST(sim_losses__longer_way_and_little_loss_rate_stays)
                    "RTT of 50 us becomes %llu us, loss of %llu ppm: %.3f Gb/s",
                    (unsigned long long)table[i].delay_ns * 2 / 1000,
                    (unsigned long long)table[i].ppm, after);
-        pump_end(&pump);
+        pump_stop(&pump);
     }
 }
 

@@ -108,7 +108,6 @@ TEST(sim_message_end__acked_twice_if_very_long)
             test_check(options.seed, acks.path[0] != acks.path[1], "both on path %u", acks.path[0]);
             test_check(options.seed, acks.last_ns - acks.first_ns < USEC_NS, "the second is late");
         }
-        wiretap_end(tap);
     }
 }
 
@@ -123,7 +122,6 @@ TEST(sim_message_end__losing_the_first_ack_costs_nothing)
         const struct sim_message *m = &tap->w->messages[4];
         uint64_t clean_ns = m->sent_ns - tap->packets[0].at_ns, lossy_ns;
 
-        wiretap_end(tap);
         tap = write_tapped(&options, 1 << 20, loses_first_end_ack, &first);
         m = &tap->w->messages[4];
         lossy_ns = m->sent_ns - tap->packets[0].at_ns;
@@ -131,7 +129,6 @@ TEST(sim_message_end__losing_the_first_ack_costs_nothing)
         test_check(options.seed, sim_counter(tap->w, HOST_0, "retx_packets") == 0, "sent again");
         test_check(options.seed, lossy_ns <= clean_ns + USEC_NS, "%llu ns later",
                    (unsigned long long)(lossy_ns - clean_ns));
-        wiretap_end(tap);
     }
 }
 
@@ -150,5 +147,4 @@ TEST(sim_message_end__acked_without_delay)
     /* 5 us, and a packet's time at 100 Gb/s for each of the two if they share a link. */
     test_check(options.seed, acks.first_ns <= last->at_ns + 5800, "acked %llu ns after it left",
                (unsigned long long)(acks.first_ns - last->at_ns));
-    wiretap_end(tap);
 }

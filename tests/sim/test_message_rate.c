@@ -34,7 +34,7 @@ static double rate(uint64_t link_bps, uint32_t bytes, uint32_t outstanding, uint
 
     double gbps = pump_run_one(&p, MEASURE_NS);
 
-    pump_end(&p);
+    pump_stop(&p);
     return gbps;
 }
 

@@ -44,7 +44,6 @@ static void refusal_lost(const struct sim_post *post, enum mrd_wc_status status)
     assert_true(wiretap_acked_ns(tap, HOST_1, refusal->part.psn) >
                 wiretap_acked_ns(tap, HOST_0, refusal->head.psn));
     assert_int_equal(sim_counter(w, HOST_1, "tx_refusals"), 1);
-    wiretap_end(tap);
 }
 
 TEST(sim_refusal__lost_is_no_success)
@@ -240,7 +239,6 @@ static void refusals_find_room(const char *cc)
     tap->drop[HOST_0][WIRE_ACK] = 0;
     sim_run_until_complete(w, 20 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_0));
-    wiretap_end(tap);
 }
 
 TEST(sim_refusal__ignores_the_congestion_window)
@@ -273,7 +271,6 @@ TEST(sim_refusal__in_both_directions_at_once)
         assert_int_equal(w->messages[0].status, MRD_WC_REM_INV_REQ_ERR);
         assert_int_equal(w->messages[1].status, MRD_WC_REM_INV_REQ_ERR);
         assert_int_equal(wiretap_count_dropped(tap, HOST_0, WIRE_REFUSAL), lost);
-        wiretap_end(tap);
     }
 }
 
@@ -367,7 +364,6 @@ TEST(sim_self__every_opcode)
         }
         sim_run_until_complete(w, 5 * MSEC_NS);
         assert_true(sim_payload_equal(w, HOST_0));
-        sim_world_destroy(w);
     }
 }
 

@@ -45,7 +45,7 @@ TEST(model_response_bbr__by_hand)
 
 static struct mrd_sim *make(uint64_t rate_bps, uint64_t delay_ns, uint32_t loss_ppm)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){
+    return test_sim(&(struct mrd_sim_attr){
         .seed = test_seed(),
         .hosts = 3,
         .links = 1,
@@ -54,9 +54,6 @@ static struct mrd_sim *make(uint64_t rate_bps, uint64_t delay_ns, uint32_t loss_
                  .loss_ppm = loss_ppm,
                  .queue_bytes = 10000000},
     });
-
-    assert_non_null(sim);
-    return sim;
 }
 
 /* Nobody else has the hosts; the other ones are free. */
@@ -75,7 +72,6 @@ TEST(model_cubic_start__takes_two_hosts)
     c = model_cubic_start(sim, 2, 1, MSS);
     assert_non_null(c);
     model_cubic_stop(c);
-    mrd_sim_destroy(sim);
 }
 
 /* Without losses it fills the link: 1448 of 1546 bytes are data. */
@@ -91,7 +87,6 @@ TEST(model_cubic__fills_a_link)
     test_check(test_seed(), fabs((double)bytes * 8 / 0.5e9 - 1448. / 1546) < 0.01, "%.3f Gb/s",
                (double)bytes * 8 / 0.5e9);
     model_cubic_stop(c);
-    mrd_sim_destroy(sim);
 }
 
 /*
@@ -125,6 +120,5 @@ TEST(model_cubic__average_window)
         test_check(test_seed(), packets > 0.7 * expected && packets < 1.4 * expected,
                    "a window of %.1f packets, not %.1f", packets, expected);
         model_cubic_stop(c);
-        mrd_sim_destroy(sim);
     }
 }

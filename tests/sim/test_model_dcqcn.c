@@ -214,7 +214,6 @@ TEST(dcqcn_flows__fair_and_short)
         test_check(attr.seed, s.queue_avg_bytes < 150000 && s.queue_max_bytes < 250000,
                    "queue of %g bytes, at most %g", s.queue_avg_bytes, s.queue_max_bytes);
         assert_int_equal(model_flows_get_stats(f->model).timeouts, 0);
-        flows_destroy(f);
     }
 }
 
@@ -258,7 +257,6 @@ TEST(dcqcn_flows__lone)
 
         flows_one(f, 0, 13, 5000 * (uint64_t)PAYLOAD, 10 * MSEC_NS);
         ns[i] = f->done_ns[0];
-        flows_destroy(f);
     }
     assert_int_equal(ns[0], ns[1]);
 }

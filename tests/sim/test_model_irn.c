@@ -67,13 +67,11 @@ TEST(irn_lone_flow__line_rate)
                         lone_ns(f, packets[i], 4, 1000) + ROUNDING_NS);
         assert_int_equal(stats_of(f).packets, packets[i]);
         assert_int_equal(stats_of(f).acks, packets[i]);
-        flows_destroy(f);
 
         f = irn_create(&pair, NULL);
         flows_one(f, 0, 1, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, LINK_NS) - ROUNDING_NS,
                         lone_ns(f, packets[i], 1, LINK_NS) + ROUNDING_NS);
-        flows_destroy(f);
     }
 }
 
@@ -127,7 +125,6 @@ TEST(irn_loss__selective_repeat)
          */
         assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
                         lone_ns(f, 500, 1, LINK_NS) + 4 * (cases[i].lost + 2) * packet_ns);
-        flows_destroy(f);
     }
 }
 
@@ -154,7 +151,6 @@ TEST(irn_loss__timeouts)
         /* After a timeout only the first counts as lost: nothing behind it has come. */
         assert_int_equal(stats_of(f).timeouts, i ? 5 : 1);
         assert_int_equal(stats_of(f).retransmitted, i ? 5 : 1);
-        flows_destroy(f);
     }
 }
 
@@ -166,7 +162,6 @@ TEST(irn_rto__follows_fabric)
     uint64_t rtt_ns = f->model->base_rtt_ns;
 
     assert_in_range(f->model->rto_ns, rtt_ns + 83886, rtt_ns + 83887);
-    flows_destroy(f);
     attr.link.queue_bytes = 0;
     f = irn_create(&attr, NULL);
     assert_int_equal(f->model->rto_ns, 320000);
@@ -180,7 +175,6 @@ TEST(irn_loss__twice)
     assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     unsigned second = f->model->window_packets + 2; /* sent again after about a window */
-    flows_destroy(f);
 
     /* All of a stretch in which it must be, but for what tells of it. */
     f = irn_create(&pair, NULL);
@@ -214,7 +208,6 @@ static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *
     flows_one(f, 0, 1, PACKETS * (uint64_t)PAYLOAD, SEC_NS);
     double ns = (double)f->done_ns[0];
     *stats = stats_of(f);
-    flows_destroy(f);
     return (double)flows_wire_ns(PACKETS * UINT64_C(4194), RATE_BPS) / ns;
 }
 
@@ -304,7 +297,6 @@ TEST(irn_faults__deterministic)
         flows_finish(f, 16, 100 * MSEC_NS);
         for (uint32_t i = 0; i < 16; i++)
             ns[run][i] = f->done_ns[i];
-        flows_destroy(f);
     }
     assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
 }

@@ -62,7 +62,6 @@ TEST(model_flows_wire_bytes__ethernet_and_htsim)
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 2), 10000 - 8192 + 66 + 12 + 4);
     assert_int_equal(f->model->wire_control[MODEL_ACK], 66 + 12 + 4 + 4);
-    flows_destroy(f);
 
     htsim.wire_overhead = MRD_SIM_WIRE_HTSIM;
     f = flows_create(&htsim, NULL);
@@ -87,13 +86,11 @@ TEST(rc_lone_flow__line_rate)
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], TREE_HOPS, LINK_NS) - ROUNDING_NS,
                         lone_ns(f, packets[i], TREE_HOPS, LINK_NS) + ROUNDING_NS);
         assert_int_equal(stats_of(f).packets, packets[i]);
-        flows_destroy(f);
 
         f = flows_create(&pair, NULL);
         flows_one(f, 0, 1, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, 5000) - ROUNDING_NS,
                         lone_ns(f, packets[i], 1, 5000) + ROUNDING_NS);
-        flows_destroy(f);
     }
 }
 
@@ -182,7 +179,7 @@ TEST(model_flows_start__from_done)
 
     attr.link.duplicate_ppm = 200000;
     attr.link.jitter_ns = 3000; /* the copy may come much later */
-    struct mrd_sim *sim = mrd_sim_create(&attr);
+    struct mrd_sim *sim = test_sim(&attr);
 
     c.model = model_flows_create(sim, &(struct model_flows_config){.done = chain_done, .arg = &c});
     assert_non_null(c.model);
@@ -190,7 +187,6 @@ TEST(model_flows_start__from_done)
     mrd_sim_run_until(sim, 1000 * MSEC_NS);
     assert_int_equal(c.done, 1000);
     model_flows_destroy(c.model);
-    mrd_sim_destroy(sim);
 }
 
 /* ---------------------------------------------------------------------------------------- paths */
@@ -220,7 +216,6 @@ static uint64_t two_flows_ns(uint64_t seed, unsigned *ways)
     flows_finish(f, 2, 10 * MSEC_NS);
     flows_packets(f, "leaf0>spine*", ways);
     uint64_t ns = f->done_ns[0] > f->done_ns[1] ? f->done_ns[0] : f->done_ns[1];
-    flows_destroy(f);
     return ns;
 }
 
@@ -258,7 +253,6 @@ TEST(rc_path__deterministic)
         flows_finish(f, 16, 100 * MSEC_NS);
         for (uint32_t i = 0; i < 16; i++)
             ns[run][i] = f->done_ns[i];
-        flows_destroy(f);
     }
     assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
 }
@@ -293,7 +287,6 @@ TEST(rc_loss__of_what_was_repeated)
     assert_int_equal(stats_of(f).naks, 2);
     assert_int_equal(stats_of(f).timeouts, 0);
     window = stats_of(f).out_of_order / 2; /* sent after a loss, before its NAK was there */
-    flows_destroy(f);
 
     f = flows_create(&pair, NULL);
     assert_int_equal(
@@ -325,7 +318,6 @@ TEST(rc_loss__last_packet)
         /* The ack of packets 0 .. 7 started the timer; the two others were sent before it came. */
         assert_in_range(f->done_ns[0], rto_ns + lone, rto_ns + 2 * lone);
         assert_int_equal(stats_of(f).spurious, direction ? 2 : 1);
-        flows_destroy(f);
     }
 }
 
@@ -405,7 +397,6 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
     flows_one(f, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD, SEC_NS);
     double ns = (double)f->done_ns[0];
     *stats = stats_of(f);
-    flows_destroy(f);
     return GO_BACK_PACKETS * PACKET_NS / ns;
 }
 
@@ -468,7 +459,7 @@ TEST(model_flows_create__refuses)
     static const struct model_flows_config bad[] = {{.transport = "tcp"},
                                                     {.payload_bytes = 2 << 20}};
     static const char *const bad_zero[] = {"rc.rto_us", "dcqcn.timer_us", "dcqcn.bytes"};
-    struct mrd_sim *sim = mrd_sim_create(&pair);
+    struct mrd_sim *sim = test_sim(&pair);
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_null(model_flows_create(sim, &bad[i]));
@@ -491,7 +482,6 @@ TEST(model_flows_create__refuses)
     model = model_flows_create(sim, &(struct model_flows_config){0});
     assert_non_null(model); /* given back */
     model_flows_destroy(model);
-    mrd_sim_destroy(sim);
 }
 
 TEST(model_tune_set__by_name)

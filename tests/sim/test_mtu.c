@@ -3,7 +3,6 @@
  * Paths that take packets up to some size, and silently lose what is larger: the sender finds out
  * what they take, also when that changes.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/engine/state.h"
@@ -125,7 +124,6 @@ TEST(sim_mtu__is_found)
                          0);
         assert_true(sim_counter(w, HOST_0, "retx_packets") <=
                     sim_counter(w, HOST_0, "probes_mtu") + 2);
-        wiretap_end(n.tap);
     }
 }
 
@@ -188,7 +186,6 @@ TEST(sim_mtu__shrinks)
         sim_run(w, 61 * SEC_NS);
         sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 40 * MSEC_NS);
         assert_int_equal(payload_in_use(&n, HOST_0), LIMIT);
-        wiretap_end(n.tap);
     }
 }
 
@@ -231,7 +228,6 @@ static void shrinks_below_one_message(uint32_t others)
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_0, "mtu_falls"), 1);
     assert_true(sim_counter(w, HOST_0, "retx_packets") < 200);
-    wiretap_end(n.tap);
 }
 
 TEST(sim_mtu__shrinks_below_one_message)
@@ -320,7 +316,6 @@ TEST(sim_mtu__shrinks_for_many_senders)
         sim_write(w, host, HOST_0, 100000);
     sim_run_until_complete(w, 300 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_0));
-    wiretap_end(n.tap);
 }
 
 /*
@@ -374,17 +369,16 @@ static void read_all(struct narrow *n, struct mrd_mr *here, struct mrd_mr *there
 /* Responses are cut and probed for like other messages. */
 TEST(sim_mtu__of_responses)
 {
-    const size_t bytes = 4 * MESSAGE_BYTES;
+    enum { BYTES = 4 * MESSAGE_BYTES };
+    static uint8_t from[BYTES], to[BYTES];
     const int access = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_READ;
     struct narrow n;
     struct sim_world *w = begin(&n, 65507, false)->w;
-    uint8_t *from = malloc(bytes), *to = malloc(bytes);
 
-    assert_true(from && to);
-    for (size_t i = 0; i < bytes; i++)
+    for (size_t i = 0; i < BYTES; i++)
         from[i] = (uint8_t)(i / 64 * 37 + i);
-    struct mrd_mr *here = mrd_reg_mr(w->node[HOST_0].pd, to, bytes, access);
-    struct mrd_mr *there = mrd_reg_mr(w->node[HOST_1].pd, from, bytes, access);
+    struct mrd_mr *here = mrd_reg_mr(w->node[HOST_0].pd, to, BYTES, access);
+    struct mrd_mr *there = mrd_reg_mr(w->node[HOST_1].pd, from, BYTES, access);
     assert_true(here && there);
     read_all(&n, here, there, 65507);
     assert_int_equal(payload_in_use(&n, HOST_1), LIMIT);
@@ -392,9 +386,6 @@ TEST(sim_mtu__of_responses)
     assert_int_equal(sim_counter(w, HOST_1, "mtu_falls"), 1);
     mrd_dereg_mr(here);
     mrd_dereg_mr(there);
-    wiretap_end(n.tap);
-    free(from);
-    free(to);
 }
 
 /* Who was told what to use, wrongly, gets through all the same, from the first packet on. */

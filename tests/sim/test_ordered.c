@@ -69,7 +69,6 @@ TEST(sim_rsn__a_later_message_takes_no_earlier_ones_receive)
         sim_run_until_complete(w, 1 * MSEC_NS);
         assert_true(sim_payload_equal(w, HOST_1));
         assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
-        wiretap_end(tap);
     }
 }
 
@@ -103,7 +102,6 @@ TEST(sim_rsn__a_retry_keeps_its_numbers)
     assert_int_equal(bytes[0], MULTI);
     assert_int_equal(bytes[1], MULTI);
     assert_true(sim_payload_equal(w, HOST_1));
-    wiretap_end(tap);
 }
 
 /* ------------------------------------------------------------------- places of what never comes */
@@ -146,7 +144,6 @@ static void abort_frees_places(uint32_t len)
     /* The kept receive went back to the front: it is too short by one byte for the next. */
     assert_int_equal(w->messages[next].status, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(w->receives[0].status, MRD_WC_LOC_LEN_ERR);
-    wiretap_end(tap);
 }
 
 TEST(sim_abort__takes_the_messages_places)
@@ -184,7 +181,6 @@ TEST(sim_abort__returns_the_kept_receive)
 
     sim_run_until_complete(w, 5 * MSEC_NS);
     assert_true(received(w, other));
-    wiretap_end(tap);
 }
 
 /* A hard refusal takes the message's places: whoever is behind goes on, with the receives there. */
@@ -208,7 +204,6 @@ static void hard_refusal(const struct sim_post *post, bool late, enum mrd_wc_sta
     assert_int_equal(w->messages[refused].status, status);
     assert_true(received(w, second) && received(w, third));
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
-    wiretap_end(tap);
 }
 
 TEST(sim_hard_refusal__takes_the_messages_places)
@@ -233,7 +228,6 @@ TEST(sim_hard_refusal__takes_the_messages_places)
 TEST(sim_too_long__takes_its_receive_and_places)
 {
     struct sim_world *w = ordered_world((struct sim_options){0});
-    struct wiretap *tap = wiretap_open(w);
 
     sim_post_recvs(w, HOST_1, 0, 1, SMALL);
     sim_post_recvs(w, HOST_1, 0, 1, MULTI);
@@ -245,7 +239,6 @@ TEST(sim_too_long__takes_its_receive_and_places)
     assert_int_equal(w->messages[longer].status, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(w->receives[0].status, MRD_WC_LOC_LEN_ERR);
     assert_true(received(w, next));
-    wiretap_end(tap);
 }
 
 /*
@@ -278,7 +271,6 @@ static void gives_up_after_rnr(uint32_t len)
 
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(received(w, last));
-    wiretap_end(tap);
 }
 
 TEST(sim_giving_up_after_rnr__takes_the_messages_places)
@@ -316,7 +308,6 @@ TEST(sim_order__both_sides_wait_other_flows_do_not)
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
-    wiretap_end(tap);
 }
 
 /* A SEND says that the WRITE before it lies in memory, whatever was lost. */
@@ -383,7 +374,6 @@ TEST(sim_msn__the_sender_stays_in_the_window)
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sim_counter(w, HOST_1, "tx_refusals"), 0);
-    wiretap_end(tap);
 }
 
 /* The wire tells 16 bits of MSN and RSN: a flow goes on beyond them, in order, with losses. */

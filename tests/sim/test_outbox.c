@@ -118,7 +118,6 @@ static void stop_with_a_copy(bool in_a_step)
                w->node[HOST_1].deliveries);
     assert_true(sim_counter(w, HOST_0, "tx_drop_old") > 0);
     assert_true(w->messages[0].sent);
-    wiretap_end(tap);
 }
 
 TEST(sim_outbox__of_a_stopped_process)

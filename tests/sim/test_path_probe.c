@@ -119,7 +119,8 @@ TEST(sim_path_probe__no_data_on_a_dead_path)
         /* A probe that is lost is sent again as it is, empty: it may be counted twice, not once. */
         test_check(seed, sim_counter(w, HOST_0, "probes_path") <= use.probes,
                    "%s: probes on other paths", spray);
-        wiretap_end(tap);
+        wiretap_close(tap);
+        sim_world_destroy(w);
     }
 }
 

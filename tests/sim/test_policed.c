@@ -87,7 +87,7 @@ static void check_scene(const struct scene *scene)
     test_check(test_seed(), share <= scene->again && goodput >= scene->goodput,
                "%u paths, acks late by up to %llu us: %.4f sent again, goodput %.3f of the rates",
                scene->paths, (unsigned long long)scene->late_ns / 1000, share, goodput);
-    pump_end(&pump);
+    pump_stop(&pump);
 }
 
 TEST(sim_policed__few_packets_are_sent_again)

@@ -104,7 +104,6 @@ static uint64_t time_of(enum mrd_wr_opcode opcode, uint32_t loss_ppm)
     assert_memory_equal(here.at, there.at, 32 * MIB);
     close_store(&here);
     close_store(&there);
-    sim_world_destroy(w);
     return began_ns;
 }
 
@@ -172,7 +171,6 @@ static void reads_with_full_pools(enum mrd_order order)
     sim_run(w, SEC_NS / 10);
     close_store(&s[0]);
     close_store(&s[1]);
-    sim_world_destroy(w);
 }
 
 TEST(sim_read__all_pools_full_at_both_ends)

@@ -76,7 +76,6 @@ TEST(sim_refusal__two_that_were_lost)
                        host);
             assert_int_equal(w->messages[bad[host]].status, MRD_WC_REM_INV_REQ_ERR);
         }
-        wiretap_end(tap);
     }
 }
 

@@ -79,7 +79,6 @@ TEST(mrd_sim_fabric_send__latency)
         assert_int_equal(to->num_arrivals, 1);
         /* Half a nanosecond at the core is rounded down. */
         assert_in_range(to->arrivals[0].at_ns, rows[i].ns - 1, rows[i].ns);
-        recorder_fabric_destroy(f);
     }
     assert_true(mrd_sim_tree_longest_ns(&leaf_spine, 1250) == (double)rows[2].ns);
     assert_true(mrd_sim_tree_longest_ns(&fat_tree, 1250) == (double)rows[5].ns);
@@ -125,7 +124,6 @@ TEST(mrd_sim_fabric_send__overhead)
         run(f, MSEC_NS);
         assert_int_equal(recorder_link_stats(f->sim, "host0>leaf0").bytes, 10 * bytes[overhead]);
         assert_int_equal(recorder_link_stats(f->sim, "leaf3>host7").bytes, 10 * bytes[overhead]);
-        recorder_fabric_destroy(f);
     }
 }
 
@@ -206,8 +204,6 @@ TEST(mrd_sim_fabric_send__by_reference)
 
         assert_in_range(copied->host[7].num_arrivals, 400, 800);
         assert_true(is_same(copied, referred));
-        recorder_fabric_destroy(copied);
-        recorder_fabric_destroy(referred);
     }
 }
 
@@ -319,7 +315,7 @@ TEST(mrd_sim_fabric_forward__incast)
 TEST(mrd_sim_fabric_draw_loss__share)
 {
     enum { PACKETS = 100000 };
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){
+    struct mrd_sim *sim = test_sim(&(struct mrd_sim_attr){
         .topology = &fat_tree, .link = {.queue_bytes = 0}, .loss_ppb = 50000000});
     struct recorder_fabric f = {.sim = sim};
 
@@ -333,7 +329,6 @@ TEST(mrd_sim_fabric_draw_loss__share)
         came += mrd_sim_get_host_stats(sim, host).dead_drops;
     assert_int_equal(mrd_sim_lost(sim), PACKETS - came);
     assert_in_range(mrd_sim_lost(sim), PACKETS / 20 - 300, PACKETS / 20 + 300);
-    mrd_sim_destroy(sim);
 }
 
 /* The switch sees which of its links are down, and spreads over the others. */

@@ -17,12 +17,9 @@ static const struct mrd_sim_topology bundles = {
 
 static struct mrd_sim *create(void)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){
+    return test_sim(&(struct mrd_sim_attr){
         .topology = &bundles,
         .link = {.queue_bytes = 77777, .ecn_min_bytes = 11111, .ecn_max_bytes = 22222}});
-
-    assert_non_null(sim);
-    return sim;
 }
 
 static void schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, const char *action,
@@ -139,7 +136,6 @@ TEST(mrd_sim_schedule__actions)
         now = link_now(sim, "leaf0>spine1.0");
         assert_true(is_equal(&now, &start));
     }
-    mrd_sim_destroy(sim);
 }
 
 /* What was changed can be changed back one by one, too. */
@@ -170,7 +166,6 @@ TEST(mrd_sim_schedule__off)
         assert_true(is_equal(&now, &start));
     }
     assert_int_equal(sim->fabric.num_down, 0);
-    mrd_sim_destroy(sim);
 }
 
 /* A share of the rate that it started with, not of the one that it has. */
@@ -184,7 +179,6 @@ TEST(mrd_sim_schedule__degrade_of_start)
     schedule(sim, 0, "host0>leaf0", "rate", "10");
     schedule(sim, 0, "host0>leaf0", "degrade", "0.1");
     assert_int_equal(link_now(sim, "host0>leaf0").rate_bps, 10000000000);
-    mrd_sim_destroy(sim);
 }
 
 /* Next to nothing is not 0, which is infinite. */
@@ -199,7 +193,6 @@ TEST(mrd_sim_schedule__least_rate)
         assert_int_equal(wire->attr.rate_bps, 1);
         assert_true(mrd_sim_wire_pass(wire, 1250, false, 0).arrive_ns[0] >= 1000 * SEC_NS);
     }
-    mrd_sim_destroy(sim);
 }
 
 /* ----------------------------------------------------------------------------------------- time */
@@ -231,7 +224,6 @@ TEST(mrd_sim_schedule__order)
         assert_int_equal(link_now(sim, "leaf0>spine0.0").rate_bps, rates[i].gbps10 * 100000000);
     }
     schedule(sim, MSEC_NS, "*", "down", "on"); /* still to come at the end: given back */
-    mrd_sim_destroy(sim);
 }
 
 /* ------------------------------------------------------------------------------------- patterns */
@@ -298,13 +290,12 @@ TEST(mrd_sim_schedule__patterns)
         schedule(sim, 0, "*", "heal", "on");
         assert_int_equal(count_queues(sim, 4242), 0);
     }
-    mrd_sim_destroy(sim);
 }
 
 /* Names of links between pairs. */
 TEST(mrd_sim_schedule__pairs)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 3, .links = 2});
+    struct mrd_sim *sim = test_sim(&(struct mrd_sim_attr){.hosts = 3, .links = 2});
 
     schedule(sim, 0, "host0-host2.1", "queue", "4242");
     assert_int_equal(count_queues(sim, 4242), 2);
@@ -313,7 +304,6 @@ TEST(mrd_sim_schedule__pairs)
     assert_int_equal(count_queues(sim, 4242), 2 + 2 * 5);
     schedule(sim, 0, "*", "heal", "on");
     assert_int_equal(count_queues(sim, 1 << 20), 18);
-    mrd_sim_destroy(sim);
 }
 
 /* --------------------------------------------------------------------------------------- errors */
@@ -375,7 +365,6 @@ TEST(mrd_sim_schedule__errors)
     mrd_sim_run_until(sim, MSEC_NS);
     now = link_now(sim, "leaf0>spine0.0");
     assert_true(is_equal(&now, &start));
-    mrd_sim_destroy(sim);
 }
 
 /* Any value will do: there is nothing to choose. */
@@ -392,5 +381,4 @@ TEST(mrd_sim_schedule__heal_any_value)
         now = link_now(sim, "leaf0>spine0.0");
         assert_true(is_equal(&now, &start));
     }
-    mrd_sim_destroy(sim);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 
 #include "tests/kit/kit.h"
+#include "tests/support/check.h"
 #include "tests/support/recorder.h"
 #include "transport/movers/sim/sim_stack.h"
 #include "transport/movers/sim/sim_world.h"
@@ -58,10 +59,9 @@ TEST(mrd_sim_open__one_context)
 /* The latest deadline counts, and it counts by the host's own clock. */
 TEST(mrd_sim_run_until__deadline)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.clock_skew_ppm = 1000, .seed = 5});
+    struct mrd_sim *sim = test_sim(&(struct mrd_sim_attr){.clock_skew_ppm = 1000, .seed = 5});
     static struct recorder r;
 
-    assert_non_null(sim);
     mrd_sim_set_clock_offset(sim, 0, 1ull << 40);
     recorder_open(&r, sim, 0);
     r.deadline_ns = (1ull << 40) + 1000000000;
@@ -82,17 +82,15 @@ TEST(mrd_sim_run_until__deadline)
     assert_int_equal(r.turns, 2);
     assert_in_range(r.turn_at_ns, 3996000000, 4004000000);
     r.b->ops->close(r.b);
-    mrd_sim_destroy(sim);
 }
 
 /* Clocks run off by at most the skew, each by its own. */
 TEST(mrd_sim_create__skew)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.hosts = 8, .clock_skew_ppm = 50});
+    struct mrd_sim *sim = test_sim(&(struct mrd_sim_attr){.hosts = 8, .clock_skew_ppm = 50});
     static struct recorder r[8];
     uint64_t now_ns[8];
 
-    assert_non_null(sim);
     for (uint32_t i = 0; i < 8; i++)
         recorder_open(&r[i], sim, i);
     mrd_sim_run_until(sim, 1000000000);
@@ -103,7 +101,6 @@ TEST(mrd_sim_create__skew)
     }
     for (unsigned i = 0; i < 8; i++)
         r[i].b->ops->close(r[i].b);
-    mrd_sim_destroy(sim);
 }
 
 /* Buffers are read until tx_done_delay_ns later; a change before that is noticed. */
@@ -290,7 +287,6 @@ static void check_plan(int payload_by_reference)
             assert_int_equal(c.target[i][at], at < 584 ? order[i] : 0);
     }
     assert_int_equal(mrd_sim_get_host_stats(f->sim, 1).planned_segments, 3);
-    recorder_pair_destroy(f);
 }
 
 TEST(mrd_sim_rx_burst__plan)
@@ -330,8 +326,7 @@ TEST(mrd_sim_stack_wake__far_one_stays)
     static const struct mrd_sim_stack_ops ops = {.timer = waker_timer};
     struct waker w = {.soon = 40};
 
-    w.sim = mrd_sim_create(NULL);
-    assert_non_null(w.sim);
+    w.sim = test_sim(NULL);
     assert_int_equal(mrd_sim_stack_attach(w.sim, 0, &ops, &w), 0);
     assert_int_equal(mrd_sim_stack_attach(w.sim, 0, &ops, &w), -EBUSY);
     mrd_sim_stack_wake(w.sim, 0, 0);
@@ -344,5 +339,4 @@ TEST(mrd_sim_stack_wake__far_one_stays)
     assert_int_equal(w.fired_ns[41], WAKER_LATE_NS);
     assert_true(mrd_sim_next_event_ns(w.sim) == UINT64_MAX);
     mrd_sim_stack_detach(w.sim, 0);
-    mrd_sim_destroy(w.sim);
 }

@@ -64,15 +64,12 @@ TEST(mrd_sim_schedule__decimal_comma)
         {"ecn", "1000,2000", 0},   {"flap", "200,100", 0}, {"loss", "0,5", -EINVAL},
         {"rate", "12,5", -EINVAL},
     };
-    struct mrd_sim *sim = mrd_sim_create(NULL);
+    struct mrd_sim *sim = test_sim(NULL);
     struct mrd_sim_link link;
 
-    assert_non_null(sim);
     kit_after_test(remove_locale);
-    if (!make_locale()) {
-        mrd_sim_destroy(sim);
+    if (!make_locale())
         skip();
-    }
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         int result = mrd_sim_schedule(sim, 0, "*", cases[i].action, cases[i].value);
 
@@ -84,5 +81,4 @@ TEST(mrd_sim_schedule__decimal_comma)
     mrd_sim_run_until(sim, 1000);
     assert_int_equal(mrd_sim_query_link(sim, 0, &link, NULL), 0);
     assert_int_equal(link.rate_bps, 12500000000);
-    mrd_sim_destroy(sim);
 }

@@ -144,7 +144,7 @@ TEST(mrd_sim_link_name__unique)
 
     for (unsigned i = 0; i < COUNT(table); i++) {
         const struct mrd_sim_topology *t = &table[i].topology;
-        struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.topology = t});
+        struct mrd_sim *sim = test_sim(&(struct mrd_sim_attr){.topology = t});
         uint32_t num = mrd_sim_num_links(sim);
         char(*names)[32] = calloc(num, sizeof(*names));
         regex_t form;
@@ -160,13 +160,12 @@ TEST(mrd_sim_link_name__unique)
             assert_int_not_equal(strcmp(names[link - 1], names[link]), 0);
         regfree(&form);
         free(names);
-        mrd_sim_destroy(sim);
     }
 }
 
 TEST(mrd_sim_link_name__errors)
 {
-    struct mrd_sim *sim = mrd_sim_create(&(struct mrd_sim_attr){.topology = &table[0].topology});
+    struct mrd_sim *sim = test_sim(&(struct mrd_sim_attr){.topology = &table[0].topology});
     char name[13];
 
     assert_int_equal(mrd_sim_num_links(sim), 2 * (8 + 8));
@@ -177,7 +176,6 @@ TEST(mrd_sim_link_name__errors)
     assert_string_equal(name, "host0>leaf0");
     assert_int_equal(mrd_sim_link_name(sim, 31, name, sizeof(name)), 0);
     assert_string_equal(name, "spine1>leaf3");
-    mrd_sim_destroy(sim);
 }
 
 /* ----------------------------------------------------------------------------------------- ways */

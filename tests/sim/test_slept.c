@@ -51,7 +51,6 @@ TEST(sim_slept__the_peer_restarted)
             sim_run(w, 9 * SEC_NS); /* idle, and looking all the time */
         }
         assert_int_equal(w->node[HOST_0].restarted, 0);
-        sim_world_destroy(w);
     }
 }
 

@@ -102,7 +102,6 @@ static struct deeds run_plan(uint64_t seed)
     deeds.nobody_bytes = st->nobody_bytes;
     deeds.end_ns = mrd_sim_now(w->sim);
     stranger_destroy(st);
-    sim_world_destroy(w);
     return deeds;
 }
 

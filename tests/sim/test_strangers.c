@@ -99,7 +99,6 @@ static void forged(enum stranger_kind kind)
         assert_true(sim_payload_equal(w, host));
     }
     stranger_destroy(st);
-    sim_world_destroy(w);
 }
 
 TEST(sim_strangers__take)

@@ -136,6 +136,5 @@ TEST(sim_superpackets__gaps)
         test_check(seed, sim_counter(w, HOST_1, "rx_straight_moved") > 0, "no gap was met");
         test_check(seed, sim_counter(w, HOST_1, "rx_drop_checksum") == 0,
                    "packets that came whole were dropped");
-        sim_world_destroy(w);
     }
 }

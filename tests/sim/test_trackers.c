@@ -50,7 +50,6 @@ static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t 
                "trackers %u and %u: %u of %u messages done, 60 s after receives were posted",
                tracker0, tracker1, done, w->num_messages);
     assert_true(sim_payload_equal(w, HOST_0) && sim_payload_equal(w, HOST_1));
-    sim_world_destroy(w);
 }
 
 TEST(sim_trackers__equal_trackers)

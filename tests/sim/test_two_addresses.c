@@ -73,7 +73,6 @@ static void two_sources(enum mrd_order order, bool both)
     assert_true(sim_payload_equal(w, HOST_1));
     expect_peers(w, HOST_0, both ? 2 : 1);
     expect_peers(w, HOST_1, both ? 2 : 1);
-    sim_world_destroy(w);
 }
 
 TEST(sim_two_addresses__executed_once)
@@ -110,7 +109,6 @@ static void source_fails(bool busy, enum mrd_sim_address_change how)
     expect_talk(w, 2 * TIMEOUT_NS);
     expect_one_peer(w, HOST_0);
     expect_one_peer(w, HOST_1);
-    sim_world_destroy(w);
 }
 
 TEST(sim_source_fails__idle)
@@ -159,7 +157,6 @@ static void address_changes(bool busy)
     assert_int_equal(mrd_query_peer(w->node[HOST_1].ah[HOST_0], &attr, sizeof(attr)), 0);
     assert_string_equal(attr.address, "sim:0/5");
     assert_int_equal(sim_counter(w, HOST_1, "peers_moved"), 1);
-    sim_world_destroy(w);
 }
 
 TEST(sim_address_changes__idle)

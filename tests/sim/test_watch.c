@@ -93,7 +93,6 @@ TEST(watch__tells_of_a_dead_direction)
         }
         sim_run(w, TOLD_NS);
         expect(w, HOST_0, 1, 0);
-        sim_world_destroy(w);
     }
 }
 
@@ -186,7 +185,6 @@ TEST(watch__watcher_was_stopped)
             mrd_sim_stop_host(w->sim, HOST_0, 0);
             sim_run(w, 4 * TOLD_NS);
             expect(w, HOST_0, 0, restarts);
-            sim_world_destroy(w);
         }
     }
 }

@@ -104,7 +104,6 @@ static void straight_receive(uint32_t faults_ppm)
 
     assert_true(sim_payload_equal(w, HOST_1));
     assert_true(mrd_sim_get_host_stats(w->sim, HOST_1).planned_segments > 100);
-    sim_world_destroy(w);
 }
 
 TEST(sim_straight_receive__clean)

@@ -37,6 +37,20 @@ uint64_t test_seed(void)
     return seed;
 }
 
+static void destroy_sim(void *object)
+{
+    mrd_sim_destroy(object);
+}
+
+struct mrd_sim *test_sim(const struct mrd_sim_attr *attr)
+{
+    struct mrd_sim *sim = mrd_sim_create(attr);
+
+    assert_non_null(sim);
+    kit_own(sim, destroy_sim);
+    return sim;
+}
+
 _Noreturn void test_fail(uint64_t seed, const char *format, ...)
 {
     char text[512];

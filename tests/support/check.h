@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What every test includes: cmocka, units of time, the seed, and failing with it.
+ * What every test includes: cmocka, units of time, the seed, failing with it, and simulations.
  */
 #ifndef MRD_TESTS_SUPPORT_CHECK_H
 #define MRD_TESTS_SUPPORT_CHECK_H
 
+#include "mrd/sim.h"
 #include "tests/kit/kit.h"
 
 #define USEC_NS 1000ull
@@ -28,6 +29,8 @@ uint64_t test_seed_or(uint64_t fallback, int *is_given);
  * of failure.
  */
 uint64_t test_seed(void);
+/* A simulation of the test's, which is destroyed after it. */
+struct mrd_sim *test_sim(const struct mrd_sim_attr *attr);
 /* Fails the running test with a message and the seed that repeats it. */
 _Noreturn void test_fail(uint64_t seed, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

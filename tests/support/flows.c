@@ -37,7 +37,10 @@ static void received(void *arg, uint32_t flow, uint64_t bytes, uint64_t now_ns)
 
 static void destroy_flows(void *object)
 {
-    flows_destroy(object);
+    struct flows *f = object;
+
+    model_flows_destroy(f->model);
+    free(f);
 }
 
 struct flows *flows_create(const struct mrd_sim_attr *attr, const struct model_flows_config *config)
@@ -49,20 +52,11 @@ struct flows *flows_create(const struct mrd_sim_attr *attr, const struct model_f
     copy.done = done;
     copy.received = received;
     copy.arg = f;
-    f->sim = mrd_sim_create(attr);
-    assert_non_null(f->sim);
+    f->sim = test_sim(attr);
     f->model = model_flows_create(f->sim, &copy);
     assert_non_null(f->model);
     kit_own(f, destroy_flows);
     return f;
-}
-
-void flows_destroy(struct flows *f)
-{
-    kit_disown(f);
-    model_flows_destroy(f->model);
-    mrd_sim_destroy(f->sim);
-    free(f);
 }
 
 void flows_start(struct flows *f, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes)

@@ -2,7 +2,7 @@
 /*
  * Flows of a model on a simulated fabric, for its tests: when each was over and what arrived.
  *
- * flows_create(); flows_start(); flows_finish(), or mrd_sim_run_until(); look; flows_destroy().
+ * flows_create(); flows_start(); flows_finish(), or mrd_sim_run_until(); look.
  */
 #ifndef MRD_TESTS_SUPPORT_FLOWS_H
 #define MRD_TESTS_SUPPORT_FLOWS_H
@@ -26,7 +26,6 @@ extern const struct mrd_sim_topology flows_leaf_spine;
 /* config: NULL: rc with the defaults. Its callbacks are taken. */
 struct flows *flows_create(const struct mrd_sim_attr *attr,
                            const struct model_flows_config *config);
-void flows_destroy(struct flows *f);
 void flows_start(struct flows *f, uint32_t flow, uint32_t src, uint32_t dst, uint64_t bytes);
 /* Run until `num` flows are over, each with all its bytes; later than budget_ns fails the test. */
 void flows_finish(struct flows *f, unsigned num, uint64_t budget_ns);

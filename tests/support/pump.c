@@ -89,12 +89,6 @@ void pump_stop(struct pump *p)
     assert_int_equal(p->posted, p->done);
 }
 
-void pump_end(struct pump *p)
-{
-    pump_stop(p);
-    sim_world_destroy(p->w);
-}
-
 double pump_run_one(struct pump *pump, uint64_t ns)
 {
     double gbps;

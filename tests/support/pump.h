@@ -2,8 +2,7 @@
 /*
  * Senders of a simulated world that always have writes waiting, and the rates that they reach.
  *
- * pump_start() or pump_start_sized() each; pump_run() them together; pump_stop() each before
- * sim_world_destroy().
+ * pump_start() or pump_start_sized() each; pump_run() them together; pump_stop() each in the end.
  */
 #ifndef MRD_TESTS_SUPPORT_PUMP_H
 #define MRD_TESTS_SUPPORT_PUMP_H
@@ -29,7 +28,5 @@ void pump_run(struct pump *pumps, uint32_t num, uint64_t ns, double *gbps);
 double pump_run_one(struct pump *pump, uint64_t ns);
 /* What is in flight ends. */
 void pump_stop(struct pump *p);
-/* Likewise, and then its world is destroyed. */
-void pump_end(struct pump *p);
 
 #endif

@@ -8,7 +8,11 @@ enum { PUPPET = HOST_0, TARGET = HOST_1, ANSWER_NS = 3000, BUFFERS_AT = 1 << 20 
 
 static void destroy_puppet(void *object)
 {
-    puppet_destroy(object);
+    struct puppet *p = object;
+
+    assert_int_equal(mrd_destroy_qp(p->qp), 0);
+    assert_int_equal(mrd_destroy_cq(p->cq), 0);
+    free(p);
 }
 
 struct puppet *puppet_create(void)
@@ -33,16 +37,6 @@ struct puppet *puppet_create(void)
     assert_non_null(p->qp);
     kit_own(p, destroy_puppet);
     return p;
-}
-
-void puppet_destroy(struct puppet *p)
-{
-    kit_disown(p);
-    assert_int_equal(mrd_destroy_qp(p->qp), 0);
-    assert_int_equal(mrd_destroy_cq(p->cq), 0);
-    wiretap_close(p->tap);
-    sim_world_destroy(p->w);
-    free(p);
 }
 
 uint32_t puppet_recv(struct puppet *p)

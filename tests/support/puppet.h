@@ -5,7 +5,7 @@
  *
  * puppet_create(); puppet_recv(); puppet_part(), puppet_segment(), puppet_abort() each deliver one
  * packet and give the target time to answer; puppet_acked(), puppet_refused(), puppet_poll() read
- * its answers; puppet_destroy().
+ * its answers.
  */
 #ifndef MRD_TESTS_SUPPORT_PUPPET_H
 #define MRD_TESTS_SUPPORT_PUPPET_H
@@ -32,7 +32,6 @@ struct puppet {
 };
 
 struct puppet *puppet_create(void);
-void puppet_destroy(struct puppet *p);
 /* Posts one more receive of PUPPET_MESSAGE_BYTES. Returns its number. */
 uint32_t puppet_recv(struct puppet *p);
 /* Delivers a DATA packet with these parts; `payload` is those of all parts in a row. */

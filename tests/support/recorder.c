@@ -6,7 +6,7 @@
 
 #include <xxhash.h>
 
-#include "tests/kit/kit.h"
+#include "tests/support/check.h"
 #include "tests/support/payload.h"
 
 enum { PAYLOADS_MAX = ARRIVALS_MAX };
@@ -66,7 +66,11 @@ void recorder_open(struct recorder *r, struct mrd_sim *sim, uint32_t host)
 
 static void destroy_pair(void *object)
 {
-    recorder_pair_destroy(object);
+    struct recorder_pair *f = object;
+
+    for (uint32_t i = 0; i < 2; i++)
+        f->host[i].b->ops->close(f->host[i].b);
+    free(f);
 }
 
 struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr)
@@ -74,26 +78,22 @@ struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr)
     struct recorder_pair *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
-    f->sim = mrd_sim_create(attr);
-    assert_non_null(f->sim);
+    f->sim = test_sim(attr);
     for (uint32_t i = 0; i < 2; i++)
         recorder_open(&f->host[i], f->sim, i);
     kit_own(f, destroy_pair);
     return f;
 }
 
-void recorder_pair_destroy(struct recorder_pair *f)
-{
-    kit_disown(f);
-    for (uint32_t i = 0; i < 2; i++)
-        f->host[i].b->ops->close(f->host[i].b);
-    mrd_sim_destroy(f->sim);
-    free(f);
-}
-
 static void destroy_fabric(void *object)
 {
-    recorder_fabric_destroy(object);
+    struct recorder_fabric *f = object;
+
+    for (uint32_t i = 0; i < f->num_hosts; i++)
+        f->host[i].b->ops->close(f->host[i].b);
+    free(f->host);
+    free(f->payloads);
+    free(f);
 }
 
 struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr)
@@ -101,8 +101,7 @@ struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr)
     struct recorder_fabric *f = calloc(1, sizeof(*f));
 
     assert_non_null(f);
-    f->sim = mrd_sim_create(attr);
-    assert_non_null(f->sim);
+    f->sim = test_sim(attr);
     while (mrd_sim_device(f->sim, f->num_hosts))
         f->num_hosts++;
     f->host = calloc(f->num_hosts, sizeof(f->host[0]));
@@ -112,17 +111,6 @@ struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr)
         recorder_open(&f->host[i], f->sim, i);
     kit_own(f, destroy_fabric);
     return f;
-}
-
-void recorder_fabric_destroy(struct recorder_fabric *f)
-{
-    kit_disown(f);
-    for (uint32_t i = 0; i < f->num_hosts; i++)
-        f->host[i].b->ops->close(f->host[i].b);
-    mrd_sim_destroy(f->sim);
-    free(f->host);
-    free(f->payloads);
-    free(f);
 }
 
 void recorder_fabric_send(struct recorder_fabric *f, uint32_t from, uint32_t to, uint16_t path,

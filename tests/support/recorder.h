@@ -46,7 +46,6 @@ struct recorder_pair {
 };
 
 struct recorder_pair *recorder_pair_create(const struct mrd_sim_attr *attr);
-void recorder_pair_destroy(struct recorder_pair *pair);
 /* Any number of hosts with a recorder each, and payloads that live as long as they. */
 struct recorder_fabric {
     struct mrd_sim *sim;
@@ -56,7 +55,6 @@ struct recorder_fabric {
 };
 
 struct recorder_fabric *recorder_fabric_create(const struct mrd_sim_attr *attr);
-void recorder_fabric_destroy(struct recorder_fabric *fabric);
 /*
  * Sends n packets of PACKET_BYTES at the rate of the sender's link, and lets time pass for that.
  * The payloads differ; the first two bytes are the number of packets sent before.

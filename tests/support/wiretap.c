@@ -111,14 +111,6 @@ void wiretap_close(struct wiretap *tap)
     free(tap);
 }
 
-void wiretap_end(struct wiretap *tap)
-{
-    struct sim_world *w = tap->w;
-
-    wiretap_close(tap);
-    sim_world_destroy(w);
-}
-
 uint32_t wiretap_count(const struct wiretap *tap, uint32_t from, enum wire_kind kind)
 {
     uint32_t n = 0;

@@ -4,7 +4,7 @@
  * wants lost.
  *
  * wiretap_open() on a world; set `drop` or `rule` at any time; read packets[]; wiretap_replay()
- * delivers a kept packet again; wiretap_close() before sim_world_destroy(), or wiretap_end().
+ * delivers a kept packet again; wiretap_close() before a sim_world_destroy().
  */
 #ifndef MRD_TESTS_SUPPORT_WIRETAP_H
 #define MRD_TESTS_SUPPORT_WIRETAP_H
@@ -58,8 +58,6 @@ struct wiretap {
 
 struct wiretap *wiretap_open(struct sim_world *w);
 void wiretap_close(struct wiretap *tap);
-/* The world is destroyed, too. */
-void wiretap_end(struct wiretap *tap);
 
 /* Number of packets of that kind that the host sent; `dropped`: of those that were dropped. */
 uint32_t wiretap_count(const struct wiretap *tap, uint32_t from, enum wire_kind kind);

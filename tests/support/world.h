@@ -4,8 +4,8 @@
  * virtual time.
  *
  * sim_world_create(); sim_send(), sim_write(), sim_post(); sim_run_until_complete(), which fails
- * the test if the budget is not enough; sim_payload_equal(); sim_world_destroy(), which asserts
- * that nothing leaked. Every completion goes through the ledger (ledger.h). Tests may use the
+ * the test if the budget is not enough; sim_payload_equal(). After the test its worlds are destroyed,
+ * which asserts that nothing leaked. Every completion goes through the ledger (ledger.h). Tests may use the
  * handles and messages in these structs with the API directly.
  */
 #ifndef MRD_TESTS_SUPPORT_WORLD_H
@@ -112,7 +112,10 @@ struct sim_world {
 struct sim_world *sim_world_create(const struct sim_options *options);
 /* The same with MRD_SIM_KNOWS_FABRIC. */
 struct sim_world *sim_fabric_world(const struct sim_options *options);
-/* Destroys all QPs, lets time pass, and asserts mrd_engine_audit() of every context. */
+/*
+ * Before the end of the test, where many worlds would be too large: destroys all QPs, lets time pass,
+ * and asserts mrd_engine_audit() of every context.
+ */
 void sim_world_destroy(struct sim_world *w);
 
 /* All attributes of a request; zero means the default, which is in brackets. */
