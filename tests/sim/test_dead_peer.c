@@ -111,7 +111,8 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
     sim_run(w, 100 * MSEC_NS);
     sim_expect_received(w, 0, MRD_WC_REM_ABORT_ERR);
     message = sim_send(w, HOST_0, HOST_1, BIG); /* and they get on with each other again */
-    sim_send_complete(w, HOST_1, HOST_0, BIG, 100 * MSEC_NS);
+    sim_send(w, HOST_1, HOST_0, BIG);
+    sim_run_until_complete(w, 100 * MSEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
     assert_true(sim_payload_equal(w, HOST_0));
 }
@@ -266,9 +267,8 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
     sim_run(w, 25 * SEC_NS);
     assert_false(w->messages[message].sent);
     cut_both(w, HOST_0, HOST_1, 0);
-    sim_run_until_complete(w, 3 * SEC_NS);
+    sim_all_arrive(w, 3 * SEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
-    assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_0].restarted, 0);
     assert_int_equal(w->node[HOST_1].unreachable + w->node[HOST_1].restarted, 0);
 }

@@ -76,9 +76,8 @@ TEST(sim_grants__rotate_below_one_packet_each)
     mrd_sim_set_tap(w->sim, look, &watch);
     for (uint32_t from = 1; from <= SENDERS; from++)
         sim_write(w, from, HOST_0, BYTES);
-    sim_run_until_complete(w, 2 * SEC_NS);
+    sim_all_arrive(w, 2 * SEC_NS);
 
-    assert_true(sim_payload_equal(w, HOST_0));
     assert_int_equal(watch.beyond, 0);
     /* Turns change at different times for different senders: some overlap, but not all at once. */
     assert_in_range(watch.most, 1, 2 * ROOM_PACKETS);

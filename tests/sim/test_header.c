@@ -265,9 +265,8 @@ TEST_F(forge_tape, sim_mtu_shrink__psn_keeps_its_size)
     sim_run(w, 50 * USEC_NS);
     mrd_sim_set_datagram_max(w->sim, 1500);
     sizes->small = true;
-    sim_run_until_complete(w, 20 * MSEC_NS);
+    sim_all_arrive(w, 20 * MSEC_NS);
 
-    assert_true(sim_payload_equal(w, HOST_1));
     assert_int_equal(sizes->changed, 0);
     assert_true(sizes->old_again > 0);
     assert_true(sizes->new_small > 100);

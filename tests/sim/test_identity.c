@@ -89,8 +89,7 @@ TEST_F(forge_tape, sim_epoch__ack_of_an_older_one)
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_ack"), 1);
     assert_false(w->messages[second].sent);
     self->cut[HOST_0][HOST_1] = false;
-    sim_run_until_complete(w, 100 * MSEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 100 * MSEC_NS);
 }
 
 /* A packet of an epoch that is over is dropped and not executed, flag or not. */
@@ -230,8 +229,7 @@ TEST_F(forge_tape, sim_space__flagless_to_nobody_is_taken_if_held)
     assert_true(w->messages[second].received);
     assert_false(w->messages[second].sent);
     self->cut[HOST_1][HOST_0] = false;
-    sim_run_until_complete(w, 2 * SEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 2 * SEC_NS);
     assert_int_equal(sim_counter(w, HOST_1, "tx_resets"), 0);
 }
 

@@ -121,7 +121,6 @@ TEST(sim_knows__messages_arrive)
 
         sim_send(w, HOST_0, HOST_1, 4 << 20);
         sim_write_complete(w, HOST_1, HOST_0, 4 << 20, 50 * MSEC_NS);
-        assert_true(sim_payload_equal(w, HOST_0) && sim_payload_equal(w, HOST_1));
     }
 }
 

@@ -134,8 +134,7 @@ TEST(sim_refusal__copies_of_the_refused_packet_are_duplicates)
     assert_true(sim_counter(w, HOST_1, "rx_duplicates") > 1);
 
     tap->drop[HOST_1][WIRE_REFUSAL] = 0;
-    sim_run_until_complete(w, 2 * MSEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 2 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_refuse_rnr"), 1);
 }
 
@@ -176,8 +175,7 @@ TEST(sim_rnr__attempts_do_not_overlap)
 
     tap->drop[HOST_0][WIRE_EMPTY] = 0;
     sim_post_recvs(w, HOST_1, 0, 1, 3 * 4096);
-    sim_run_until_complete(w, 2 * MSEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 2 * MSEC_NS);
 }
 
 /* --------------------------------------------------------------------------------- their room */
@@ -303,8 +301,7 @@ TEST(sim_id__one_that_lasts_holds_up_nobody)
     assert_int_equal(done, MESSAGES - 1);
 
     held = false;
-    sim_run_until_complete(w, 1 * MSEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 1 * MSEC_NS);
 }
 
 /* Queue pairs take turns, packet by packet, where all would have something to send. */
@@ -362,8 +359,7 @@ TEST(sim_self__every_opcode)
             sim_write(w, HOST_0, HOST_0, lens[i]);
             sim_write_imm(w, HOST_0, HOST_0, lens[i]);
         }
-        sim_run_until_complete(w, 5 * MSEC_NS);
-        assert_true(sim_payload_equal(w, HOST_0));
+        sim_all_arrive(w, 5 * MSEC_NS);
     }
 }
 

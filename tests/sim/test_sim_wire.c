@@ -370,9 +370,8 @@ TEST(mrd_sim_tx_burst__ack_priority)
         crowd(w, 200 * USEC_NS);
         sim_write(w, HOST_0, HOST_2, 1 << 20);
         crowd(w, 600 * USEC_NS);
-        sim_run_until_complete(w, 100 * MSEC_NS);
+        sim_all_arrive(w, 100 * MSEC_NS);
         ns[first] = w->messages[0].sent_ns - 200 * USEC_NS;
-        assert_true(sim_payload_equal(w, HOST_2));
     }
     assert_true(ns[0] > 150 * USEC_NS); /* half of its acks were dropped */
     assert_true(ns[1] < 110 * USEC_NS); /* 1 MiB takes 86 us, the round trip some more */

@@ -44,8 +44,7 @@ static void late(enum mrd_order order, uint32_t num, uint32_t len)
     sim_run(w, LATE_MS * MSEC_NS);
     assert_false(sim_is_complete(w));
     sim_post_recvs(w, HOST_1, 0, num, len);
-    sim_run_until_complete(w, 5 * MSEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 5 * MSEC_NS);
     if (order == MRD_ORDER_MSG)
         assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
     sim_world_destroy(w);
@@ -118,8 +117,7 @@ static void few_receives(enum mrd_order order, uint32_t loss_ppm)
         test_check(w->options.seed, mrd_sim_now(w->sim) - begin_ns < 500 * MSEC_NS,
                    "%u of %u messages after 500 ms", received, MESSAGES);
     }
-    sim_run_until_complete(w, 10 * MSEC_NS);
-    assert_true(sim_payload_equal(w, HOST_1));
+    sim_all_arrive(w, 10 * MSEC_NS);
     sim_world_destroy(w);
 }
 

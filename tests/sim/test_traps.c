@@ -230,8 +230,7 @@ TEST(sim_tx_burst__partial_ones_leave_in_order)
 
         for (uint32_t i = 0; i < 8; i++)
             sim_send(w, HOST_0, HOST_1, 40000 * i);
-        sim_run_until_complete(w, 1 * MSEC_NS);
-        assert_true(sim_payload_equal(w, HOST_1));
+        sim_all_arrive(w, 1 * MSEC_NS);
         assert_true(mrd_sim_get_host_stats(w->sim, HOST_0).partial_bursts > 0);
         assert_int_equal(sim_counter(w, HOST_0, "retx_order"), 0);
         assert_int_equal(sim_counter(w, HOST_0, "retx_rack"), 0);
@@ -342,8 +341,7 @@ TEST(sim_rnr__blocks_its_own_queue_pair_only)
         sim_run(w, 5 * MSEC_NS);
         if (starved)
             sim_post_recvs(w, HOST_1, 0, MESSAGES, LEN);
-        sim_run_until_complete(w, 1 * MSEC_NS);
-        assert_true(sim_payload_equal(w, HOST_1));
+        sim_all_arrive(w, 1 * MSEC_NS);
     }
     assert_true(time_ns[1] < time_ns[0] + time_ns[0] / 10 + 20 * USEC_NS);
 }

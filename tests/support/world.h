@@ -153,7 +153,9 @@ void sim_stop_for(struct sim_world *w, uint32_t host, uint64_t ns);
  * Returns the time taken in ns.
  */
 uint64_t sim_run_until_complete(struct sim_world *w, uint64_t budget_ns);
-/* Posts one, and runs until every message is complete. */
+/* The same, and every message must have arrived, with all bytes right. */
+uint64_t sim_all_arrive(struct sim_world *w, uint64_t budget_ns);
+/* Posts one, and likewise. */
 void sim_send_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len,
                        uint64_t budget_ns);
 void sim_write_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len,

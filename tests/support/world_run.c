@@ -401,18 +401,27 @@ uint64_t sim_run_until_complete(struct sim_world *w, uint64_t budget_ns)
     return mrd_sim_now(w->sim) - start_ns;
 }
 
+uint64_t sim_all_arrive(struct sim_world *w, uint64_t budget_ns)
+{
+    uint64_t ns = sim_run_until_complete(w, budget_ns);
+
+    for (uint32_t host = 0; host < w->options.hosts; host++)
+        assert_true(sim_payload_equal(w, host));
+    return ns;
+}
+
 void sim_send_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len,
                        uint64_t budget_ns)
 {
     sim_send(w, from, to, len);
-    sim_run_until_complete(w, budget_ns);
+    sim_all_arrive(w, budget_ns);
 }
 
 void sim_write_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len,
                         uint64_t budget_ns)
 {
     sim_write(w, from, to, len);
-    sim_run_until_complete(w, budget_ns);
+    sim_all_arrive(w, budget_ns);
 }
 
 bool sim_payload_equal(struct sim_world *w, uint32_t host)
