@@ -71,10 +71,7 @@ static void traffic(struct sim_world *w, uint32_t a, uint32_t b)
     for (uint32_t i = 0; i < 40; i++) {
         uint32_t from = i & 1 ? a : b, to = i & 1 ? b : a;
 
-        sim_post(w, &(struct sim_post){.from = from,
-                                       .to = to,
-                                       .len = 64u << i % 14,
-                                       .opcode = (enum mrd_wr_opcode)(i / 2 % 4)});
+        sim_post_on(w, from, to, 0, 64u << i % 14, (enum mrd_wr_opcode)(i / 2 % 4));
     }
 }
 

@@ -365,11 +365,9 @@ static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
     forge_exchange(w, HOST_0, HOST_1);
     tape.edit = change_one;
     tape.arg = &c;
-    victim = sim_post(w, &(struct sim_post){.to = HOST_1, .len = 20000, .opcode = opcode});
+    victim = sim_post_on(w, HOST_0, HOST_1, 0, 20000, opcode);
     for (uint32_t i = 0; i < 2; i++)
-        beside[i] =
-            sim_post(w, &(struct sim_post){
-                            .to = HOST_1, .qp = 1, .len = 30000, .opcode = MRD_WR_SEND_WITH_IMM});
+        beside[i] = sim_post_on(w, HOST_0, HOST_1, 1, 30000, MRD_WR_SEND_WITH_IMM);
     sim_run(w, 100 * MSEC_NS);
 
     assert_true(c.done);

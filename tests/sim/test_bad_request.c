@@ -20,12 +20,8 @@ static void some_beside(struct beside *b)
 {
     for (uint32_t i = 0; i < OTHERS / 2; i++)
         b->message[b->num++] =
-            sim_post(b->w, &(struct sim_post){.from = i % 3 == 2,
-                                              .to = i % 3 != 2,
-                                              .qp = 1,
-                                              .len = i & 1 ? 100 : 50000,
-                                              .opcode = i & 2 ? MRD_WR_RDMA_WRITE_WITH_IMM
-                                                              : MRD_WR_SEND_WITH_IMM});
+            sim_post_on(b->w, i % 3 == 2, i % 3 != 2, 1, i & 1 ? 100 : 50000,
+                        i & 2 ? MRD_WR_RDMA_WRITE_WITH_IMM : MRD_WR_SEND_WITH_IMM);
 }
 
 static struct sim_world *create(enum mrd_order order, uint32_t rnr_retry)
@@ -173,9 +169,8 @@ TEST(bad_request__access_by_region)
         if (i == 2)
             assert_int_equal(mrd_dereg_mr(mr), 0);
         some_beside(&b);
-        uint32_t index = sim_post(
-            w, &(struct sim_post){
-                   .to = HOST_1, .len = 9000, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = rkey_add});
+        uint32_t index =
+            sim_post(w, &(struct sim_post){.to = HOST_1, .len = 9000, .rkey_add = rkey_add});
         sim_run_until_complete(w, 20 * MSEC_NS);
         assert_int_equal(w->messages[index].status, MRD_WC_REM_ACCESS_ERR);
         for (uint32_t at = 0; at < 9000; at++)

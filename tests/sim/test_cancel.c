@@ -7,13 +7,6 @@
 
 enum { MESSAGE_BYTES = 64 << 10 };
 
-static void to_error(struct sim_world *w, uint32_t host, uint32_t qp)
-{
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
-    assert_int_equal(mrd_modify_qp(w->node[host].qp[qp], &attr, MRD_QP_STATE), 0);
-}
-
 /* Hosts that know each other's round trip time, so that probes are quick. */
 static struct sim_world *warm_world(const struct sim_options *options)
 {
@@ -27,9 +20,7 @@ static struct sim_world *warm_world(const struct sim_options *options)
 
 static uint32_t post_small(struct sim_world *w, uint32_t qp)
 {
-    return sim_post(
-        w, &(struct sim_post){
-               .from = HOST_0, .to = HOST_1, .qp = qp, .len = 200, .opcode = MRD_WR_SEND_WITH_IMM});
+    return sim_post_on(w, HOST_0, HOST_1, qp, 200, MRD_WR_SEND_WITH_IMM);
 }
 
 /*
@@ -51,7 +42,7 @@ TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
     const struct wire_packet *shared = &tap->packets[1];
 
     assert_int_equal(shared->num_parts, 2);
-    to_error(w, HOST_0, 1);
+    sim_fail_qp(w, HOST_0, 1);
     tap->drop[HOST_0][WIRE_MESSAGE] = 0;
     sim_run_until_complete(w, 1 * MSEC_NS);
 
@@ -75,13 +66,9 @@ TEST(sim_cancel__leaves_no_hole_in_the_psns)
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
     post_small(w, 1);
-    sim_post(w, &(struct sim_post){.from = HOST_0,
-                                   .to = HOST_1,
-                                   .qp = 1,
-                                   .len = MESSAGE_BYTES,
-                                   .opcode = MRD_WR_RDMA_WRITE});
+    sim_post_on(w, HOST_0, HOST_1, 1, MESSAGE_BYTES, MRD_WR_RDMA_WRITE);
     sim_run(w, 5 * USEC_NS);
-    to_error(w, HOST_0, 1);
+    sim_fail_qp(w, HOST_0, 1);
     tap->drop[HOST_0][WIRE_MESSAGE] = 0;
 
     uint32_t after = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
@@ -110,7 +97,7 @@ static void flush_waits(enum wire_kind lost)
     tap->drop[HOST_0][WIRE_ABORT] = lost == WIRE_ABORT ? WIRE_ALL : 0;
     tap->drop[HOST_0][WIRE_EMPTY] = lost == WIRE_EMPTY ? WIRE_ALL : 0;
     tap->drop[HOST_1][WIRE_ACK] = lost == WIRE_ACK ? WIRE_ALL : 0;
-    to_error(w, HOST_0, 0);
+    sim_fail_qp(w, HOST_0, 0);
     sim_run(w, 500 * USEC_NS);
     assert_false(w->messages[i].sent);
 
@@ -157,7 +144,7 @@ TEST(sim_flush__of_small_messages_waits_for_their_packets)
     uint32_t i = post_small(w, 0);
 
     sim_run(w, 5 * USEC_NS);
-    to_error(w, HOST_0, 0);
+    sim_fail_qp(w, HOST_0, 0);
     sim_run(w, 500 * USEC_NS);
     assert_false(w->messages[i].sent);
     wiretap_replay(tap, &tap->packets[0]); /* it was only late: placed, before it completes */
@@ -179,7 +166,7 @@ TEST(sim_flush__ends_with_an_unreachable_peer)
     uint32_t i = sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
 
     sim_run(w, 20 * USEC_NS);
-    to_error(w, HOST_0, 0);
+    sim_fail_qp(w, HOST_0, 0);
     sim_run(w, 49 * MSEC_NS);
     assert_false(w->messages[i].sent);
     sim_run_until_complete(w, 50 * MSEC_NS);
@@ -195,12 +182,10 @@ TEST(sim_abort__overtakes_all_of_its_message)
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
 
-    uint32_t i = sim_post(
-        w, &(struct sim_post){
-               .from = HOST_0, .to = HOST_1, .qp = 1, .len = MESSAGE_BYTES, .opcode = MRD_WR_SEND});
+    uint32_t i = sim_post_on(w, HOST_0, HOST_1, 1, MESSAGE_BYTES, MRD_WR_SEND);
 
     sim_run(w, 5 * USEC_NS);
-    to_error(w, HOST_0, 1);
+    sim_fail_qp(w, HOST_0, 1);
     sim_run(w, 50 * USEC_NS);
     assert_true(wiretap_count(tap, HOST_0, WIRE_ABORT) > 0);
 
@@ -221,13 +206,11 @@ TEST(sim_abort__ends_the_receive)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
 
-    uint32_t i = sim_post(
-        w, &(struct sim_post){
-               .from = HOST_0, .to = HOST_1, .qp = 1, .len = 4 << 20, .opcode = MRD_WR_SEND});
+    uint32_t i = sim_post_on(w, HOST_0, HOST_1, 1, 4 << 20, MRD_WR_SEND);
     uint32_t receive = w->num_receives - 1, other = sim_send(w, HOST_0, HOST_1, 4 << 20);
 
     sim_run(w, 50 * USEC_NS);
-    to_error(w, HOST_0, 1);
+    sim_fail_qp(w, HOST_0, 1);
     sim_run_until_complete(w, 2 * MSEC_NS);
     assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
     sim_expect_received(w, receive, MRD_WC_REM_ABORT_ERR);
@@ -245,18 +228,14 @@ static void abort_finds_room(const char *cc)
 
     tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;
 
-    uint32_t cancelled = sim_post(w, &(struct sim_post){.from = HOST_0,
-                                                        .to = HOST_1,
-                                                        .qp = 1,
-                                                        .len = MESSAGE_BYTES,
-                                                        .opcode = MRD_WR_RDMA_WRITE});
+    uint32_t cancelled = sim_post_on(w, HOST_0, HOST_1, 1, MESSAGE_BYTES, MRD_WR_RDMA_WRITE);
     uint32_t kept = sim_write(w, HOST_0, HOST_1, 4 << 20);
 
     sim_run(w, 60 * USEC_NS);
 
     uint64_t at_ns = mrd_sim_now(w->sim);
 
-    to_error(w, HOST_0, 1);
+    sim_fail_qp(w, HOST_0, 1);
     sim_run(w, 10 * USEC_NS);
     assert_true(wiretap_find(tap, 0, HOST_0, WIRE_ABORT)->at_ns == at_ns);
     tap->drop[HOST_1][WIRE_ACK] = 0;
@@ -305,13 +284,11 @@ TEST(sim_cancel__target_queue_pair_fails)
 {
     struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
 
-    uint32_t i = sim_post(
-        w, &(struct sim_post){
-               .from = HOST_0, .to = HOST_1, .qp = 1, .len = 4 << 20, .opcode = MRD_WR_SEND});
+    uint32_t i = sim_post_on(w, HOST_0, HOST_1, 1, 4 << 20, MRD_WR_SEND);
     uint32_t other = sim_send(w, HOST_0, HOST_1, 4 << 20);
 
     sim_run(w, 50 * USEC_NS);
-    to_error(w, HOST_1, 1);
+    sim_fail_qp(w, HOST_1, 1);
     sim_run_until_complete(w, 2 * MSEC_NS);
     assert_int_equal(w->messages[i].status, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(w->receives[0].status, MRD_WC_WR_FLUSH_ERR);

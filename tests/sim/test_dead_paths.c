@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Paths that die when nothing else tells of it, and acks that must not wait behind data. */
+#include <stdio.h>
+
 #include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/world.h"
@@ -15,34 +17,13 @@ TEST(sim_dead_paths__fastest_of_all)
 {
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.links = 8, .paths = 8, .delay_ns = 20000});
-    struct mrd_sim_link link;
 
-    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
-    link.delay_ns = 1000;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
+    sim_links(w, "host0>host1.[01]", "delay", "1");
     for (unsigned i = 0; i < WARM_UP; i++)
         sim_send(w, HOST_0, HOST_1, WARM_UP_BYTES);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    link.blackhole = 1;
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
+    sim_links(w, "host0>host1.[01]", "blackhole", "on");
     sim_send_complete(w, HOST_0, HOST_1, 100, 5 * MSEC_NS);
-}
-
-static void kill_links(struct sim_world *w, uint32_t links)
-{
-    struct mrd_sim_link link;
-
-    for (uint32_t i = 0; i < links; i++) {
-        for (uint32_t from = HOST_0; from <= HOST_1; from++) {
-            uint32_t to = from == HOST_0 ? HOST_1 : HOST_0;
-
-            assert_int_equal(mrd_sim_get_link(w->sim, from, to, i, &link), 0);
-            link.blackhole = 1;
-            assert_int_equal(mrd_sim_set_link(w->sim, from, to, i, &link), 0);
-        }
-    }
 }
 
 /*
@@ -56,6 +37,7 @@ TEST(sim_dead_paths__most_of_them)
         uint32_t dead;
         uint64_t ms; /* the rest of 4 MiB takes 20 with half of the paths and no waiting */
     } table[] = {{7, 60}, {8, 60}, {9, 120}, {10, 400}, {11, 1000}, {12, 2000}};
+    char links[32];
 
     for (size_t k = 0; k < sizeof(table) / sizeof(table[0]); k++) {
         for (uint64_t run = 0; run < 10; run++) {
@@ -74,7 +56,10 @@ TEST(sim_dead_paths__most_of_them)
             for (unsigned i = 0; i < 64; i++)
                 sim_write(w, HOST_0, HOST_1, 64 << 10);
             sim_run(w, 3 * MSEC_NS);
-            kill_links(w, table[k].dead);
+            for (uint32_t i = 0; i < table[k].dead; i++) {
+                snprintf(links, sizeof(links), "host0-host1.%u", i);
+                sim_links(w, links, "blackhole", "on");
+            }
             sim_all_arrive(w, table[k].ms * MSEC_NS);
             sim_world_destroy(w);
         }

@@ -7,23 +7,6 @@
 
 enum { BIG = 4 << 20, TIMEOUT_MS = 500 };
 
-static void cut(struct sim_world *w, uint32_t from, uint32_t to, int dead)
-{
-    struct mrd_sim_link link;
-
-    for (int i = 0; i < (int)w->options.links; i++) {
-        assert_int_equal(mrd_sim_get_link(w->sim, (int)from, (int)to, i, &link), 0);
-        link.blackhole = dead;
-        assert_int_equal(mrd_sim_set_link(w->sim, (int)from, (int)to, i, &link), 0);
-    }
-}
-
-static void cut_both(struct sim_world *w, uint32_t a, uint32_t b, int dead)
-{
-    cut(w, a, b, dead);
-    cut(w, b, a, dead);
-}
-
 /* So many of the host's receives are done by now. */
 static uint32_t receives_done(const struct sim_world *w, uint32_t host)
 {
@@ -101,12 +84,12 @@ static void stopped_receiver(enum mrd_order order, bool partition, bool spoke)
     uint32_t message = sim_send(w, HOST_0, HOST_1, BIG);
     sim_run(w, 300 * USEC_NS);
     if (partition)
-        cut_both(w, HOST_0, HOST_1, 1);
+        sim_links(w, "host0-host1*", "blackhole", "on");
     mrd_sim_stop_host(w->sim, HOST_1, 1);
     sim_run(w, 3 * TIMEOUT_MS * MSEC_NS);
     sim_expect_sent(w, message, MRD_WC_RETRY_EXC_ERR);
     assert_false(w->receives[0].done);
-    cut_both(w, HOST_0, HOST_1, 0);
+    sim_links(w, "host0-host1*", "blackhole", "off");
     mrd_sim_stop_host(w->sim, HOST_1, 0);
     sim_run(w, 100 * MSEC_NS);
     sim_expect_received(w, 0, MRD_WC_REM_ABORT_ERR);
@@ -228,16 +211,12 @@ TEST(sim_reachable__means_that_our_packets_are_acked)
         if (busy == 2)
             sim_send(w, HOST_1, HOST_0, BIG); /* half here: it is probed */
         sim_run(w, 50 * USEC_NS);
-        cut(w, HOST_0, HOST_1, 1);
+        sim_links(w, "host0>host1*", "blackhole", "on");
         uint32_t message = sim_send(w, HOST_0, HOST_1, BIG);
         uint64_t begin_ns = mrd_sim_now(w->sim);
         while (!w->messages[message].sent) {
             if (busy == 1)
-                sim_post(w, &(struct sim_post){.from = HOST_1,
-                                               .to = HOST_0,
-                                               .qp = 1,
-                                               .len = 8,
-                                               .opcode = MRD_WR_RDMA_WRITE});
+                sim_post_on(w, HOST_1, HOST_0, 1, 8, MRD_WR_RDMA_WRITE);
             sim_run(w, MSEC_NS);
             /* The peer gives us up meanwhile: until then its packets come. */
             test_check(w->options.seed,
@@ -260,13 +239,13 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
     sim_restart(w, HOST_0);
     sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     if (!in_the_middle)
-        cut_both(w, HOST_0, HOST_1, 1);
+        sim_links(w, "host0-host1*", "blackhole", "on");
     uint32_t message = sim_send(w, HOST_0, HOST_1, len);
     sim_run(w, 300 * USEC_NS);
-    cut_both(w, HOST_0, HOST_1, 1);
+    sim_links(w, "host0-host1*", "blackhole", "on");
     sim_run(w, 25 * SEC_NS);
     assert_false(w->messages[message].sent);
-    cut_both(w, HOST_0, HOST_1, 0);
+    sim_links(w, "host0-host1*", "blackhole", "off");
     sim_all_arrive(w, 3 * SEC_NS);
     assert_int_equal(w->messages[message].status, MRD_WC_SUCCESS);
     assert_int_equal(w->node[HOST_0].unreachable + w->node[HOST_0].restarted, 0);

@@ -176,19 +176,16 @@ static void slower(uint64_t seed, bool later, bool marks)
                                                .ecn_min_bytes = marks ? QUEUE_BYTES / 4 : 0,
                                                .ecn_max_bytes = marks ? QUEUE_BYTES * 3 / 4 : 0});
     double full = (MANY - 1) * (LINK_BPS / 1e9) * 4096 / 4238, after;
-    struct mrd_sim_link attr;
     struct pump pump;
 
     for (uint32_t host = 0; host < 2; host++) /* the hosts have one port for all links */
         mrd_context_engine(w->node[host].context)->config.mover.link_bps = MANY * LINK_BPS;
-    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, MANY - 1, &attr), 0);
-    attr.rate_bps /= 10;
     if (!later)
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, MANY - 1, &attr), 0);
+        sim_links(w, "host0>host1.7", "degrade", "0.1");
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, WARM_UP_NS);
     if (later)
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, MANY - 1, &attr), 0);
+        sim_links(w, "host0>host1.7", "degrade", "0.1");
     pump_run_one(&pump, 10 * MSEC_NS);
     after = pump_run_one(&pump, 20 * MSEC_NS);
     test_check(seed, after >= 0.9 * full,
@@ -281,18 +278,15 @@ TEST(sim_no_marks__narrow_link)
         struct sim_world *w = sim_fabric_world(&(struct sim_options){
             .links = 1, .paths = PATHS, .rate_bps = LINK_BPS, .delay_ns = LINK_DELAY_NS});
         struct mrd_sim_stats start, end;
-        struct mrd_sim_link link;
         struct pump pump;
 
-        assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
-        link.rate_bps = LINK_BPS / 2;
-        link.queue_bytes = table[i].queue_bytes;
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, 0, &link), 0);
+        sim_links(w, "host0>host1*", "degrade", "0.5");
+        sim_links(w, "host0>host1*", "queue", "%u", (unsigned)table[i].queue_bytes);
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, WARM_UP_NS);
         assert_int_equal(mrd_sim_link_stats(w->sim, HOST_0, HOST_1, 0, &start), 0);
 
-        double goodput = pump_run_one(&pump, 20 * MSEC_NS) * 1e9 / (double)link.rate_bps;
+        double goodput = pump_run_one(&pump, 20 * MSEC_NS) * 2e9 / LINK_BPS;
 
         assert_int_equal(mrd_sim_link_stats(w->sim, HOST_0, HOST_1, 0, &end), 0);
 

@@ -32,7 +32,7 @@ static struct scene begin(enum mrd_wr_opcode later)
             .order = MRD_ORDER_MSG, .qps = 2, .peer_timeout_ns = TIMEOUT_MS * MSEC_NS})};
 
     /* QP 1 makes the peers known to each other: first contact is not what this is about. */
-    sim_post(s.w, &(struct sim_post){.to = HOST_1, .qp = 1, .len = 8, .opcode = MRD_WR_RDMA_WRITE});
+    sim_post_on(s.w, HOST_0, HOST_1, 1, 8, MRD_WR_RDMA_WRITE);
     sim_run_until_complete(s.w, 10 * MSEC_NS);
     s.tap = wiretap_open(s.w);
     lose_first = true;
@@ -41,7 +41,7 @@ static struct scene begin(enum mrd_wr_opcode later)
     s.message[0] = sim_send(s.w, HOST_0, HOST_1, 100);
     sim_run(s.w, 2 * USEC_NS); /* in a packet of its own */
     for (uint32_t i = 1; i <= LATER; i++)
-        s.message[i] = sim_post(s.w, &(struct sim_post){.to = HOST_1, .len = 100, .opcode = later});
+        s.message[i] = sim_post_on(s.w, HOST_0, HOST_1, 0, 100, later);
     sim_run(s.w, 300 * USEC_NS);
     for (uint32_t i = 0; i <= LATER; i++)
         assert_false(s.w->messages[s.message[i]].sent || s.w->messages[s.message[i]].received);
@@ -94,9 +94,7 @@ TEST(sim_delivered__queue_pair_in_error)
 {
     for (unsigned i = 0; i < 3; i++) {
         struct scene s = begin(opcodes[i]);
-        struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
-        assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+        sim_fail_qp(s.w, HOST_1, 0);
         lose_first = false;
         sim_run(s.w, 10 * MSEC_NS);
         expect_failed(&s, MRD_WC_REM_INV_REQ_ERR);
@@ -106,13 +104,11 @@ TEST(sim_delivered__queue_pair_in_error)
 /* The same, while the acks of the others are still on their way when the refusal comes. */
 TEST(sim_delivered__refusal_overtakes_the_acks)
 {
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
     struct scene s = begin(MRD_WR_RDMA_WRITE);
     s.message[1] = sim_write(s.w, HOST_0, HOST_1, 100);
     s.tap->drop[HOST_1][WIRE_ACK] = 3;
     sim_run(s.w, 6 * USEC_NS); /* it is there, its ack is not */
-    assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+    sim_fail_qp(s.w, HOST_1, 0);
     lose_first = false;
     sim_run(s.w, 10 * MSEC_NS);
     expect_failed(&s, MRD_WC_REM_INV_REQ_ERR);
@@ -121,11 +117,9 @@ TEST(sim_delivered__refusal_overtakes_the_acks)
 /* The first is flushed here, so only its ABORT tells that the queue pair there is gone. */
 TEST(sim_delivered__abort_finds_no_queue_pair)
 {
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
     struct scene s = begin(MRD_WR_RDMA_WRITE);
-    assert_int_equal(mrd_modify_qp(s.w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
-    assert_int_equal(mrd_modify_qp(s.w->node[HOST_0].qp[0], &attr, MRD_QP_STATE), 0);
+    sim_fail_qp(s.w, HOST_1, 0);
+    sim_fail_qp(s.w, HOST_0, 0);
     sim_run(s.w, 10 * MSEC_NS);
     assert_int_equal(s.w->messages[s.message[0]].status, MRD_WC_WR_FLUSH_ERR);
     for (uint32_t i = 1; i <= LATER; i++) {
@@ -141,9 +135,7 @@ TEST(sim_delivered__abort_finds_no_queue_pair)
 TEST(sim_delivered__a_refused_message_leaves_its_place)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG});
-    uint32_t bad = sim_post(
-        w,
-        &(struct sim_post){.to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
+    uint32_t bad = sim_post(w, &(struct sim_post){.to = HOST_1, .len = 100, .rkey_add = 1});
     uint32_t good = sim_send(w, HOST_0, HOST_1, 100);
     sim_run_until_complete(w, 10 * MSEC_NS);
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_ACCESS_ERR);

@@ -6,25 +6,9 @@
 
 enum { MESSAGE = 1 << 20, LINKS = 4 };
 
-/* All links from -> to. */
-static void set_links(struct sim_world *w, uint32_t from, uint32_t to, int blackhole)
-{
-    struct mrd_sim_link link;
+#define NETWORK "host0-host1*"
 
-    for (int i = 0; i < (int)w->options.links; i++) {
-        assert_int_equal(mrd_sim_get_link(w->sim, (int)from, (int)to, i, &link), 0);
-        link.blackhole = blackhole;
-        assert_int_equal(mrd_sim_set_link(w->sim, (int)from, (int)to, i, &link), 0);
-    }
-}
-
-static void set_network(struct sim_world *w, int blackhole)
-{
-    set_links(w, HOST_0, HOST_1, blackhole);
-    set_links(w, HOST_1, HOST_0, blackhole);
-}
-
-static struct sim_world *begin(int blackhole)
+static struct sim_world *begin(const char *blackhole)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3,
                                                                  .links = LINKS,
@@ -34,7 +18,7 @@ static struct sim_world *begin(int blackhole)
                                                                  .ecn_min_bytes = 4 << 10,
                                                                  .ecn_max_bytes = 32 << 10});
 
-    set_network(w, blackhole);
+    sim_links(w, NETWORK, "blackhole", "%s", blackhole);
     return w;
 }
 
@@ -68,7 +52,7 @@ static void send_one(struct sim_world *w, uint32_t bytes, uint64_t budget_ns)
 /* Nothing with ECT ever came through: after a few packets all leave without. */
 TEST(sim_ecn_black__from_the_first_packet)
 {
-    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+    struct sim_world *w = begin("ect");
 
     send_one(w, MESSAGE, 100 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
@@ -81,7 +65,7 @@ TEST(sim_ecn_black__from_the_first_packet)
 /* Tests get rare: each costs a packet. */
 TEST(sim_ecn_black__few_tests)
 {
-    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+    struct sim_world *w = begin("ect");
 
     send_one(w, MESSAGE, 100 * MSEC_NS);
     uint64_t lost = stats_of(w).blackholed;
@@ -100,7 +84,7 @@ TEST(sim_ecn_black__few_tests)
 /* A peer that rested meanwhile is the one that it was. */
 TEST(sim_ecn_black__is_remembered)
 {
-    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+    struct sim_world *w = begin("ect");
 
     send_one(w, MESSAGE, 100 * MSEC_NS);
     uint64_t lost = stats_of(w).blackholed;
@@ -117,21 +101,21 @@ TEST(sim_ecn_black__is_remembered)
 /* The route changes in the middle of a transfer; later it changes back. */
 TEST(sim_ecn_black__later)
 {
-    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
+    struct sim_world *w = begin("off");
 
     for (unsigned i = 0; i < 16; i++)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
     sim_run(w, 5 * MSEC_NS);
     assert_true(stats_of(w).ce > 0);
     assert_true(peer_of(w)->tx->cc.ce_seen);
-    set_network(w, MRD_SIM_BLACKHOLE_ECT);
+    sim_links(w, NETWORK, "blackhole", "ect");
     sim_all_arrive(w, 500 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "peers_unreachable"), 0);
     assert_true(peer_of(w)->ect.off);
     assert_false(peer_of(w)->tx->cc.ce_seen); /* congestion control expects no marks */
 
-    set_network(w, MRD_SIM_BLACKHOLE_NONE);
+    sim_links(w, NETWORK, "blackhole", "off");
     uint64_t marks = stats_of(w).ce;
     for (unsigned i = 0; i < 100 && !sim_counter(w, HOST_0, "ecn_on"); i++) {
         send_one(w, MESSAGE, 100 * MSEC_NS);
@@ -147,15 +131,15 @@ TEST(sim_ecn_black__later)
 /* Silence that has another cause: as soon as the peer answers, marks are there again. */
 TEST(sim_ecn_black__false_alarm)
 {
-    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_NONE);
+    struct sim_world *w = begin("off");
 
     for (unsigned i = 0; i < 16; i++)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
     sim_run(w, 5 * MSEC_NS);
-    set_network(w, MRD_SIM_BLACKHOLE_ALL);
+    sim_links(w, NETWORK, "blackhole", "on");
     sim_run(w, 50 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
-    set_network(w, MRD_SIM_BLACKHOLE_NONE);
+    sim_links(w, NETWORK, "blackhole", "off");
     sim_all_arrive(w, SEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 1);
@@ -165,7 +149,7 @@ TEST(sim_ecn_black__false_alarm)
 /* Both ends send: each finds out by itself. */
 TEST(sim_ecn_black__both_ways)
 {
-    struct sim_world *w = begin(MRD_SIM_BLACKHOLE_ECT);
+    struct sim_world *w = begin("ect");
 
     for (unsigned i = 0; i < 4; i++) {
         sim_send(w, HOST_0, HOST_1, MESSAGE);

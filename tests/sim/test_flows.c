@@ -204,25 +204,16 @@ TEST(sim_share__of_refusals)
     tap->rule = to_the_dead;
     for (uint32_t i = 0; i < EACH; i++) {
         for (uint32_t host = 1; host <= DEAD; host++) /* each in a packet of its own */
-            sim_post(w, &(struct sim_post){.from = host,
-                                           .to = HOST_0,
-                                           .len = 4000,
-                                           .opcode = MRD_WR_RDMA_WRITE,
-                                           .qpn_add = 1000});
+            sim_post(w,
+                     &(struct sim_post){.from = host, .to = HOST_0, .len = 4000, .qpn_add = 1000});
     }
     sim_run(w, 100 * MSEC_NS);
     assert_true(engine(w, HOST_0)->refusals.used > REFUSALS / 2);
     for (unsigned i = 0; i < 100; i++) {
         sim_send(w, HEALTHY, HOST_0, 100);
-        sim_post(
-            w,
-            &(struct sim_post){
-                .from = HEALTHY, .to = HOST_0, .qp = 1, .len = 9000, .opcode = MRD_WR_RDMA_WRITE});
-        bad = sim_post(w, &(struct sim_post){.from = HEALTHY,
-                                             .to = HOST_0,
-                                             .len = 100,
-                                             .opcode = MRD_WR_RDMA_WRITE,
-                                             .qpn_add = 1000});
+        sim_post_on(w, HEALTHY, HOST_0, 1, 9000, MRD_WR_RDMA_WRITE);
+        bad = sim_post(
+            w, &(struct sim_post){.from = HEALTHY, .to = HOST_0, .len = 100, .qpn_add = 1000});
         sim_run(w, MSEC_NS);
         assert_true(w->messages[bad].sent && w->messages[bad - 1].sent &&
                     w->messages[bad - 2].sent);
@@ -244,8 +235,7 @@ TEST(sim_share__only_what_needs_a_refusal_is_dropped)
     sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     num = e->refusals.num;
     e->refusals.num = 0;
-    bad = sim_post(w, &(struct sim_post){
-                          .to = HOST_1, .len = 100, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
+    bad = sim_post(w, &(struct sim_post){.to = HOST_1, .len = 100, .rkey_add = 1});
     sim_run(w, MSEC_NS);
     for (unsigned i = 0; i < 10; i++) {
         sim_send(w, HOST_0, HOST_1, 100);

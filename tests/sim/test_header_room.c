@@ -17,7 +17,7 @@ static void share_packets(enum mrd_wr_opcode opcode, enum mrd_order order, uint3
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = 7, .order = order});
 
     for (uint32_t i = 0; i < MESSAGES; i++)
-        sim_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_1, .len = len, .opcode = opcode});
+        sim_post_on(w, HOST_0, HOST_1, 0, len, opcode);
     sim_all_arrive(w, BUDGET_NS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_length"), 0);
     assert_true(sim_counter(w, HOST_0, "tx_packets") < MESSAGES / 8); /* they did share */

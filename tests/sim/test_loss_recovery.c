@@ -3,6 +3,7 @@
  * Budgets of loss recovery, in virtual time: measured, and set a third above. A slower algorithm
  * fails them. Unless said otherwise a message is sent over 4 links of 100 Gb/s and 5 us each way.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "tests/support/wiretap.h"
@@ -287,13 +288,11 @@ TEST(sim_random_loss__goodput)
 /* One-way delays of 5 to 15 us: paths differ by the base round trip time. */
 static void skew_paths(struct sim_world *w)
 {
-    struct mrd_sim_link link;
+    char links[32];
 
     for (int i = 0; i < 64; i++) {
-        assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, i, &link), 0);
-        link.delay_ns = 5000 + 10000 * (uint64_t)(i * 37 % 64) / 63;
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_1, HOST_0, i, &link), 0);
+        snprintf(links, sizeof(links), "host0-host1.%d", i);
+        sim_links(w, links, "delay", "%.3f", (5000 + 10000 * (i * 37 % 64) / 63) / 1e3);
     }
 }
 
@@ -329,11 +328,7 @@ TEST(sim_reordering__within_paths)
 
 static void duplicate_acks(struct sim_world *w)
 {
-    struct mrd_sim_link link;
-
-    assert_int_equal(mrd_sim_get_link(w->sim, HOST_1, HOST_0, 0, &link), 0);
-    link.duplicate_ppm = 500000;
-    assert_int_equal(mrd_sim_set_link(w->sim, HOST_1, HOST_0, -1, &link), 0);
+    sim_links(w, "host1>host0*", "duplicate", "0.5");
 }
 
 /* Copies made by the network, of data and of acks, cost nothing and are no sign of anything. */

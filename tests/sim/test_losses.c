@@ -20,41 +20,10 @@ static struct sim_world *world(uint64_t delay_ns, uint64_t rate_bps, uint32_t li
                                                   .delay_ns = delay_ns});
 }
 
-static void change(struct sim_world *w, int from, int to, uint32_t links,
-                   void (*how)(struct mrd_sim_link *link, uint64_t value), uint64_t value)
-{
-    struct mrd_sim_link link;
+#define THERE "host0>host1*"
 
-    for (uint32_t i = 0; i < links; i++) {
-        assert_int_equal(mrd_sim_get_link(w->sim, from, to, (int)i, &link), 0);
-        how(&link, value);
-        assert_int_equal(mrd_sim_set_link(w->sim, from, to, (int)i, &link), 0);
-    }
-}
-
-/* The mean is the same, 2 %: bursts of 10 packets, in which all are lost. */
-static void bursts(struct mrd_sim_link *link, uint64_t enter_ppm)
-{
-    link->burst_enter_ppm = (uint32_t)enter_ppm;
-    link->burst_leave_ppm = enter_ppm ? 100000 : 0;
-    link->burst_loss_ppm = enter_ppm ? 1000000 : 0;
-}
-
-static void random_loss(struct mrd_sim_link *link, uint64_t ppm)
-{
-    link->loss_ppm = (uint32_t)ppm;
-}
-
-static void flaps(struct mrd_sim_link *link, uint64_t period_ns)
-{
-    link->flap_period_ns = period_ns;
-    link->flap_down_ns = period_ns / 10;
-}
-
-static void delay(struct mrd_sim_link *link, uint64_t ns)
-{
-    link->delay_ns = ns;
-}
+/* The mean is 2 %: bursts of 10 packets, in which all are lost. */
+#define BURSTS "0.002,0.1,1"
 
 /* Before, the links' rate bounds it. */
 TEST(sim_losses__bursts_of_loss_rate_stays)
@@ -67,7 +36,7 @@ TEST(sim_losses__bursts_of_loss_rate_stays)
 
     double before = pump_run_one(&pump, 50 * MSEC_NS);
 
-    change(w, HOST_0, HOST_1, LINKS, bursts, 2000);
+    sim_links(w, THERE, "burst", BURSTS);
     pump_run_one(&pump, 300 * MSEC_NS);
 
     double after = pump_run_one(&pump, 300 * MSEC_NS);
@@ -89,9 +58,9 @@ TEST(sim_losses__bursts_of_loss_a_test_ends)
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, 50 * MSEC_NS);
         before = pump_run_one(&pump, 50 * MSEC_NS);
-        change(w, HOST_0, HOST_1, LINKS, bursts, 2000);
+        sim_links(w, THERE, "burst", BURSTS);
         pump_run_one(&pump, (200 + 70 * k) * MSEC_NS);
-        change(w, HOST_0, HOST_1, LINKS, bursts, 0);
+        sim_links(w, THERE, "burst", "0,0,0");
         pump_run_one(&pump, 50 * MSEC_NS);
 
         double after = pump_run_one(&pump, 50 * MSEC_NS);
@@ -117,7 +86,7 @@ TEST(sim_losses__random_loss_rate_stays)
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, 50 * MSEC_NS);
 
-        change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
+        sim_links(w, THERE, "loss", "%ue-6", (unsigned)table[i].ppm);
         pump_run_one(&pump, 300 * MSEC_NS);
 
         double gbps = pump_run_one(&pump, 300 * MSEC_NS);
@@ -144,7 +113,7 @@ TEST(sim_losses__random_loss_on_slow_links_rate_stays)
         struct sim_world *w = world(100 * USEC_NS, table[i].rate_bps, LINKS);
         struct pump pump;
 
-        change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
+        sim_links(w, THERE, "loss", "%ue-6", (unsigned)table[i].ppm);
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, 300 * MSEC_NS);
 
@@ -169,7 +138,7 @@ TEST(sim_losses__flapping_link_rate_stays)
 
     double before = pump_run_one(&pump, 50 * MSEC_NS);
 
-    change(w, HOST_0, HOST_1, 1, flaps, 10 * MSEC_NS);
+    sim_links(w, THERE, "flap", "10000,1000");
     pump_run_one(&pump, 200 * MSEC_NS);
 
     double after = pump_run_one(&pump, 200 * MSEC_NS);
@@ -205,11 +174,10 @@ TEST(sim_losses__longer_way_and_little_loss_rate_stays)
         struct pump pump;
 
         shorten_bursts(w);
-        change(w, HOST_0, HOST_1, LINKS, random_loss, table[i].ppm);
+        sim_links(w, THERE, "loss", "%ue-6", (unsigned)table[i].ppm);
         pump_start(&pump, w, HOST_0, HOST_1);
         pump_run_one(&pump, 200 * MSEC_NS);
-        change(w, HOST_0, HOST_1, LINKS, delay, table[i].delay_ns);
-        change(w, HOST_1, HOST_0, LINKS, delay, table[i].delay_ns);
+        sim_links(w, "host0-host1*", "delay", "%u", (unsigned)(table[i].delay_ns / USEC_NS));
         pump_run_one(&pump, 200 * MSEC_NS);
 
         double after = pump_run_one(&pump, 200 * MSEC_NS);

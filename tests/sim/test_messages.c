@@ -312,11 +312,7 @@ TEST(sim_share__queue_pairs_take_turns)
     uint32_t first = 0, last = 0, packets[2] = {0, 0}, psn_next = 0;
 
     for (uint32_t qp = 0; qp < 2; qp++)
-        sim_post(w, &(struct sim_post){.from = HOST_0,
-                                       .to = HOST_1,
-                                       .qp = qp,
-                                       .len = qp == 0 ? 4 << 20 : 1 << 20,
-                                       .opcode = MRD_WR_RDMA_WRITE});
+        sim_post_on(w, HOST_0, HOST_1, qp, qp == 0 ? 4 << 20 : 1 << 20, MRD_WR_RDMA_WRITE);
     sim_run_until_complete(w, 1 * MSEC_NS);
 
     /* From the first to the last packet of QP 1: as many of QP 0 lie between. */
@@ -373,20 +369,16 @@ TEST(sim_self__refused_and_flushed)
 
     uint32_t refused =
         sim_post(w, &(struct sim_post){.len = 10000, .opcode = MRD_WR_SEND, .qkey_add = 1});
-    uint32_t denied =
-        sim_post(w, &(struct sim_post){.len = 10, .opcode = MRD_WR_RDMA_WRITE, .rkey_add = 1});
+    uint32_t denied = sim_post(w, &(struct sim_post){.len = 10, .rkey_add = 1});
 
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_int_equal(w->messages[refused].status, MRD_WC_REM_INV_REQ_ERR);
     assert_int_equal(w->messages[denied].status, MRD_WC_REM_ACCESS_ERR);
 
-    uint32_t flushed =
-        sim_post(w, &(struct sim_post){.len = 4 << 20, .qp = 1, .opcode = MRD_WR_SEND});
+    uint32_t flushed = sim_post_on(w, HOST_0, HOST_0, 1, 4 << 20, MRD_WR_SEND);
 
     sim_run(w, 20 * USEC_NS);
-    assert_int_equal(mrd_modify_qp(w->node[HOST_0].qp[1],
-                                   &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE),
-                     0);
+    sim_fail_qp(w, HOST_0, 1);
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_int_equal(w->messages[flushed].status, MRD_WC_WR_FLUSH_ERR);
     assert_true(w->receives[w->num_receives - 1].done);

@@ -293,11 +293,7 @@ TEST(sim_order__both_sides_wait_other_flows_do_not)
         sim_post_recvs(w, HOST_1, qp, 3, MULTI);
     sim_write(w, HOST_0, HOST_1, MULTI);
     for (uint32_t i = 0; i < 4; i++)
-        index[i] = sim_post(w, &(struct sim_post){.from = HOST_0,
-                                                  .to = HOST_1,
-                                                  .qp = i / 3,
-                                                  .len = SMALL + i,
-                                                  .opcode = MRD_WR_SEND});
+        index[i] = sim_post_on(w, HOST_0, HOST_1, i / 3, SMALL + i, MRD_WR_SEND);
     sim_run(w, 300 * USEC_NS);
     for (uint32_t i = 0; i < 4; i++) {
         assert_int_equal(w->messages[index[i]].received, i == 3);
@@ -382,9 +378,7 @@ TEST(sim_msn__wraps_on_the_wire)
     for (uint32_t batch = 0; batch < BATCHES; batch++) {
         sim_post_recvs(w, HOST_1, 0, BATCH, 16);
         for (uint32_t i = 0; i < BATCH; i++)
-            sim_post(w,
-                     &(struct sim_post){
-                         .from = HOST_0, .to = HOST_1, .len = 16, .opcode = MRD_WR_SEND_WITH_IMM});
+            sim_post_on(w, HOST_0, HOST_1, 0, 16, MRD_WR_SEND_WITH_IMM);
         while (!w->messages[w->num_messages - 1].sent)
             sim_run(w, 10 * USEC_NS);
     }
@@ -397,16 +391,7 @@ TEST(sim_msn__wraps_on_the_wire)
 
 static uint32_t send_qp(struct sim_world *w, uint32_t from, uint32_t qp)
 {
-    return sim_post(
-        w, &(struct sim_post){
-               .from = from, .to = HOST_1, .qp = qp, .len = 100, .opcode = MRD_WR_SEND_WITH_IMM});
-}
-
-static void fail_qp(struct sim_world *w, uint32_t host, uint32_t qp)
-{
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
-    assert_int_equal(mrd_modify_qp(w->node[host].qp[qp], &attr, MRD_QP_STATE), 0);
+    return sim_post_on(w, from, HOST_1, qp, 100, MRD_WR_SEND_WITH_IMM);
 }
 
 /* The sender's own table is full: told at post. */
@@ -418,10 +403,7 @@ TEST(sim_flows__sender_full_is_eagain)
 
     sim_send(w, HOST_0, HOST_1, 100);
     assert_int_equal(
-        sim_try_post(
-            w,
-            &(struct sim_post){.from = HOST_0, .to = HOST_1, .qp = 1, .opcode = MRD_WR_RDMA_WRITE},
-            &index),
+        sim_try_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_1, .qp = 1}, &index),
         -EAGAIN);
     sim_run_until_complete(w, 5 * MSEC_NS);
 }
@@ -447,7 +429,7 @@ TEST(sim_flows__target_full_is_a_refusal)
     assert_int_equal(sim_counter(w, HOST_1, "rx_drop_resources"), 0);
     assert_int_equal(sim_counter(w, HOST_2, "retx_timeout"), 0);
 
-    fail_qp(w, HOST_1, 0);                  /* its flows make room */
+    sim_fail_qp(w, HOST_1, 0);              /* its flows make room */
     sim_run_until_complete(w, 8 * MSEC_NS); /* the longest delay, and a round trip */
     assert_true(received(w, waits));
 }
@@ -476,7 +458,7 @@ TEST(sim_flows__begin_with_the_oldest_message_owed)
     for (uint32_t i = 0; i < 2; i++)
         assert_int_equal(w->messages[given_up[i]].status, MRD_WC_RNR_RETRY_EXC_ERR);
 
-    fail_qp(w, HOST_1, 0);
+    sim_fail_qp(w, HOST_1, 0);
 
     uint32_t next = send_qp(w, HOST_3, 1), after = send_qp(w, HOST_3, 1);
 

@@ -3,9 +3,12 @@
  * A path that was out is probed with an empty packet: nothing that counts is put at risk on it, and
  * yet it comes back into use once it works again.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/support/wiretap.h"
+
+#define DEAD_LINKS "*.5"
 
 enum {
     PATHS = 16,
@@ -17,15 +20,6 @@ enum {
     SEEDS = 4,
 };
 
-static void set_blackhole(struct sim_world *w, int on)
-{
-    struct mrd_sim_link link;
-
-    assert_int_equal(mrd_sim_get_link(w->sim, 0, 0, DEAD_PATH, &link), 0);
-    link.blackhole = on;
-    assert_int_equal(mrd_sim_set_link(w->sim, -1, -1, DEAD_PATH, &link), 0);
-}
-
 /* One write; the path swallows all between the two times. Packets go on while it runs. */
 static struct wiretap *write_with_outage(const char *spray, uint64_t seed)
 {
@@ -36,10 +30,10 @@ static struct wiretap *write_with_outage(const char *spray, uint64_t seed)
     uint64_t start_ns = mrd_sim_now(w->sim);
 
     sim_run(w, DIES_NS);
-    set_blackhole(w, 1);
+    sim_links(w, DEAD_LINKS, "blackhole", "on");
     sim_run(w, HEALS_NS - DIES_NS);
     test_check(seed, !w->messages[message].sent, "%s: it was over before the path healed", spray);
-    set_blackhole(w, 0);
+    sim_links(w, DEAD_LINKS, "blackhole", "off");
     while (!w->messages[message].sent) {
         test_check(seed, mrd_sim_now(w->sim) < start_ns + 5 * MSEC_NS, "%s: too slow", spray);
         sim_run(w, STEP_NS);
@@ -130,7 +124,7 @@ TEST(sim_path_probe__not_when_idle)
     uint64_t seed = test_seed(), probes;
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
 
-    set_blackhole(w, 1);
+    sim_links(w, DEAD_LINKS, "blackhole", "on");
     sim_write_complete(w, HOST_0, HOST_1, 1 << 20, 2 * MSEC_NS);
     test_check(seed, sim_counter(w, HOST_0, "paths_suspended") > 0, "no path was suspended");
     sim_run(w, MSEC_NS);
@@ -144,17 +138,6 @@ TEST(sim_path_probe__not_when_idle)
     test_check(seed, sim_counter(w, HOST_0, "probes_path") > probes, "no probe with data");
 }
 
-static void set_delay(struct sim_world *w, uint64_t delay_ns)
-{
-    struct mrd_sim_link link;
-
-    for (int i = 0; i < PATHS; i++) {
-        assert_int_equal(mrd_sim_get_link(w->sim, 0, 0, i, &link), 0);
-        link.delay_ns = delay_ns;
-        assert_int_equal(mrd_sim_set_link(w->sim, -1, -1, i, &link), 0);
-    }
-}
-
 /*
  * Short bursts, and nothing in flight between them. The paths were slow once, so their packets have
  * long to arrive before they count as lost: the tail probe is due before. A path that is dead is
@@ -166,12 +149,12 @@ TEST(sim_path_probe__failed_among_bursts)
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
         struct mrd_path_attr path;
 
-        set_delay(w, 5 * MSEC_NS);
+        sim_links(w, "*", "delay", "5000");
         sim_write_complete(w, HOST_0, HOST_1, 64 << 10, 100 * MSEC_NS);
-        set_delay(w, USEC_NS);
+        sim_links(w, "*", "delay", "1");
         for (uint32_t i = 0; i < 10; i++)
             sim_write_complete(w, HOST_0, HOST_1, 16 << 10, 100 * MSEC_NS);
-        set_blackhole(w, 1);
+        sim_links(w, DEAD_LINKS, "blackhole", "on");
         for (uint32_t i = 0; i < 500; i++) {
             sim_write_complete(w, HOST_0, HOST_1, 16 << 10, 20 * MSEC_NS);
             sim_run(w, 5 * MSEC_NS);
@@ -193,13 +176,10 @@ TEST(sim_path_probe__failed_one_message_at_a_time)
 {
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
-        struct mrd_sim_link link;
 
         for (uint32_t i = 0; i < 100; i++)
             sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
-        assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
-        link.blackhole = 1;
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
+        sim_links(w, "host0>host1.5", "blackhole", "on");
         for (uint32_t i = 0; i < 2000; i++)
             sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
         test_check(seed, sim_counter(w, HOST_0, "paths_replaced") == 1, "not given up");
@@ -217,13 +197,10 @@ TEST(sim_path_probe__late_path_is_not_given_up)
 {
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = PATHS});
-        struct mrd_sim_link link;
 
         for (uint32_t i = 0; i < 100; i++)
             sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
-        assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
-        link.delay_ns += 200 * USEC_NS;
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, DEAD_PATH, &link), 0);
+        sim_links(w, "host0>host1.5", "delay", "205"); /* 200 longer than the others */
         for (uint32_t i = 0; i < 2000; i++)
             sim_write_complete(w, HOST_0, HOST_1, 64, MSEC_NS);
         test_check(seed, sim_counter(w, HOST_0, "paths_replaced") == 0, "given up");
@@ -239,16 +216,14 @@ TEST(sim_path_probe__late_path_is_not_given_up)
 TEST(sim_path_probe__the_first_are_all_dead)
 {
     enum { MANY = 4 * MRD_PATHS_FIRST };
+    char link[32];
 
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
         struct sim_world *w = sim_fabric_world(&(struct sim_options){.seed = seed, .paths = MANY});
 
         for (uint32_t i = 0; i < MRD_PATHS_FIRST; i++) {
-            struct mrd_sim_link link;
-
-            assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, (int)i, &link), 0);
-            link.blackhole = 1;
-            assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, (int)i, &link), 0);
+            snprintf(link, sizeof(link), "host0>host1.%u", i);
+            sim_links(w, link, "blackhole", "on");
         }
         for (uint32_t i = 0; i < 20; i++) {
             uint32_t m = sim_write(w, HOST_0, HOST_1, 64);

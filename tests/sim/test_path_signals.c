@@ -92,11 +92,8 @@ TEST(sim_marks__of_one_path_move_traffic)
                                   .ecn_min_bytes = 8000,
                                   .ecn_max_bytes = 16000};
     struct sim_world *w = sim_fabric_world(&options);
-    struct mrd_sim_link link;
 
-    assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
-    link.rate_bps /= 10;
-    assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, 3, &link), 0);
+    sim_links(w, "host0>host1.3", "degrade", "0.1");
 
     struct view v = transfer_view(w);
 

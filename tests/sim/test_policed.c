@@ -48,17 +48,6 @@ struct scene {
     double again, goodput; /* at most; at least, of the sum of the rates */
 };
 
-static void make_acks_late(struct sim_world *w, uint64_t ns)
-{
-    struct mrd_sim_link link;
-
-    for (int i = 0; i < LINKS; i++) {
-        assert_int_equal(mrd_sim_get_link(w->sim, HOST_1, HOST_0, i, &link), 0);
-        link.jitter_ns = ns;
-        assert_int_equal(mrd_sim_set_link(w->sim, HOST_1, HOST_0, i, &link), 0);
-    }
-}
-
 static void check_scene(const struct scene *scene)
 {
     struct sim_world *w = sim_world_create(&(struct sim_options){.links = LINKS,
@@ -69,7 +58,7 @@ static void check_scene(const struct scene *scene)
     struct policer policer = {.w = w};
     struct pump pump;
 
-    make_acks_late(w, scene->late_ns);
+    sim_links(w, "host1>host0*", "jitter", "%u", (unsigned)(scene->late_ns / USEC_NS));
     mrd_sim_set_tap(w->sim, police, &policer);
     pump_start(&pump, w, HOST_0, HOST_1);
     pump_run_one(&pump, WARM_UP_NS);

@@ -220,7 +220,6 @@ TEST(sim_read__patience_of_the_requester)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.peer_timeout_ns = 500 * MSEC_NS});
     unsigned ok[2] = {0}, failed[2] = {0};
-    struct mrd_sim_link link;
 
     w->options.peer_timeout_ns = 60 * SEC_NS;
     sim_restart(w, HOST_0);
@@ -230,11 +229,7 @@ TEST(sim_read__patience_of_the_requester)
         post(w, HOST_0, HOST_1, MRD_WR_RDMA_READ, &here, 0, &there, 0, (uint32_t)there.bytes), 0);
     run(w, 200 * USEC_NS, ok, failed);
     for (int dead = 1; dead >= 0; dead--) {
-        for (int i = 0; i < (int)w->options.links; i++) {
-            assert_int_equal(mrd_sim_get_link(w->sim, HOST_0, HOST_1, i, &link), 0);
-            link.blackhole = dead;
-            assert_int_equal(mrd_sim_set_link(w->sim, HOST_0, HOST_1, i, &link), 0);
-        }
+        sim_links(w, "host0>host1*", "blackhole", dead ? "on" : "off");
         assert_int_equal(ok[0] + failed[0], 0);
         run(w, 5 * SEC_NS, ok, failed);
     }

@@ -63,11 +63,8 @@ TEST(sim_refusal__two_that_were_lost)
         struct wiretap *tap = wiretap_open(w);
         tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
-            bad[host] = sim_post(w, &(struct sim_post){.from = host,
-                                                       .to = 1 - host,
-                                                       .len = 64,
-                                                       .opcode = MRD_WR_RDMA_WRITE,
-                                                       .qpn_add = 1000});
+            bad[host] = sim_post(
+                w, &(struct sim_post){.from = host, .to = 1 - host, .len = 64, .qpn_add = 1000});
         lose_both(w);
         tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = 0;
         squeeze(w, 200);
@@ -93,10 +90,8 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
     struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_0][WIRE_ACK] = WIRE_ALL;
     tap->drop[HOST_1][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_MESSAGE] = WIRE_ALL;
-    uint32_t bad = sim_post(
-        w,
-        &(struct sim_post){
-            .from = HOST_0, .to = HOST_1, .len = 64, .opcode = MRD_WR_RDMA_WRITE, .qpn_add = 1000});
+    uint32_t bad =
+        sim_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_1, .len = 64, .qpn_add = 1000});
     sim_run(w, 8 * USEC_NS);
     sim_write(w, HOST_1, HOST_0, 64);
     sim_run(w, 2 * USEC_NS);
@@ -146,10 +141,8 @@ TEST(sim_refusal__finds_a_psn)
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
     struct mrd_peer *peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
     assert_int_equal(peer->tx->sent.next - peer->tx->sent.una, e->config.mover.tracker / 16 * 5);
-    uint32_t bad = sim_post(
-        w,
-        &(struct sim_post){
-            .from = HOST_1, .to = HOST_0, .len = 64, .opcode = MRD_WR_RDMA_WRITE, .qpn_add = 1000});
+    uint32_t bad =
+        sim_post(w, &(struct sim_post){.from = HOST_1, .to = HOST_0, .len = 64, .qpn_add = 1000});
     sim_run(w, 50 * USEC_NS);
     assert_true(wiretap_count(tap, HOST_0, WIRE_REFUSAL) > 0);
     memset(tap->drop, 0, sizeof(tap->drop));
@@ -183,11 +176,7 @@ TEST(sim_abort__lost_while_the_window_is_shut)
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
         struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
 
-        sim_post(w, &(struct sim_post){.from = host,
-                                       .to = 1 - host,
-                                       .len = 64,
-                                       .opcode = MRD_WR_RDMA_WRITE,
-                                       .qpn_add = 1000});
+        sim_post(w, &(struct sim_post){.from = host, .to = 1 - host, .len = 64, .qpn_add = 1000});
         assert_int_equal(mrd_modify_qp(w->node[host].qp[1 + host], &attr, MRD_QP_STATE), 0);
     }
     lose_both(w);
@@ -220,7 +209,6 @@ TEST(sim_refusal__finds_a_record)
             sim_post(w, &(struct sim_post){.from = from,
                                            .to = (from + 1 + pair % (HOSTS - 1)) % HOSTS,
                                            .len = 4096,
-                                           .opcode = MRD_WR_RDMA_WRITE,
                                            .qpn_add = 1000});
         }
     }

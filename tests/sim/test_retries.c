@@ -86,9 +86,7 @@ TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
     sim_run(w, 10 * MSEC_NS);
     sim_send(w, HOST_2, HOST_0, 100);
     sim_run(w, 10 * MSEC_NS);
-    assert_int_equal(mrd_modify_qp(w->node[HOST_1].qp[0],
-                                   &(struct mrd_qp_attr){.qp_state = MRD_QPS_ERR}, MRD_QP_STATE),
-                     0);
+    sim_fail_qp(w, HOST_1, 0);
     sim_run(w, 10 * MSEC_NS);
     sim_post_recvs(w, HOST_0, 0, 1, 100);
     sim_run(w, 10 * MSEC_NS);
@@ -111,9 +109,7 @@ static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
 
     for (uint32_t qp = 0; qp < max_flows; qp++)
         for (uint32_t i = 0; i < 2; i++)
-            last[qp][i] =
-                sim_post(w, &(struct sim_post){
-                                .to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
+            last[qp][i] = sim_post_on(w, HOST_0, HOST_1, qp, 20000, MRD_WR_RDMA_WRITE);
     for (uint32_t i = 0; i < 5000; i++) {
         sim_run(w, 100 * USEC_NS);
         for (uint32_t qp = 0; qp < max_flows; qp++) {
@@ -122,9 +118,7 @@ static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
                     continue;
                 done[qp] += w->messages[last[qp][k]].status == MRD_WC_SUCCESS;
                 failed += w->messages[last[qp][k]].status != MRD_WC_SUCCESS;
-                last[qp][k] = sim_post(
-                    w, &(struct sim_post){
-                           .to = HOST_1, .qp = qp, .len = 20000, .opcode = MRD_WR_RDMA_WRITE});
+                last[qp][k] = sim_post_on(w, HOST_0, HOST_1, qp, 20000, MRD_WR_RDMA_WRITE);
             }
         }
     }
@@ -202,7 +196,6 @@ static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
                                                                  .rnr_retry = rnr_retry,
                                                                  .recv_bytes = 100,
                                                                  .no_receives = true});
-    struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
     uint32_t open = 0;
 
     for (uint32_t i = 0; i < 2; i++)
@@ -212,7 +205,7 @@ static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
         sim_send(w, HOST_0, HOST_1, 100);
     sim_run(w, 20 * MSEC_NS);
     if (dies)
-        assert_int_equal(mrd_modify_qp(w->node[HOST_1].qp[0], &attr, MRD_QP_STATE), 0);
+        sim_fail_qp(w, HOST_1, 0);
     sim_run(w, SEC_NS);
     for (uint32_t i = 0; i < MESSAGES; i++)
         open += !w->messages[i].sent;
@@ -279,9 +272,7 @@ TEST(sim_retries__a_write_behind_one_that_starves)
     sim_run(w, 10 * MSEC_NS);
     engine(w, HOST_1)->peers.slots.num = 2; /* a peer may have one message open */
     for (uint32_t i = 0; i < 2; i++)
-        write = sim_post(
-            w, &(struct sim_post){
-                   .to = HOST_1, .qp = 1 - i, .len = 1 << 20, .opcode = MRD_WR_RDMA_WRITE});
+        write = sim_post_on(w, HOST_0, HOST_1, 1 - i, 1 << 20, MRD_WR_RDMA_WRITE);
     sim_run(w, 10 * SEC_NS);
     assert_true(sim_counter(w, HOST_1, "rx_refuse_resources") > 0);
     assert_true(w->messages[1].sent);

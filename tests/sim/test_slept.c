@@ -82,11 +82,8 @@ TEST_F(forge_tape, sim_slept__its_address_failed)
                (unsigned long long)((mrd_sim_now(w->sim) - woke_ns) / MSEC_NS));
     mrd_sim_change_address(w->sim, 0, HOST_1, 0, MRD_SIM_ADDRESS_GET);
     sim_run(w, MSEC_NS);
-    uint32_t bad = sim_post(w, &(struct sim_post){.from = HOST_0,
-                                                  .to = HOST_1,
-                                                  .len = 64,
-                                                  .opcode = MRD_WR_RDMA_WRITE,
-                                                  .rkey_add = 1000});
+    uint32_t bad =
+        sim_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_1, .len = 64, .rkey_add = 1000});
     settle(w, bad);
     test_check(w->options.seed, w->messages[bad].status == MRD_WC_REM_ACCESS_ERR,
                "a write that was refused for its key: status %u", w->messages[bad].status);

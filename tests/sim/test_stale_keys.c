@@ -10,11 +10,7 @@ static void post_writes(struct sim_world *w)
 {
     for (uint32_t i = 0; i < WRITES; i++)
         for (uint32_t qp = 1; qp < QPS; qp++)
-            sim_post(w, &(struct sim_post){.from = HOST_0,
-                                           .to = HOST_1,
-                                           .qp = qp,
-                                           .len = BYTES,
-                                           .opcode = MRD_WR_RDMA_WRITE});
+            sim_post_on(w, HOST_0, HOST_1, qp, BYTES, MRD_WR_RDMA_WRITE);
 }
 
 /* While they are refused, a message on another queue pair takes no longer than ever. */

@@ -29,7 +29,7 @@ static struct sim_world *create(enum mrd_order order, uint32_t qps)
 static void send_many(struct sim_world *w, uint32_t qp, uint32_t num, uint32_t len)
 {
     for (uint32_t i = 0; i < num; i++)
-        sim_post(w, &(struct sim_post){.to = HOST_1, .qp = qp, .len = len, .opcode = MRD_WR_SEND});
+        sim_post_on(w, HOST_0, HOST_1, qp, len, MRD_WR_SEND);
 }
 
 /*
@@ -181,9 +181,7 @@ TEST(sim_starving__others_go_on)
 TEST(sim_starving__a_long_message_blocks_nobody)
 {
     struct sim_world *w = create(MRD_ORDER_NONE, 2);
-    uint32_t longest = sim_post(
-        w,
-        &(struct sim_post){.to = HOST_1, .qp = 1, .len = 256 << 20, .opcode = MRD_WR_RDMA_WRITE});
+    uint32_t longest = sim_post_on(w, HOST_0, HOST_1, 1, 256 << 20, MRD_WR_RDMA_WRITE);
 
     write_many(w);
     assert_false(w->messages[longest].sent);

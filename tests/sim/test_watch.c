@@ -83,14 +83,8 @@ TEST(watch__tells_of_a_dead_direction)
 {
     for (unsigned back = 0; back < 2; back++) {
         struct sim_world *w = begin_watched(&(struct sim_options){0});
-        struct mrd_sim_link link;
-        int from = back ? HOST_1 : HOST_0, to = back ? HOST_0 : HOST_1;
 
-        for (int i = 0; i < (int)w->options.links; i++) {
-            assert_int_equal(mrd_sim_get_link(w->sim, from, to, i, &link), 0);
-            link.blackhole = 1;
-            assert_int_equal(mrd_sim_set_link(w->sim, from, to, i, &link), 0);
-        }
+        sim_links(w, back ? "host1>host0*" : "host0>host1*", "blackhole", "on");
         sim_run(w, TOLD_NS);
         expect(w, HOST_0, 1, 0);
     }
@@ -237,19 +231,11 @@ TEST(watch__table_of_peers)
     assert_non_null(strstr(mrd_last_error(), "max_peers"));
     assert_int_equal(mrd_watch_peer(w->node[HOST_0].ah[HOST_3], 0), 0);
     assert_int_equal(
-        sim_try_post(
-            w,
-            &(struct sim_post){.from = HOST_0, .to = HOST_3, .len = 8, .opcode = MRD_WR_RDMA_WRITE},
-            &id),
-        -EAGAIN);
+        sim_try_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_3, .len = 8}, &id), -EAGAIN);
     /* After a stop both seem to be idle for long. */
     sim_stop_for(w, HOST_0, 60 * SEC_NS);
     assert_int_equal(
-        sim_try_post(
-            w,
-            &(struct sim_post){.from = HOST_0, .to = HOST_3, .len = 8, .opcode = MRD_WR_RDMA_WRITE},
-            &id),
-        -EAGAIN);
+        sim_try_post(w, &(struct sim_post){.from = HOST_0, .to = HOST_3, .len = 8}, &id), -EAGAIN);
     watch(w, HOST_0, HOST_2, 0);
     sim_run(w, 60 * SEC_NS);
     sim_write(w, HOST_0, HOST_3, 8); /* takes the place of the one that is not watched any more */

@@ -68,9 +68,7 @@ TEST(sim_ordered__under_faults)
                                                                  .corrupt_ppm = 20000});
 
     for (uint32_t i = 0; i < 200; i++)
-        sim_post(w,
-                 &(struct sim_post){
-                     .from = HOST_0, .to = HOST_1, .len = i * i, .opcode = MRD_WR_SEND_WITH_IMM});
+        sim_post_on(w, HOST_0, HOST_1, 0, i * i, MRD_WR_SEND_WITH_IMM);
     sim_all_arrive(w, 200 * MSEC_NS);
 
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));

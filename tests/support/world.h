@@ -122,7 +122,7 @@ void sim_world_destroy(struct sim_world *w);
 struct sim_post {
     uint32_t from, to, qp;
     uint32_t len;
-    enum mrd_wr_opcode opcode;
+    enum mrd_wr_opcode opcode; /* [MRD_WR_RDMA_WRITE] */
     bool unsignaled, is_inline;
     uint32_t pieces;     /* gather from so many pieces [1] */
     bool no_receive;     /* post none at the target */
@@ -137,10 +137,18 @@ uint32_t sim_post(struct sim_world *w, const struct sim_post *post);
 uint32_t sim_send(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len);
 uint32_t sim_write(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len);
 uint32_t sim_write_imm(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len);
+uint32_t sim_post_on(struct sim_world *w, uint32_t from, uint32_t to, uint32_t qp, uint32_t len,
+                     enum mrd_wr_opcode opcode);
 /* As sim_post(), but returns what mrd_post_send() returned; sets *index only if that is 0. */
 int sim_try_post(struct sim_world *w, const struct sim_post *post, uint32_t *index);
 /* Posts `count` receives of `len` bytes on QP `qp` of the host. */
 void sim_post_recvs(struct sim_world *w, uint32_t host, uint32_t qp, uint32_t count, uint32_t len);
+
+/* Puts QP `qp` of the host into the error state. */
+void sim_fail_qp(struct sim_world *w, uint32_t host, uint32_t qp);
+/* Changes links at once, as mrd_sim_schedule() does: sim_links(w, "host0>host1*", "delay", "%d", us). */
+void sim_links(struct sim_world *w, const char *links, const char *action, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
 
 /* Takes all completions and events of all contexts. */
 void sim_poll(struct sim_world *w);

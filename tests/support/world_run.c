@@ -2,6 +2,7 @@
 /* Worlds: posts, polls, and checks the messages that arrive. */
 #include <arpa/inet.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,23 +159,33 @@ uint32_t sim_post(struct sim_world *w, const struct sim_post *post)
     return index;
 }
 
+uint32_t sim_post_on(struct sim_world *w, uint32_t from, uint32_t to, uint32_t qp, uint32_t len,
+                     enum mrd_wr_opcode opcode)
+{
+    return sim_post(
+        w, &(struct sim_post){.from = from, .to = to, .qp = qp, .len = len, .opcode = opcode});
+}
+
 uint32_t sim_send(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len)
 {
-    return sim_post(w,
-                    &(struct sim_post){.from = from, .to = to, .len = len, .opcode = MRD_WR_SEND});
+    return sim_post_on(w, from, to, 0, len, MRD_WR_SEND);
 }
 
 uint32_t sim_write(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len)
 {
-    return sim_post(
-        w, &(struct sim_post){.from = from, .to = to, .len = len, .opcode = MRD_WR_RDMA_WRITE});
+    return sim_post_on(w, from, to, 0, len, MRD_WR_RDMA_WRITE);
 }
 
 uint32_t sim_write_imm(struct sim_world *w, uint32_t from, uint32_t to, uint32_t len)
 {
-    return sim_post(w,
-                    &(struct sim_post){
-                        .from = from, .to = to, .len = len, .opcode = MRD_WR_RDMA_WRITE_WITH_IMM});
+    return sim_post_on(w, from, to, 0, len, MRD_WR_RDMA_WRITE_WITH_IMM);
+}
+
+void sim_fail_qp(struct sim_world *w, uint32_t host, uint32_t qp)
+{
+    const struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
+
+    assert_int_equal(mrd_modify_qp(w->node[host].qp[qp], &attr, MRD_QP_STATE), 0);
 }
 
 /* ------------------------------------------------------------------------------------- complete */
@@ -308,6 +319,18 @@ void sim_poll(struct sim_world *w)
         if (w->node[host].context && !mrd_sim_is_stopped(w->sim, host))
             poll_node(w, host);
     }
+}
+
+void sim_links(struct sim_world *w, const char *links, const char *action, const char *format, ...)
+{
+    char value[64];
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(value, sizeof(value), format, args);
+    va_end(args);
+    test_check(w->options.seed, mrd_sim_schedule(w->sim, 0, links, action, value) == 0,
+               "%s %s %s: %s", links, action, value, mrd_last_error());
 }
 
 /* ------------------------------------------------------------------------------------------ run */
