@@ -20,14 +20,15 @@ enum { BYTES = 100 };
 TEST_F(forge_tape, bad_packet__garbage)
 {
     enum { ROUNDS = 2000 };
+    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version", "rx_drop_type",
+                                        "rx_drop_length", "rx_drop_checksum"};
     struct sim_world *w = forge_acquainted(self);
-    struct forge_state before;
     struct mrd_rng rng;
     uint8_t buf[512];
-    uint64_t counts[5];
+    unsigned counts[5];
 
     mrd_rng_init(&rng, test_seed());
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     for (uint32_t i = 0; i < ROUNDS; i++) {
         uint32_t len = mrd_rng_below(&rng, sizeof(buf));
 
@@ -42,21 +43,13 @@ TEST_F(forge_tape, bad_packet__garbage)
     }
     sim_run(w, 1 * MSEC_NS);
 
-    counts[0] = sim_counter(w, HOST_1, "rx_drop_truncated");
-    counts[1] = sim_counter(w, HOST_1, "rx_drop_version");
-    counts[2] = sim_counter(w, HOST_1, "rx_drop_type");
-    counts[3] = sim_counter(w, HOST_1, "rx_drop_length");
-    counts[4] = sim_counter(w, HOST_1, "rx_drop_checksum");
-    for (uint32_t i = 0; i < 5; i++)
+    for (uint32_t i = 0; i < 5; i++) {
+        counts[i] = (unsigned)sim_counter(w, HOST_1, names[i]);
         assert_true(counts[i] > 0);
+    }
     assert_int_equal(forge_drops(w, HOST_1), ROUNDS);
-    forge_expect(w, HOST_1, &before,
-                 (struct forge_rise[]){{"rx_drop_truncated", counts[0]},
-                                       {"rx_drop_version", counts[1]},
-                                       {"rx_drop_type", counts[2]},
-                                       {"rx_drop_length", counts[3]},
-                                       {"rx_drop_checksum", counts[4]},
-                                       {NULL, 0}});
+    forge_expect(self, HOST_1, "%s %u, %s %u, %s %u, %s %u, %s %u", names[0], counts[0], names[1],
+                 counts[1], names[2], counts[2], names[3], counts[3], names[4], counts[4]);
     forge_exchange(w, HOST_0, HOST_1);
 }
 
@@ -67,19 +60,17 @@ TEST_F(forge_tape, bad_packet__truncated)
     struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX], payload[BYTES];
-    struct forge_state before;
 
     memset(payload, 0x5a, BYTES);
     uint32_t len = forge_data(buf, &head, &part, payload);
     uint32_t head_len = len - BYTES;
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     for (uint32_t i = 0; i < len; i++)
         forge_inject(w, HOST_0, HOST_1, buf, i);
     sim_run(w, 1 * MSEC_NS);
 
-    forge_expect(w, HOST_1, &before,
-                 (struct forge_rise[]){
-                     {"rx_drop_truncated", head_len}, {"rx_drop_checksum", BYTES}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_truncated %u, rx_drop_checksum %u", (unsigned)head_len,
+                 (unsigned)BYTES);
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
 }
@@ -92,9 +83,8 @@ TEST_F(forge_tape, bad_packet__payload_of_another_length)
     struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     uint8_t buf[FORGE_BYTES_MAX] = {0}, payload[BYTES] = {1};
-    struct forge_state before;
 
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     for (unsigned i = 0; i < 4; i++) {
         uint32_t len = forge_data(buf, &head, &part, payload);
         uint32_t carried = (uint32_t)(BYTES + add[i]);
@@ -105,7 +95,7 @@ TEST_F(forge_tape, bad_packet__payload_of_another_length)
     }
     sim_run(w, 1 * MSEC_NS);
 
-    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_malformed", 4}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_malformed 4");
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
 }
@@ -138,14 +128,13 @@ TEST_F(forge_tape, bad_packet__replayed)
 {
     struct sim_world *w = forge_acquainted(self);
     uint32_t data[2], acks[2], num;
-    struct forge_state before[2];
 
     sim_write(w, HOST_0, HOST_1, 50000);
     sim_write_imm(w, HOST_1, HOST_0, 50000);
     sim_run_until_complete(w, 1 * MSEC_NS);
     sim_run(w, 1 * MSEC_NS);
-    forge_look(w, HOST_0, &before[0]);
-    forge_look(w, HOST_1, &before[1]);
+    forge_look(self, HOST_0);
+    forge_look(self, HOST_1);
     num = self->num;
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
         data[host] = forge_count(self, host ^ 1, host, MRD_WIRE_DATA);
@@ -157,17 +146,16 @@ TEST_F(forge_tape, bad_packet__replayed)
 
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
         uint64_t rx = sim_counter(w, host, "rx_acks"), stale, total;
-        struct forge_state now;
+        struct forge_state now = forge_state(w, host), *before = &self->before[host];
 
         /* Acks of acks do not exist: the duplicates' acks are new, all others are old. */
-        forge_look(w, host, &now);
         stale = sim_counter(w, host, "rx_drop_stale_ack");
         total = forge_count(self, host ^ 1, host, MRD_WIRE_ACK) + acks[host];
         assert_int_equal(rx, total);
         assert_true(stale >= acks[host]);
-        assert_int_equal(now.memory, before[host].memory);
-        assert_int_equal(now.completions, before[host].completions);
-        assert_int_equal(now.events, before[host].events);
+        assert_int_equal(now.memory, before->memory);
+        assert_int_equal(now.completions, before->completions);
+        assert_int_equal(now.events, before->events);
         assert_int_equal(sim_counter(w, host, "rx_duplicates"), data[host]);
     }
     forge_exchange_both(w, HOST_0, HOST_1);
@@ -177,75 +165,27 @@ TEST_F(forge_tape, bad_packet__replayed)
 TEST_F(forge_tape, bad_packet__reflected)
 {
     struct sim_world *w = forge_acquainted(self);
-    struct forge_state before;
 
     sim_post_recvs(w, HOST_0, 0, 1, 1 << 20);
-    forge_look(w, HOST_0, &before);
+    forge_look(self, HOST_0);
     const struct forge_packet *own = forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0);
     assert_int_equal(forge_head(own).dst_inc, 0);
     forge_inject(w, HOST_1, HOST_0, own->data, own->len);
     sim_run(w, 1 * MSEC_NS);
 
-    forge_expect(w, HOST_0, &before, (struct forge_rise[]){{"rx_drop_incarnation", 1}, {NULL, 0}});
+    forge_expect(self, HOST_0, "rx_drop_incarnation 1");
     forge_exchange(w, HOST_0, HOST_0); /* what is sent to ourselves is taken */
     forge_exchange(w, HOST_0, HOST_0);
     assert_true(sim_payload_equal(w, HOST_0));
 }
 
-/* A forged packet of host 0 to host 1, differing in one thing, and what it counts as. */
+/* A forged packet of host 0 to host 1, differing in this, and what it counts as. */
 struct forgery {
-    void (*change)(struct mrd_wire_head *head, struct mrd_wire_part *part);
-    struct forge_rise rises[4];
+    const char *rises;
+    uint32_t dst_inc, src_inc; /* bits that are flipped */
+    uint32_t epoch, psn;       /* added */
+    uint8_t flags, key_id, op;
 };
-
-static void other_target_life(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->dst_inc ^= 1;
-}
-
-static void other_sender_life(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->src_inc ^= 1;
-}
-
-static void other_sender_life_in_contact(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->src_inc ^= 1;
-    head->flags = MRD_WIRE_FIRST_CONTACT;
-}
-
-static void lower_epoch(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->epoch--;
-}
-
-static void higher_epoch(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->epoch++;
-}
-
-static void keyed(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->key_id = 1;
-}
-
-static void beyond_the_limit(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)part;
-    head->psn += 5000;
-}
-
-static void no_such_op(struct mrd_wire_head *head, struct mrd_wire_part *part)
-{
-    (void)head;
-    part->op = 5;
-}
 
 static uint32_t num_answers(const struct forge_tape *tape)
 {
@@ -256,35 +196,37 @@ static uint32_t num_answers(const struct forge_tape *tape)
 TEST_F(forge_tape, bad_packet__wrong_identity)
 {
     static const struct forgery forgeries[] = {
-        {other_target_life, {{"rx_drop_space", 1}, {"tx_resets", 1}}},
-        {other_sender_life, {{"rx_drop_space", 1}, {"tx_resets", 1}}},
-        {other_sender_life_in_contact, {{"rx_drop_challenged", 1}, {"tx_challenges", 1}}},
-        {lower_epoch, {{"rx_drop_epoch", 1}}},
-        {higher_epoch, {{"rx_drop_space", 1}, {"tx_resets", 1}}},
-        {keyed, {{"rx_drop_malformed", 1}}},
-        {beyond_the_limit, {{"rx_drop_window", 1}}},
-        {no_such_op, {{"rx_drop_malformed", 1}}},
+        {"rx_drop_space 1, tx_resets 1", .dst_inc = 1},
+        {"rx_drop_space 1, tx_resets 1", .src_inc = 1},
+        {"rx_drop_challenged 1, tx_challenges 1", .src_inc = 1, .flags = MRD_WIRE_FIRST_CONTACT},
+        {"rx_drop_epoch 1", .epoch = UINT32_MAX},
+        {"rx_drop_space 1, tx_resets 1", .epoch = 1},
+        {"rx_drop_malformed 1", .key_id = 1},
+        {"rx_drop_window 1", .psn = 5000}, /* beyond the limit */
+        {"rx_drop_malformed 1", .op = 5},  /* there is none */
     };
     struct sim_world *w = forge_acquainted(self);
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     for (unsigned i = 0; i < sizeof(forgeries) / sizeof(forgeries[0]); i++) {
+        const struct forgery *f = &forgeries[i];
         struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
         struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
-        struct forge_state before[2];
-
         uint32_t answers = num_answers(self);
 
-        forgeries[i].change(&head, &part);
-        forge_look(w, HOST_0, &before[0]);
-        forge_look(w, HOST_1, &before[1]);
-        forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, &part, payload));
+        head.dst_inc ^= f->dst_inc;
+        head.src_inc ^= f->src_inc;
+        head.epoch += f->epoch;
+        head.psn += f->psn;
+        head.flags = f->flags;
+        head.key_id = f->key_id;
+        part.op = f->op ? f->op : part.op;
+        forge_look(self, HOST_0);
+        forge_look(self, HOST_1);
+        forge_send(w, HOST_0, HOST_1, &head, &part);
         sim_run(w, 1 * MSEC_NS);
-        forge_expect(w, HOST_1, &before[1], forgeries[i].rises);
+        forge_expect(self, HOST_1, "%s", f->rises);
         /* The answer, if there was one, fits nothing of host 0's. */
-        forge_expect(
-            w, HOST_0, &before[0],
-            (struct forge_rise[]){{"rx_drop_reset", num_answers(self) - answers}, {NULL, 0}});
+        forge_expect(self, HOST_0, "rx_drop_reset %u", (unsigned)(num_answers(self) - answers));
     }
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
@@ -292,11 +234,11 @@ TEST_F(forge_tape, bad_packet__wrong_identity)
 
 /* ---------------------------------------------------------------------------- changed in flight */
 
+typedef void change_part(struct mrd_wire_part *part);
+
 /* One packet of host 0 is changed on its way, its checks made to hold; its PSN is spent on that. */
 struct change {
-    void (*change)(struct mrd_wire_part *part);
-    enum mrd_wc_status status; /* of the message whose packet it was */
-    const char *counter;
+    change_part *change;
     bool done;
 };
 
@@ -355,8 +297,10 @@ static void longer_than_its_message(struct mrd_wire_part *part)
  * Whatever a part claims: it is refused and counted, its own message fails, memory outside of the
  * targets stays as it was, and the messages beside it on the same peer arrive.
  */
-static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
+static void changed_in_flight(enum mrd_wr_opcode opcode, change_part *change,
+                              enum mrd_wc_status status, const char *counter)
 {
+    struct change c = {change, false};
     struct forge_tape tape;
     struct sim_world *w =
         forge_begin(&tape, &(struct sim_options){.paths = 1, .qps = 2, .recv_bytes = 1 << 20});
@@ -371,9 +315,8 @@ static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
     sim_run(w, 100 * MSEC_NS);
 
     assert_true(c.done);
-    assert_true(w->messages[victim].sent);
-    assert_int_equal(w->messages[victim].status, c.status);
-    assert_true(sim_counter(w, HOST_1, c.counter) >= 1);
+    sim_expect_sent(w, victim, status);
+    assert_true(sim_counter(w, HOST_1, counter) >= 1);
     for (uint32_t i = 0; i < 2; i++)
         assert_true(w->messages[beside[i]].equal);
     uint8_t *free_memory = w->node[HOST_1].arena + w->node[HOST_1].arena_used;
@@ -386,27 +329,20 @@ static void changed_in_flight(enum mrd_wr_opcode opcode, struct change c)
 
 TEST(bad_part__key_and_range)
 {
-    changed_in_flight(MRD_WR_RDMA_WRITE,
-                      (struct change){rkey, MRD_WC_REM_ACCESS_ERR, "rx_refuse_access", false});
-    changed_in_flight(MRD_WR_RDMA_WRITE, (struct change){below_the_region, MRD_WC_REM_ACCESS_ERR,
-                                                         "rx_refuse_access", false});
-    changed_in_flight(MRD_WR_RDMA_WRITE,
-                      (struct change){around_the_end_of_memory, MRD_WC_REM_ACCESS_ERR,
-                                      "rx_refuse_access", false});
+    changed_in_flight(MRD_WR_RDMA_WRITE, rkey, MRD_WC_REM_ACCESS_ERR, "rx_refuse_access");
+    changed_in_flight(MRD_WR_RDMA_WRITE, below_the_region, MRD_WC_REM_ACCESS_ERR,
+                      "rx_refuse_access");
+    changed_in_flight(MRD_WR_RDMA_WRITE, around_the_end_of_memory, MRD_WC_REM_ACCESS_ERR,
+                      "rx_refuse_access");
 }
 
 TEST(bad_part__lengths)
 {
-    changed_in_flight(MRD_WR_RDMA_WRITE, (struct change){huge_total, MRD_WC_REM_ACCESS_ERR,
-                                                         "rx_refuse_access", false});
-    changed_in_flight(MRD_WR_SEND, (struct change){huge_total, MRD_WC_REM_INV_REQ_ERR,
-                                                   "rx_refuse_too_long", false});
+    changed_in_flight(MRD_WR_RDMA_WRITE, huge_total, MRD_WC_REM_ACCESS_ERR, "rx_refuse_access");
+    changed_in_flight(MRD_WR_SEND, huge_total, MRD_WC_REM_INV_REQ_ERR, "rx_refuse_too_long");
     for (enum mrd_wr_opcode op = MRD_WR_RDMA_WRITE; op <= MRD_WR_SEND; op += MRD_WR_SEND) {
-        changed_in_flight(op, (struct change){offset_beyond_total, MRD_WC_REM_INV_REQ_ERR,
-                                              "rx_refuse_invalid", false});
-        changed_in_flight(
-            op, (struct change){offset_wraps, MRD_WC_REM_INV_REQ_ERR, "rx_refuse_invalid", false});
-        changed_in_flight(op, (struct change){longer_than_its_message, MRD_WC_REM_INV_REQ_ERR,
-                                              "rx_refuse_invalid", false});
+        changed_in_flight(op, offset_beyond_total, MRD_WC_REM_INV_REQ_ERR, "rx_refuse_invalid");
+        changed_in_flight(op, offset_wraps, MRD_WC_REM_INV_REQ_ERR, "rx_refuse_invalid");
+        changed_in_flight(op, longer_than_its_message, MRD_WC_REM_INV_REQ_ERR, "rx_refuse_invalid");
     }
 }

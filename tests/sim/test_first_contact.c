@@ -204,7 +204,6 @@ TEST_F(forge_tape, sim_challenge__costs_a_round_trip)
 TEST_F(forge_tape, sim_challenge__late_copy_for_an_earlier_life)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    struct forge_state before;
 
     sim_run(w, 5 * SEC_NS);
     forge_exchange(w, HOST_0, HOST_1);
@@ -212,12 +211,11 @@ TEST_F(forge_tape, sim_challenge__late_copy_for_an_earlier_life)
     sim_restart(w, HOST_1);
     forge_bait(w, HOST_1);
     sim_run(w, 1900 * MSEC_NS);
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     forge_replay(w, forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
     sim_run(w, 1 * MSEC_NS);
 
-    forge_expect(w, HOST_1, &before,
-                 (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_challenged 1, tx_challenges 1");
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 1);
 }
 
@@ -325,8 +323,6 @@ TEST_F(forge_tape, sim_first_contact__unanswered_for_its_life)
 TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
 {
     struct sim_world *w = create(self, 0);
-    struct forge_state before;
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_1, HOST_0);
     forge_exchange(w, HOST_0, HOST_1);
@@ -337,11 +333,10 @@ TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
     head.dst_inc = head.psn = 0;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     struct mrd_wire_part part = forge_send_part(w, HOST_0, BYTES);
-    forge_look(w, HOST_0, &before);
-    forge_inject(w, HOST_1, HOST_0, buf, forge_data(buf, &head, &part, payload));
+    forge_look(self, HOST_0);
+    forge_send(w, HOST_1, HOST_0, &head, &part);
     sim_run(w, 100 * USEC_NS);
-    forge_expect(w, HOST_0, &before,
-                 (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
+    forge_expect(self, HOST_0, "rx_drop_challenged 1, tx_challenges 1");
     assert_false(w->receives[claimed].done);
 
     /* A real new life, whose challenge is lost at first: until it answers, the old entry stays. */
@@ -371,7 +366,6 @@ TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
 TEST_F(forge_tape, sim_challenge__cookie_covers_whom_it_replaces)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    struct forge_state before;
 
     forge_exchange(w, HOST_0, HOST_1);
     struct forge_packet answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
@@ -381,12 +375,11 @@ TEST_F(forge_tape, sim_challenge__cookie_covers_whom_it_replaces)
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     forge_replay(w, &answer);
     sim_run(w, 1 * MSEC_NS);
 
-    forge_expect(w, HOST_1, &before,
-                 (struct forge_rise[]){{"rx_drop_challenged", 1}, {"tx_challenges", 1}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_challenged 1, tx_challenges 1");
     forge_exchange(w, HOST_0, HOST_1);
     assert_int_equal(w->node[HOST_0].restarted, 0);
 }
@@ -395,9 +388,7 @@ TEST_F(forge_tape, sim_challenge__cookie_covers_whom_it_replaces)
 TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);
-    struct forge_state before;
     struct mrd_wire_head head;
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
     struct forge_packet answer = *forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, -1);
@@ -405,19 +396,18 @@ TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     for (uint32_t i = 0; i < 3; i++) {
         head = forge_head(&answer);
         head.reply = HOST_2 + 1;
         head.dst_inc =
             i ? forge_head(forge_find(self, HOST_1, HOST_2, MRD_WIRE_CHALLENGE, 0)).src_inc : 0;
         head.cookie ^= i == 2;
-        forge_inject(w, HOST_2, HOST_1, buf, forge_data(buf, &head, &part, payload));
+        forge_send(w, HOST_2, HOST_1, &head, &part);
         sim_run(w, 1 * MSEC_NS);
     }
 
-    forge_expect(w, HOST_1, &before,
-                 (struct forge_rise[]){{"rx_drop_challenged", 3}, {"tx_challenges", 3}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_challenged 3, tx_challenges 3");
 }
 
 /* ------------------------------------------------------------------------------- table pressure */
@@ -433,13 +423,12 @@ TEST_F(forge_tape, sim_challenge__table_under_pressure)
         self, &(struct sim_options){.hosts = 4, .max_peers = PEERS, .no_challenge = true});
     struct mrd_wire_head head = {
         .type = MRD_WIRE_DATA, .flags = MRD_WIRE_FIRST_CONTACT, .epoch = 1};
-    uint8_t buf[FORGE_BYTES_MAX];
 
     forge_exchange(w, HOST_1, HOST_0);
     for (uint32_t i = 0; i < STRANGERS; i++) {
         head.src_inc = 1000 + i;
         head.reply = 100 + i; /* where nobody answers a challenge */
-        forge_inject(w, HOST_3, HOST_0, buf, forge_data(buf, &head, NULL, NULL));
+        forge_send(w, HOST_3, HOST_0, &head, NULL);
         sim_run(w, 10 * USEC_NS);
     }
 

@@ -100,10 +100,9 @@ TEST_F(write, sim_straight__burst_as_predicted)
 TEST_F(write, sim_straight__corrupt_place_is_not_written)
 {
     uint8_t good[FORGE_BYTES_MAX], bad[FORGE_BYTES_MAX];
-    struct forge_state before;
     inject_segment(self, 0, 0, 1);
     sim_run(self->w, 10 * USEC_NS);
-    forge_look(self->w, HOST_1, &before);
+    forge_look(&self->tape, HOST_1);
     for (uint32_t i = 1; i < 4; i++) {
         uint32_t len = segment(self, good, i, i, 2);
 
@@ -113,8 +112,7 @@ TEST_F(write, sim_straight__corrupt_place_is_not_written)
     }
     sim_run(self->w, 10 * USEC_NS);
 
-    forge_expect(self->w, HOST_1, &before,
-                 (struct forge_rise[]){{"rx_drop_checksum", 3}, {NULL, 0}});
+    forge_expect(&self->tape, HOST_1, "rx_drop_checksum 3");
     assert_int_equal(planned(self), 0);
     assert_units(self, 1, 31, 0);
 }
@@ -122,21 +120,20 @@ TEST_F(write, sim_straight__corrupt_place_is_not_written)
 /* Copies that come while the message is still open overwrite nothing, whatever they carry. */
 TEST_F(write, sim_straight__late_duplicates_do_not_overwrite)
 {
-    struct forge_state before;
     for (uint32_t i = 0; i < 8; i++) {
         inject_segment(self, i, i, 1);
         sim_run(self->w, 10 * USEC_NS);
     }
-    forge_look(self->w, HOST_1, &before);
+    forge_look(&self->tape, HOST_1);
     for (uint32_t i = 2; i < 6; i++)
         inject_segment(self, i, i, 2);
     sim_run(self->w, 10 * USEC_NS);
-    forge_expect(self->w, HOST_1, &before, (struct forge_rise[]){{"rx_duplicates", 4}, {NULL, 0}});
+    forge_expect(&self->tape, HOST_1, "rx_duplicates 4");
 
     /* A burst that begins new and runs into what is there: only the new part is planned. */
     inject_segment(self, 12, 12, 1);
     sim_run(self->w, 10 * USEC_NS);
-    forge_look(self->w, HOST_1, &before);
+    forge_look(&self->tape, HOST_1);
     for (uint32_t i = 10; i < 14; i++)
         inject_segment(self, i, i, 2);
     sim_run(self->w, 10 * USEC_NS);

@@ -96,18 +96,17 @@ TEST_F(forge_tape, sim_epoch__ack_of_an_older_one)
 TEST_F(forge_tape, sim_epoch__lower_is_dropped)
 {
     struct sim_world *w = create(self, 0);
-    struct forge_state before;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 9 * SEC_NS);
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_1);
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     forge_replay(w, forge_find(self, HOST_0, HOST_1, MRD_WIRE_DATA, 0));
     sim_run(w, 100 * USEC_NS);
 
-    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_epoch", 1}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_epoch 1");
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
 }
@@ -159,8 +158,6 @@ TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
 {
     struct sim_world *w = create(self, 0);
     struct mrd_wire_head head;
-    struct forge_state before[2];
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange(w, HOST_2, HOST_1);
@@ -169,17 +166,16 @@ TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
     forge_bait(w, HOST_1);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     for (uint32_t from = HOST_0; from <= HOST_3; from += 3) {
-        forge_look(w, HOST_1, &before[0]);
-        forge_look(w, from, &before[1]);
+        forge_look(self, HOST_1);
+        forge_look(self, from);
         head = forge_as(self, from, HOST_1);
         head.epoch++;
         head.psn = 0;
-        forge_inject(w, from, HOST_1, buf, forge_data(buf, &head, &part, payload));
+        forge_send(w, from, HOST_1, &head, &part);
         sim_run(w, 100 * USEC_NS);
 
-        forge_expect(w, HOST_1, &before[0],
-                     (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
-        forge_expect(w, from, &before[1], (struct forge_rise[]){{"rx_drop_reset", 1}, {NULL, 0}});
+        forge_expect(self, HOST_1, "rx_drop_space 1, tx_resets 1");
+        forge_expect(self, from, "rx_drop_reset 1");
     }
     forge_exchange(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_1));
@@ -189,8 +185,6 @@ TEST_F(forge_tape, sim_space__unknown_and_flagless_is_reset)
 TEST_F(forge_tape, sim_space__flag_for_another_life_is_reset)
 {
     struct sim_world *w = create(self, 0);
-    struct forge_state before;
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -201,12 +195,11 @@ TEST_F(forge_tape, sim_space__flag_for_another_life_is_reset)
     head.dst_inc ^= 1;
     head.flags = MRD_WIRE_FIRST_CONTACT;
     head.psn = 0;
-    forge_look(w, HOST_1, &before);
-    forge_inject(w, HOST_2, HOST_1, buf, forge_data(buf, &head, &part, payload));
+    forge_look(self, HOST_1);
+    forge_send(w, HOST_2, HOST_1, &head, &part);
     sim_run(w, 100 * USEC_NS);
 
-    forge_expect(w, HOST_1, &before,
-                 (struct forge_rise[]){{"rx_drop_space", 1}, {"tx_resets", 1}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_space 1, tx_resets 1");
 }
 
 /*
@@ -375,7 +368,7 @@ TEST_F(forge_tape, sim_reset__no_larger_than_its_cause)
     forge_inject(w, HOST_0, HOST_1, buf, len);
     head.src_inc ^= 1;
     head.flags = MRD_WIRE_FIRST_CONTACT;
-    forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, NULL, NULL));
+    forge_send(w, HOST_0, HOST_1, &head, NULL);
     sim_run(w, 1 * MSEC_NS);
 
     assert_int_equal(len, MRD_WIRE_BASE_BYTES);
@@ -412,7 +405,6 @@ TEST_F(forge_tape, sim_restart__packets_of_the_old_life)
 {
     struct sim_world *w = create(self, 0);
     struct forge_packet old[4];
-    struct forge_state before[2];
 
     forge_exchange(w, HOST_0, HOST_1);
     forge_exchange_both(w, HOST_0, HOST_1);
@@ -426,24 +418,17 @@ TEST_F(forge_tape, sim_restart__packets_of_the_old_life)
     sim_run(w, 1 * MSEC_NS);
     forge_bait(w, HOST_0);
     forge_bait(w, HOST_1);
-    forge_look(w, HOST_0, &before[0]);
-    forge_look(w, HOST_1, &before[1]);
+    forge_look(self, HOST_0);
+    forge_look(self, HOST_1);
     for (uint32_t i = 0; i < 4; i++)
         forge_replay(w, &old[i]);
     sim_run(w, 1 * MSEC_NS);
 
     /* The answers to the replayed packets go to a life that did not send them. */
-    forge_expect(w, HOST_1, &before[1],
-                 (struct forge_rise[]){{"rx_drop_challenged", 1},
-                                       {"tx_challenges", 1},
-                                       {"rx_drop_space", 1},
-                                       {"tx_resets", 1},
-                                       {"rx_drop_ack", 1},
-                                       {"rx_drop_reset", 1},
-                                       {NULL, 0}});
-    forge_expect(w, HOST_0, &before[0],
-                 (struct forge_rise[]){
-                     {"rx_drop_space", 1}, {"tx_resets", 1}, {"rx_drop_reset", 2}, {NULL, 0}});
+    forge_expect(self, HOST_1,
+                 "rx_drop_challenged 1, tx_challenges 1, rx_drop_space 1, tx_resets 1, rx_drop_ack "
+                 "1, rx_drop_reset 1");
+    forge_expect(self, HOST_0, "rx_drop_space 1, tx_resets 1, rx_drop_reset 2");
     forge_exchange_both(w, HOST_0, HOST_1);
     assert_true(sim_payload_equal(w, HOST_0));
     assert_true(sim_payload_equal(w, HOST_1));

@@ -92,24 +92,22 @@ TEST_F(forge_tape, sim_psn_limit__beyond_the_tracker_is_dropped)
 {
     struct sim_world *w = forge_begin(self, &(struct sim_options){0});
     uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
-    struct forge_state before;
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
     sim_post_recvs(w, HOST_1, 0, 1, BYTES);
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
     struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     for (uint32_t i = 0; i < 3; i++) {
         const uint32_t beyond[] = {tracker, 100000, 0x7ffffffe};
         struct mrd_wire_head far = head;
 
         far.psn = head.psn + beyond[i];
-        forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &far, &part, payload));
+        forge_send(w, HOST_0, HOST_1, &far, &part);
     }
     sim_run(w, 1 * MSEC_NS);
-    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 3}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_window 3");
 }
 
 static uint32_t last_limit(const struct forge_tape *tape)
@@ -130,8 +128,6 @@ TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
 {
     struct sim_world *w = forge_begin(self, &(struct sim_options){.recv_bytes = BYTES});
     struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
-    struct forge_state before;
-    uint8_t buf[FORGE_BYTES_MAX], payload[BYTES] = {1};
 
     e->share.room = 8;
     /* A space begins with a tracker's worth. */
@@ -141,12 +137,12 @@ TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
     struct mrd_wire_head head = forge_as(self, HOST_0, HOST_1);
     uint32_t limit = last_limit(self);
     assert_true(limit - head.psn <= 16);
-    forge_look(w, HOST_1, &before);
+    forge_look(self, HOST_1);
     head.psn = limit;
     struct mrd_wire_part part = forge_send_part(w, HOST_1, BYTES);
-    forge_inject(w, HOST_0, HOST_1, buf, forge_data(buf, &head, &part, payload));
+    forge_send(w, HOST_0, HOST_1, &head, &part);
     sim_run(w, 1 * MSEC_NS);
-    forge_expect(w, HOST_1, &before, (struct forge_rise[]){{"rx_drop_window", 1}, {NULL, 0}});
+    forge_expect(self, HOST_1, "rx_drop_window 1");
 }
 
 /* -------------------------------------------------------------------------------------- silence */

@@ -2,6 +2,7 @@
 #include "tests/support/forge.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -266,6 +267,14 @@ void forge_inject(struct sim_world *w, uint32_t from, uint32_t to, const void *d
     assert_int_equal(mrd_sim_inject(w->sim, from, to, data, len, mrd_sim_now(w->sim)), 0);
 }
 
+void forge_send(struct sim_world *w, uint32_t from, uint32_t to, const struct mrd_wire_head *head,
+                const struct mrd_wire_part *part)
+{
+    uint8_t buf[FORGE_BYTES_MAX], payload[FORGE_BYTES_MAX] = {1};
+
+    forge_inject(w, from, to, buf, forge_data(buf, head, part, payload));
+}
+
 void forge_replay(struct sim_world *w, const struct forge_packet *packet)
 {
     forge_inject(w, packet->from, packet->to, packet->data, packet->len);
@@ -273,20 +282,24 @@ void forge_replay(struct sim_world *w, const struct forge_packet *packet)
 
 /* -------------------------------------------------------------------------------------- changes */
 
-void forge_look(struct sim_world *w, uint32_t host, struct forge_state *state)
+struct forge_state forge_state(struct sim_world *w, uint32_t host)
 {
     struct sim_node *node = &w->node[host];
+    struct forge_state s = {0};
 
     sim_poll(w);
-    state->num_counters = mrd_query_counters(node->context, state->counters, FORGE_COUNTERS_MAX);
-    assert_in_range(state->num_counters, 1, FORGE_COUNTERS_MAX);
-    state->memory =
-        mrd_wire_payload_check(node->arena, (uint32_t)(node->arena_used + MEMORY_SLACK));
-    state->events = node->unreachable + node->restarted;
-    state->completions = 0;
+    s.num_counters = mrd_query_counters(node->context, s.counters, FORGE_COUNTERS_MAX);
+    assert_in_range(s.num_counters, 1, FORGE_COUNTERS_MAX);
+    s.memory = mrd_wire_payload_check(node->arena, (uint32_t)(node->arena_used + MEMORY_SLACK));
+    s.events = node->unreachable + node->restarted;
     for (uint32_t i = 0; i < w->ledger.num; i++)
-        state->completions +=
-            w->ledger.wrs[i].host == host && w->ledger.wrs[i].state == LEDGER_DONE;
+        s.completions += w->ledger.wrs[i].host == host && w->ledger.wrs[i].state == LEDGER_DONE;
+    return s;
+}
+
+void forge_look(struct forge_tape *tape, uint32_t host)
+{
+    tape->before[host] = forge_state(tape->w, host);
 }
 
 static bool is_answer(const char *name)
@@ -294,26 +307,42 @@ static bool is_answer(const char *name)
     return strcmp(name, "tx_acks") == 0 || strcmp(name, "tx_wire_bytes") == 0;
 }
 
-void forge_expect(struct sim_world *w, uint32_t host, const struct forge_state *before,
-                  const struct forge_rise *rises)
+/* What stands behind the name in the text, which is made a blank. 0: it is not there. */
+static uint64_t take(char *text, const char *name)
 {
-    struct forge_state *now = malloc(sizeof(*now));
+    size_t len = strlen(name);
 
-    assert_non_null(now);
-    forge_look(w, host, now);
-    for (int i = 0; i < now->num_counters; i++) {
-        const char *name = now->counters[i].name;
-        uint64_t rose = now->counters[i].value - before->counters[i].value, wanted = 0;
+    for (char *at = strstr(text, name); at; at = strstr(at + 1, name)) {
+        if ((at != text && at[-1] != ' ') || at[len] != ' ')
+            continue;
+        memset(at, ' ', len);
+        return strtoull(at, NULL, 10);
+    }
+    return 0;
+}
 
-        for (const struct forge_rise *rise = rises; rise->counter; rise++)
-            wanted += strcmp(rise->counter, name) == 0 ? rise->by : 0;
-        test_check(w->options.seed, rose == wanted || is_answer(name),
+void forge_expect(struct forge_tape *tape, uint32_t host, const char *rises, ...)
+{
+    const struct forge_state *before = &tape->before[host], now = forge_state(tape->w, host);
+    uint64_t seed = tape->w->options.seed;
+    char text[256];
+    va_list args;
+
+    va_start(args, rises);
+    vsnprintf(text, sizeof(text), rises, args);
+    va_end(args);
+    for (int i = 0; i < now.num_counters; i++) {
+        const char *name = now.counters[i].name;
+        uint64_t rose = now.counters[i].value - before->counters[i].value;
+        uint64_t wanted = take(text, name);
+
+        test_check(seed, rose == wanted || is_answer(name),
                    "host %u: %s rose by %" PRIu64 ", not %" PRIu64, host, name, rose, wanted);
     }
-    test_check(w->options.seed, now->memory == before->memory, "host %u: memory changed", host);
-    test_check(w->options.seed, now->completions == before->completions,
-               "host %u: %u completions came", host, now->completions - before->completions);
-    test_check(w->options.seed, now->events == before->events, "host %u: %u events came", host,
-               now->events - before->events);
-    free(now);
+    test_check(seed, !text[strcspn(text, "_")], "no such counter: %s", text);
+    test_check(seed, now.memory == before->memory, "host %u: memory changed", host);
+    test_check(seed, now.completions == before->completions, "host %u: %u completions came", host,
+               now.completions - before->completions);
+    test_check(seed, now.events == before->events, "host %u: %u events came", host,
+               now.events - before->events);
 }

@@ -24,6 +24,14 @@ struct forge_packet {
     uint8_t *data; /* owned by the tape */
 };
 
+/* What a packet could change of a host. */
+struct forge_state {
+    struct mrd_counter counters[FORGE_COUNTERS_MAX];
+    int num_counters;
+    uint32_t memory; /* hash of the arena */
+    uint32_t completions, events;
+};
+
 FIXTURE(forge_tape)
 {
     struct sim_world *w;
@@ -33,6 +41,7 @@ FIXTURE(forge_tape)
     /* May change or drop a datagram; NULL: none. The tape holds the datagram as it was before. */
     enum mrd_sim_verdict (*edit)(void *arg, struct mrd_sim_datagram *datagram);
     void *arg;
+    struct forge_state before[SIM_HOSTS_MAX]; /* by forge_look() */
 };
 
 /* Makes a sim_fabric_world() with a tape; forge_end() takes the tape off and destroys the world. */
@@ -89,27 +98,20 @@ uint64_t forge_drops(struct sim_world *w, uint32_t host);
 
 /* Delivers a packet at the present virtual time, so as soon as time moves. */
 void forge_inject(struct sim_world *w, uint32_t from, uint32_t to, const void *data, uint32_t len);
+/* A DATA packet whose payload is all zeroes but for the first byte. */
+void forge_send(struct sim_world *w, uint32_t from, uint32_t to, const struct mrd_wire_head *head,
+                const struct mrd_wire_part *part);
 void forge_replay(struct sim_world *w, const struct forge_packet *packet);
 
-/* What a packet could change of a host. */
-struct forge_state {
-    struct mrd_counter counters[FORGE_COUNTERS_MAX];
-    int num_counters;
-    uint32_t memory; /* hash of the arena */
-    uint32_t completions, events;
-};
-
-struct forge_rise {
-    const char *counter; /* NULL: the end */
-    uint64_t by;
-};
-
-void forge_look(struct sim_world *w, uint32_t host, struct forge_state *state);
+struct forge_state forge_state(struct sim_world *w, uint32_t host);
+/* Keeps the host's state. */
+void forge_look(struct forge_tape *tape, uint32_t host);
 /*
- * Fails the test unless these counters rose by so much since `before`, and nothing else changed.
- * Counters of acks and bytes sent may rise: duplicates are acked.
+ * Fails the test unless these counters rose by so much since then, and nothing else changed:
+ * forge_expect(tape, HOST_1, "rx_duplicates 2, rx_drop_reset %u", num). Counters of acks and bytes
+ * sent may rise: duplicates are acked.
  */
-void forge_expect(struct sim_world *w, uint32_t host, const struct forge_state *before,
-                  const struct forge_rise *rises);
+void forge_expect(struct forge_tape *tape, uint32_t host, const char *rises, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif
