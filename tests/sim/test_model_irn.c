@@ -10,35 +10,11 @@
 enum {
     PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES,
     LINK_NS = 5000,
-    ROUNDING_NS = 16, /* a nanosecond a hop each way */
 };
-
-static const struct mrd_sim_attr pair = {
-    .hosts = 2,
-    .links = 1,
-    .link = {.rate_bps = 100000000000, .delay_ns = LINK_NS, .queue_bytes = 1 << 20}};
-
-static struct model_flows_stats stats_of(const struct flows *f)
-{
-    return model_flows_get_stats(f->model);
-}
 
 static struct flows *irn_create(const struct mrd_sim_attr *attr, const struct model_tune *tune)
 {
     return flows_create(attr, &(struct model_flows_config){.transport = "irn", .tune = tune});
-}
-
-/*
- * A lone flow of full packets over equal links, all of one length: its bytes in a row, the way
- * there and the ack.
- */
-static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
-{
-    uint64_t wire = (uint64_t)(packets + hops - 1) *
-                        model_flows_wire_bytes(f->model, (uint64_t)packets * PAYLOAD, 0) +
-                    (uint64_t)hops * f->model->wire_control[MODEL_ACK];
-
-    return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
 }
 
 /* ------------------------------------------------------------------------------------ no losses */
@@ -46,7 +22,7 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
 /* RETH in every packet. */
 TEST(irn_wire_bytes__ethernet)
 {
-    struct flows *f = irn_create(&pair, NULL);
+    struct flows *f = irn_create(&flows_pair, NULL);
 
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 16 + 4);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 16 + 4);
@@ -56,23 +32,7 @@ TEST(irn_wire_bytes__ethernet)
 /* A lone flow takes exactly what its bytes take: a window of the BDP never holds it up. */
 TEST(irn_lone_flow__line_rate)
 {
-    static const unsigned packets[] = {1, 2, 7, 100, 5000};
-
-    for (unsigned i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
-        struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
-        struct flows *f = irn_create(&tree, NULL);
-
-        flows_one(f, 1, 14, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
-        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 4, 1000) - ROUNDING_NS,
-                        lone_ns(f, packets[i], 4, 1000) + ROUNDING_NS);
-        assert_int_equal(stats_of(f).packets, packets[i]);
-        assert_int_equal(stats_of(f).acks, packets[i]);
-
-        f = irn_create(&pair, NULL);
-        flows_one(f, 0, 1, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
-        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, LINK_NS) - ROUNDING_NS,
-                        lone_ns(f, packets[i], 1, LINK_NS) + ROUNDING_NS);
-    }
+    flows_expect_line_rate("irn", true);
 }
 
 /*
@@ -90,7 +50,7 @@ TEST(irn_window__bounds_queue)
         flows_start(f, i, i + 1, 0, bytes);
     flows_finish(f, 8, 10 * MSEC_NS);
     wire_ns = flows_wire_ns(8 * 500ull * model_flows_wire_bytes(f->model, bytes, 1), RATE_BPS);
-    assert_int_equal(stats_of(f).retransmitted, 0);
+    assert_int_equal(flows_stats(f).retransmitted, 0);
     for (uint32_t i = 0; i < 8; i++)
         assert_true(f->done_ns[i] <= wire_ns + 15 * USEC_NS);
 }
@@ -111,20 +71,20 @@ TEST(irn_loss__selective_repeat)
                  {UINT64_C(0x5555555) << 10, 14}};
 
     for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct flows *f = irn_create(&pair, NULL);
+        struct flows *f = irn_create(&flows_pair, NULL);
         uint64_t packet_ns = flows_wire_ns(4194, RATE_BPS);
 
-        assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, cases[i].mask), 0);
+        flows_lose(f, 0, 1, cases[i].mask);
         flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
-        assert_int_equal(stats_of(f).retransmitted, cases[i].lost);
-        assert_int_equal(stats_of(f).spurious, 0);
-        assert_int_equal(stats_of(f).timeouts, 0);
+        assert_int_equal(flows_stats(f).retransmitted, cases[i].lost);
+        assert_int_equal(flows_stats(f).spurious, 0);
+        assert_int_equal(flows_stats(f).timeouts, 0);
         /*
          * Packets that a mask loses take no time on the link. But they count as in flight until
          * they are sent again: that costs some packets' time at most.
          */
-        assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
-                        lone_ns(f, 500, 1, LINK_NS) + 4 * (cases[i].lost + 2) * packet_ns);
+        assert_in_range(f->done_ns[0], flows_lone_ns(f, 500, 1, LINK_NS) - FLOWS_ROUNDING_NS,
+                        flows_lone_ns(f, 500, 1, LINK_NS) + 4 * (cases[i].lost + 2) * packet_ns);
     }
 }
 
@@ -140,24 +100,24 @@ TEST(irn_loss__timeouts)
     assert_int_equal(model_tune_set(&tune, "irn.rto_low_us", 100), 0);
     assert_int_equal(model_tune_set(&tune, "irn.rto_high_us", 320), 0);
     for (unsigned i = 0; i < 2; i++) {
-        struct flows *f = irn_create(&pair, &tune);
+        struct flows *f = irn_create(&flows_pair, &tune);
         /* Five in flight, then four, three, and the last two with the short one. */
         uint64_t rto_ns = i ? 3 * 320000 + 2 * 100000 : 100000;
-        uint64_t lone = lone_ns(f, 10, 1, LINK_NS);
+        uint64_t lone = flows_lone_ns(f, 10, 1, LINK_NS);
 
-        assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, masks[i]), 0);
+        flows_lose(f, 0, 1, masks[i]);
         flows_one(f, 0, 1, 10 * PAYLOAD, 10 * MSEC_NS);
         assert_in_range(f->done_ns[0], rto_ns + lone, rto_ns + 6 * lone);
         /* After a timeout only the first counts as lost: nothing behind it has come. */
-        assert_int_equal(stats_of(f).timeouts, i ? 5 : 1);
-        assert_int_equal(stats_of(f).retransmitted, i ? 5 : 1);
+        assert_int_equal(flows_stats(f).timeouts, i ? 5 : 1);
+        assert_int_equal(flows_stats(f).retransmitted, i ? 5 : 1);
     }
 }
 
 /* Defaults: the time of a full queue and the base RTT; a share of it where little is in flight. */
 TEST(irn_rto__follows_fabric)
 {
-    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_attr attr = flows_pair;
     struct flows *f = irn_create(&attr, NULL);
     uint64_t rtt_ns = f->model->base_rtt_ns;
 
@@ -170,33 +130,32 @@ TEST(irn_rto__follows_fabric)
 /* A packet lost and its repetition too: once in a recovery, so it waits for the timeout. */
 TEST(irn_loss__twice)
 {
-    struct flows *f = irn_create(&pair, NULL);
+    struct flows *f = irn_create(&flows_pair, NULL);
 
-    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2), 0);
+    flows_lose(f, 0, 1, 1 << 2);
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
     unsigned second = f->model->window_packets + 2; /* sent again after about a window */
 
     /* All of a stretch in which it must be, but for what tells of it. */
-    f = irn_create(&pair, NULL);
-    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, 1 << 2 | UINT64_C(0xf) << (second - 3)),
-                     0);
+    f = irn_create(&flows_pair, NULL);
+    flows_lose(f, 0, 1, 1 << 2 | UINT64_C(0xf) << (second - 3));
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
-    assert_in_range(stats_of(f).timeouts, 1, 2);
-    assert_in_range(stats_of(f).retransmitted, 5, 8);
+    assert_in_range(flows_stats(f).timeouts, 1, 2);
+    assert_in_range(flows_stats(f).retransmitted, 5, 8);
     assert_in_range(f->done_ns[0], f->model->rto_ns,
-                    2 * f->model->rto_ns + lone_ns(f, 500, 1, LINK_NS));
+                    2 * f->model->rto_ns + flows_lone_ns(f, 500, 1, LINK_NS));
 }
 
 /* Acks are many and cumulative: losing a third of them costs nothing. */
 TEST(irn_loss__of_acks)
 {
-    struct flows *f = irn_create(&pair, NULL);
+    struct flows *f = irn_create(&flows_pair, NULL);
 
-    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 1, 0, UINT64_C(0x4924924924924924)), 0);
+    flows_lose(f, 1, 0, UINT64_C(0x4924924924924924));
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
-    assert_int_equal(stats_of(f).retransmitted, 0);
-    assert_in_range(f->done_ns[0], lone_ns(f, 500, 1, LINK_NS) - ROUNDING_NS,
-                    lone_ns(f, 500, 1, LINK_NS) + 64 * flows_wire_ns(4194, RATE_BPS));
+    assert_int_equal(flows_stats(f).retransmitted, 0);
+    assert_in_range(f->done_ns[0], flows_lone_ns(f, 500, 1, LINK_NS) - FLOWS_ROUNDING_NS,
+                    flows_lone_ns(f, 500, 1, LINK_NS) + 64 * flows_wire_ns(4194, RATE_BPS));
 }
 
 static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *tune,
@@ -207,7 +166,7 @@ static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *
 
     flows_one(f, 0, 1, PACKETS * (uint64_t)PAYLOAD, SEC_NS);
     double ns = (double)f->done_ns[0];
-    *stats = stats_of(f);
+    *stats = flows_stats(f);
     return (double)flows_wire_ns(PACKETS * UINT64_C(4194), RATE_BPS) / ns;
 }
 
@@ -221,7 +180,7 @@ TEST(irn_goodput__random_loss)
 
     assert_int_equal(model_tune_set(&narrow, "irn.range_windows", 1), 0);
     for (unsigned i = 0; i < 8; i++) {
-        struct mrd_sim_attr attr = pair;
+        struct mrd_sim_attr attr = flows_pair;
         struct model_flows_stats stats;
 
         attr.seed = test_seed() + i;
@@ -252,7 +211,7 @@ TEST(irn_goodput__queue_drops)
         flows_start(f, i, i + 1, 0, 2000 * PAYLOAD);
     flows_finish(f, 8, 20 * MSEC_NS);
     uint64_t wire_ns = flows_wire_ns(8 * 2000 * UINT64_C(4194), RATE_BPS);
-    test_check(tree.seed, stats_of(f).retransmitted > 0, "nothing was dropped");
+    test_check(tree.seed, flows_stats(f).retransmitted > 0, "nothing was dropped");
     for (uint32_t i = 0; i < 8; i++)
         test_check(tree.seed, f->done_ns[i] <= wire_ns * 5 / 4,
                    "flow %u: %" PRIu64 " ns of %" PRIu64, i, f->done_ns[i], wire_ns);
@@ -261,7 +220,7 @@ TEST(irn_goodput__queue_drops)
 /* Corrupted packets are lost, and nothing is read from them. */
 TEST(irn_corruption__is_loss)
 {
-    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_attr attr = flows_pair;
     struct mrd_sim_stats to, from;
 
     attr.seed = test_seed();
@@ -271,8 +230,8 @@ TEST(irn_corruption__is_loss)
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
     assert_int_equal(mrd_sim_link_stats(f->sim, 1, 0, 0, &from), 0);
     test_check(attr.seed, to.corrupted > 10 && from.corrupted > 10, "hardly any corruption");
-    assert_int_equal(stats_of(f).broken, to.corrupted + from.corrupted);
-    assert_true(stats_of(f).retransmitted >= to.corrupted);
+    assert_int_equal(flows_stats(f).broken, to.corrupted + from.corrupted);
+    assert_true(flows_stats(f).retransmitted >= to.corrupted);
 }
 
 /*
@@ -282,21 +241,11 @@ TEST(irn_corruption__is_loss)
 TEST(irn_faults__deterministic)
 {
     struct mrd_sim_attr attr = {.seed = test_seed(), .topology = &flows_leaf_spine};
-    uint64_t ns[2][16];
 
     attr.link = (struct mrd_sim_link){.loss_ppm = 2000,
                                       .duplicate_ppm = 2000,
                                       .corrupt_ppm = 2000,
                                       .jitter_ns = 2000,
                                       .queue_bytes = 1 << 20};
-    for (unsigned run = 0; run < 2; run++) {
-        struct flows *f = irn_create(&attr, NULL);
-
-        for (uint32_t i = 0; i < 16; i++)
-            flows_start(f, i, i, (i + 5) % 16, 200 * PAYLOAD);
-        flows_finish(f, 16, 100 * MSEC_NS);
-        for (uint32_t i = 0; i < 16; i++)
-            ns[run][i] = f->done_ns[i];
-    }
-    assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
+    flows_expect_deterministic(&attr, &(struct model_flows_config){.transport = "irn"});
 }

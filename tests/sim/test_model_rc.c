@@ -16,36 +16,11 @@ enum {
     PAYLOAD = MODEL_FLOW_PAYLOAD_BYTES,
     LINK_NS = 1000,
     TREE_HOPS = 4,
-    ROUNDING_NS = 16, /* a nanosecond a hop each way */
 };
-
-static const struct mrd_sim_attr pair = {
-    .hosts = 2,
-    .links = 1,
-    .link = {.rate_bps = 100000000000, .delay_ns = 5000, .queue_bytes = 1 << 20}};
-
-static struct model_flows_stats stats_of(const struct flows *f)
-{
-    return model_flows_get_stats(f->model);
-}
 
 static struct mrd_sim_attr tree_attr(uint64_t seed)
 {
     return (struct mrd_sim_attr){.seed = seed, .topology = &flows_leaf_spine};
-}
-
-/*
- * A lone flow of `packets` full packets over `hops` equal links: the first packet, which is the
- * longest, crosses all of them, the others follow it in a row, and the ack of the last comes back.
- */
-static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
-{
-    uint64_t bytes = (uint64_t)packets * PAYLOAD;
-    uint64_t wire = (uint64_t)hops * model_flows_wire_bytes(f->model, bytes, 0) +
-                    (uint64_t)(packets - 1) * model_flows_wire_bytes(f->model, bytes, 1) +
-                    (uint64_t)hops * f->model->wire_control[MODEL_ACK];
-
-    return flows_wire_ns(wire, RATE_BPS) + 2 * hops * link_ns;
 }
 
 /* ------------------------------------------------------------------------------------ no losses */
@@ -55,8 +30,8 @@ static uint64_t lone_ns(struct flows *f, unsigned packets, unsigned hops, uint64
  */
 TEST(model_flows_wire_bytes__ethernet_and_htsim)
 {
-    struct mrd_sim_attr htsim = pair;
-    struct flows *f = flows_create(&pair, NULL);
+    struct mrd_sim_attr htsim = flows_pair;
+    struct flows *f = flows_create(&flows_pair, NULL);
 
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 0), 4096 + 66 + 12 + 4 + 16);
     assert_int_equal(model_flows_wire_bytes(f->model, 10000, 1), 4096 + 66 + 12 + 4);
@@ -76,22 +51,7 @@ TEST(model_flows_wire_bytes__ethernet_and_htsim)
  */
 TEST(rc_lone_flow__line_rate)
 {
-    static const unsigned packets[] = {1, 2, 7, 100, 5000};
-
-    for (unsigned i = 0; i < sizeof(packets) / sizeof(packets[0]); i++) {
-        struct mrd_sim_attr attr = tree_attr(test_seed());
-        struct flows *f = flows_create(&attr, NULL);
-
-        flows_one(f, 1, 14, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
-        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], TREE_HOPS, LINK_NS) - ROUNDING_NS,
-                        lone_ns(f, packets[i], TREE_HOPS, LINK_NS) + ROUNDING_NS);
-        assert_int_equal(stats_of(f).packets, packets[i]);
-
-        f = flows_create(&pair, NULL);
-        flows_one(f, 0, 1, (uint64_t)packets[i] * PAYLOAD, 10 * MSEC_NS);
-        assert_in_range(f->done_ns[0], lone_ns(f, packets[i], 1, 5000) - ROUNDING_NS,
-                        lone_ns(f, packets[i], 1, 5000) + ROUNDING_NS);
-    }
+    flows_expect_line_rate("rc", false);
 }
 
 /* The base RTT is that of one packet and its ack between the hosts furthest apart. */
@@ -103,20 +63,20 @@ TEST(model_flows_base_rtt_ns__measured)
     flows_start(f, 0, 0, 15, PAYLOAD - 16); /* room for the RETH that only the first packet has */
     flows_finish(f, 1, MSEC_NS);
     uint64_t rtt_ns = f->model->base_rtt_ns;
-    assert_in_range(f->done_ns[0], rtt_ns - ROUNDING_NS, rtt_ns + ROUNDING_NS);
+    assert_in_range(f->done_ns[0], rtt_ns - FLOWS_ROUNDING_NS, rtt_ns + FLOWS_ROUNDING_NS);
 }
 
 /* An ack for every four packets, and for the last one; a flow of no bytes is a packet too. */
 TEST(rc_ack__coalesced)
 {
-    struct flows *f = flows_create(&pair, NULL);
+    struct flows *f = flows_create(&flows_pair, NULL);
 
     flows_one(f, 0, 1, 10 * PAYLOAD, MSEC_NS);
-    assert_int_equal(stats_of(f).acks, 3);
+    assert_int_equal(flows_stats(f).acks, 3);
     flows_start(f, 1, 1, 0, 0);
     flows_finish(f, 2, MSEC_NS);
-    assert_int_equal(stats_of(f).acks, 4);
-    assert_int_equal(stats_of(f).packets, 11);
+    assert_int_equal(flows_stats(f).acks, 4);
+    assert_int_equal(flows_stats(f).packets, 11);
 }
 
 /* A window smaller than the BDP makes W packets a round trip. */
@@ -125,7 +85,7 @@ TEST(rc_window__limits)
     struct model_tune tune = model_tune_default;
 
     assert_int_equal(model_tune_set(&tune, "rc.window_packets", 8), 0);
-    struct flows *f = flows_create(&pair, &(struct model_flows_config){.tune = &tune});
+    struct flows *f = flows_create(&flows_pair, &(struct model_flows_config){.tune = &tune});
     assert_int_equal(f->model->window_packets, 8);
     flows_one(f, 0, 1, 800 * PAYLOAD, 10 * MSEC_NS);
     uint64_t rtt_ns = f->model->base_rtt_ns;
@@ -174,7 +134,7 @@ static void chain_done(void *arg, uint32_t flow, uint64_t now_ns)
  */
 TEST(model_flows_start__from_done)
 {
-    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_attr attr = flows_pair;
     struct chain c = {0};
 
     attr.link.duplicate_ppm = 200000;
@@ -201,7 +161,7 @@ TEST(rc_path__one_a_flow)
     flows_one(f, 0, 13, 1000 * PAYLOAD, 10 * MSEC_NS);
     assert_int_equal(flows_packets(f, "leaf0>spine*", &used), 1000);
     assert_int_equal(used, 1);
-    assert_int_equal(flows_packets(f, "leaf3>spine*", &used), stats_of(f).acks);
+    assert_int_equal(flows_packets(f, "leaf3>spine*", &used), flows_stats(f).acks);
     assert_int_equal(used, 1);
 }
 
@@ -242,19 +202,9 @@ TEST(rc_path__collisions)
 TEST(rc_path__deterministic)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
-    uint64_t ns[2][16];
 
     attr.loss_ppb = 1000000;
-    for (unsigned run = 0; run < 2; run++) {
-        struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = 7});
-
-        for (uint32_t i = 0; i < 16; i++)
-            flows_start(f, i, i, (i + 5) % 16, 200 * PAYLOAD);
-        flows_finish(f, 16, 100 * MSEC_NS);
-        for (uint32_t i = 0; i < 16; i++)
-            ns[run][i] = f->done_ns[i];
-    }
-    assert_memory_equal(ns[0], ns[1], sizeof(ns[0]));
+    flows_expect_deterministic(&attr, &(struct model_flows_config){.seed = 7});
 }
 
 /* --------------------------------------------------------------------------------------- losses */
@@ -262,12 +212,12 @@ TEST(rc_path__deterministic)
 /* A packet is lost: one NAK, and everything from it on is sent again. */
 TEST(rc_loss__one_nak_a_gap)
 {
-    struct flows *f = flows_create(&pair, NULL);
+    struct flows *f = flows_create(&flows_pair, NULL);
 
-    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 20), 0);
+    flows_lose(f, 0, 1, UINT64_C(1) << 20);
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
-    struct model_flows_stats stats = stats_of(f);
-    uint64_t lone = lone_ns(f, 500, 1, 5000);
+    struct model_flows_stats stats = flows_stats(f);
+    uint64_t lone = flows_lone_ns(f, 500, 1, 5000);
     assert_int_equal(stats.naks, 1);
     assert_int_equal(stats.timeouts, 0);
     assert_int_equal(stats.spurious, 0);
@@ -279,21 +229,20 @@ TEST(rc_loss__one_nak_a_gap)
 /* Two gaps, two NAKs; the same packet lost again gets no second NAK, and waits for the timeout. */
 TEST(rc_loss__of_what_was_repeated)
 {
-    struct flows *f = flows_create(&pair, NULL);
+    struct flows *f = flows_create(&flows_pair, NULL);
     uint64_t window;
 
-    assert_int_equal(mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << 62), 0);
+    flows_lose(f, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << 62);
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
-    assert_int_equal(stats_of(f).naks, 2);
-    assert_int_equal(stats_of(f).timeouts, 0);
-    window = stats_of(f).out_of_order / 2; /* sent after a loss, before its NAK was there */
+    assert_int_equal(flows_stats(f).naks, 2);
+    assert_int_equal(flows_stats(f).timeouts, 0);
+    window = flows_stats(f).out_of_order / 2; /* sent after a loss, before its NAK was there */
 
-    f = flows_create(&pair, NULL);
-    assert_int_equal(
-        mrd_sim_set_loss_mask(f->sim, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << (2 + 1 + window)), 0);
+    f = flows_create(&flows_pair, NULL);
+    flows_lose(f, 0, 1, UINT64_C(1) << 2 | UINT64_C(1) << (2 + 1 + window));
     flows_one(f, 0, 1, 500 * PAYLOAD, 10 * MSEC_NS);
-    assert_int_equal(stats_of(f).naks, 1);
-    assert_int_equal(stats_of(f).timeouts, 1);
+    assert_int_equal(flows_stats(f).naks, 1);
+    assert_int_equal(flows_stats(f).timeouts, 1);
 }
 
 /*
@@ -305,19 +254,18 @@ TEST(rc_loss__last_packet)
     uint64_t lone;
 
     for (int direction = 0; direction < 2; direction++) {
-        struct flows *f = flows_create(&pair, NULL);
+        struct flows *f = flows_create(&flows_pair, NULL);
         uint64_t rto_ns = f->model->rto_ns;
 
         assert_int_equal(rto_ns, 524288);
-        assert_int_equal(
-            mrd_sim_set_loss_mask(f->sim, direction, !direction, direction ? 1 << 2 : 1 << 9), 0);
+        flows_lose(f, direction, !direction, direction ? 1 << 2 : 1 << 9);
         flows_one(f, 0, 1, 10 * PAYLOAD, 10 * MSEC_NS);
-        lone = lone_ns(f, 10, 1, 5000);
-        assert_int_equal(stats_of(f).timeouts, 1);
-        assert_int_equal(stats_of(f).naks, 0);
+        lone = flows_lone_ns(f, 10, 1, 5000);
+        assert_int_equal(flows_stats(f).timeouts, 1);
+        assert_int_equal(flows_stats(f).naks, 0);
         /* The ack of packets 0 .. 7 started the timer; the two others were sent before it came. */
         assert_in_range(f->done_ns[0], rto_ns + lone, rto_ns + 2 * lone);
-        assert_int_equal(stats_of(f).spurious, direction ? 2 : 1);
+        assert_int_equal(flows_stats(f).spurious, direction ? 2 : 1);
     }
 }
 
@@ -334,10 +282,10 @@ TEST(rc_loss__all)
     flows_start(f, 0, 0, 13, 1000 * PAYLOAD);
     mrd_sim_run_until(f->sim, 10 * MSEC_NS - 1);
     assert_int_equal(f->num_done, 0);
-    assert_in_range(stats_of(f).timeouts, 18, 19);
-    assert_int_equal(stats_of(f).retries_exceeded, stats_of(f).timeouts - 7);
+    assert_in_range(flows_stats(f).timeouts, 18, 19);
+    assert_int_equal(flows_stats(f).retries_exceeded, flows_stats(f).timeouts - 7);
     flows_finish(f, 1, 10 * MSEC_NS);
-    assert_in_range(stats_of(f).spurious, 0, 3); /* had come, and no ack for so few */
+    assert_in_range(flows_stats(f).spurious, 0, 3); /* had come, and no ack for so few */
 }
 
 /*
@@ -346,7 +294,7 @@ TEST(rc_loss__all)
  */
 TEST(rc_corruption__is_loss)
 {
-    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_attr attr = flows_pair;
     struct mrd_sim_stats to, from;
 
     attr.seed = test_seed();
@@ -356,8 +304,9 @@ TEST(rc_corruption__is_loss)
     assert_int_equal(mrd_sim_link_stats(f->sim, 0, 1, 0, &to), 0);
     assert_int_equal(mrd_sim_link_stats(f->sim, 1, 0, 0, &from), 0);
     test_check(attr.seed, to.corrupted > 10 && from.corrupted > 0, "hardly any corruption");
-    assert_int_equal(stats_of(f).broken, to.corrupted + from.corrupted);
-    assert_in_range(stats_of(f).naks + stats_of(f).timeouts, 10, to.corrupted + from.corrupted);
+    assert_int_equal(flows_stats(f).broken, to.corrupted + from.corrupted);
+    assert_in_range(flows_stats(f).naks + flows_stats(f).timeouts, 10,
+                    to.corrupted + from.corrupted);
 }
 
 /* ------------------------------------------------------------------------------------ go-back-N */
@@ -384,7 +333,7 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
                       struct model_flows_stats *stats)
 {
     struct model_tune tune = model_tune_default;
-    struct mrd_sim_attr attr = pair;
+    struct mrd_sim_attr attr = flows_pair;
 
     attr.seed = seed;
     attr.loss_ppb = (uint32_t)(c->loss * 1e9);
@@ -396,7 +345,7 @@ static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
 
     flows_one(f, 0, 1, GO_BACK_PACKETS * (uint64_t)PAYLOAD, SEC_NS);
     double ns = (double)f->done_ns[0];
-    *stats = stats_of(f);
+    *stats = flows_stats(f);
     return GO_BACK_PACKETS * PACKET_NS / ns;
 }
 
@@ -459,7 +408,7 @@ TEST(model_flows_create__refuses)
     static const struct model_flows_config bad[] = {{.transport = "tcp"},
                                                     {.payload_bytes = 2 << 20}};
     static const char *const bad_zero[] = {"rc.rto_us", "dcqcn.timer_us", "dcqcn.bytes"};
-    struct mrd_sim *sim = test_sim(&pair);
+    struct mrd_sim *sim = test_sim(&flows_pair);
 
     for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_null(model_flows_create(sim, &bad[i]));

@@ -15,6 +15,11 @@ const struct mrd_sim_topology flows_leaf_spine = {
     .tier = {{.radix_down = 4, .radix_up = 4, .rate_bps = 100000000000, .delay_ns = 1000},
              {.radix_down = 4, .rate_bps = 100000000000, .delay_ns = 1000}}};
 
+const struct mrd_sim_attr flows_pair = {
+    .hosts = 2,
+    .links = 1,
+    .link = {.rate_bps = 100000000000, .delay_ns = 5000, .queue_bytes = 1 << 20}};
+
 static void done(void *arg, uint32_t flow, uint64_t now_ns)
 {
     struct flows *f = arg;
@@ -106,4 +111,58 @@ uint64_t flows_packets(struct flows *f, const char *links, unsigned *num_used)
 uint64_t flows_wire_ns(uint64_t bytes, double bps)
 {
     return (uint64_t)((double)bytes * 8e9 / bps + 0.5);
+}
+
+void flows_lose(struct flows *f, int from, int to, uint64_t mask)
+{
+    assert_int_equal(mrd_sim_set_loss_mask(f->sim, from, to, mask), 0);
+}
+
+struct model_flows_stats flows_stats(const struct flows *f)
+{
+    return model_flows_get_stats(f->model);
+}
+
+uint64_t flows_lone_ns(const struct flows *f, unsigned packets, unsigned hops, uint64_t link_ns)
+{
+    uint64_t bytes = (uint64_t)packets * MODEL_FLOW_PAYLOAD_BYTES;
+    uint64_t wire = (uint64_t)hops * model_flows_wire_bytes(f->model, bytes, 0) +
+                    (uint64_t)(packets - 1) * model_flows_wire_bytes(f->model, bytes, 1) +
+                    (uint64_t)hops * f->model->wire_control[MODEL_ACK];
+
+    return flows_wire_ns(wire, 100e9) + 2 * hops * link_ns;
+}
+
+void flows_expect_line_rate(const char *transport, bool acks)
+{
+    static const unsigned packets[] = {1, 2, 7, 100, 5000};
+    const struct model_flows_config config = {.transport = transport};
+    const struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
+
+    for (unsigned i = 0; i < 2 * sizeof(packets) / sizeof(packets[0]); i++) {
+        bool in_tree = i % 2;
+        unsigned num = packets[i / 2];
+        struct flows *f = flows_create(in_tree ? &tree : &flows_pair, &config);
+        uint64_t lone_ns = flows_lone_ns(f, num, in_tree ? 4 : 1, in_tree ? 1000 : 5000);
+
+        flows_one(f, in_tree, in_tree ? 14 : 1, (uint64_t)num * MODEL_FLOW_PAYLOAD_BYTES,
+                  10 * MSEC_NS);
+        assert_in_range(f->done_ns[0], lone_ns - FLOWS_ROUNDING_NS, lone_ns + FLOWS_ROUNDING_NS);
+        assert_int_equal(flows_stats(f).packets, num);
+        assert_true(!acks || flows_stats(f).acks == num);
+    }
+}
+
+void flows_expect_deterministic(const struct mrd_sim_attr *attr,
+                                const struct model_flows_config *config)
+{
+    struct flows *f[2];
+
+    for (unsigned run = 0; run < 2; run++) {
+        f[run] = flows_create(attr, config);
+        for (uint32_t i = 0; i < 16; i++)
+            flows_start(f[run], i, i, (i + 5) % 16, 200 * MODEL_FLOW_PAYLOAD_BYTES);
+        flows_finish(f[run], 16, 100 * MSEC_NS);
+    }
+    assert_memory_equal(f[0]->done_ns, f[1]->done_ns, sizeof(f[0]->done_ns));
 }
