@@ -4,13 +4,12 @@
 
 #include "core/engine/state.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 
 enum { EVICTABLE_S = 40 };
 
 static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
 {
-    struct mrd_engine *e = mrd_context_engine(w->node[host].context);
+    struct mrd_engine *e = sim_engine(w, host);
 
     assert_int_equal(e->peers.entries.used, 1);
     return mrd_container_of(e->peers.active.next, struct mrd_peer, node);
@@ -23,7 +22,7 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
 TEST(sim_address__a_peer_id_that_comes_again)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3, .max_peers = 1});
-    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    struct mrd_engine *e = sim_engine(w, HOST_0);
 
     sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     uint32_t id = only_peer(w, HOST_0)->id;

@@ -7,17 +7,6 @@
 
 enum { MESSAGE_BYTES = 64 << 10 };
 
-/* Hosts that know each other's round trip time, so that probes are quick. */
-static struct sim_world *warm_world(const struct sim_options *options)
-{
-    struct sim_world *w = sim_fabric_world(options);
-
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_write_complete(w, HOST_1, HOST_0, 64, 1 * MSEC_NS);
-    sim_run(w, 50 * USEC_NS);
-    return w;
-}
-
 static uint32_t post_small(struct sim_world *w, uint32_t qp)
 {
     return sim_post_on(w, HOST_0, HOST_1, qp, 200, MRD_WR_SEND_WITH_IMM);
@@ -29,7 +18,7 @@ static uint32_t post_small(struct sim_world *w, uint32_t qp)
  */
 TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
@@ -61,7 +50,7 @@ TEST(sim_cancel__one_of_two_queue_pairs_in_a_packet)
 /* All that lost packets carried is cancelled: empty packets fill their PSNs, and others go on. */
 TEST(sim_cancel__leaves_no_hole_in_the_psns)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = WIRE_ALL;
@@ -85,7 +74,7 @@ TEST(sim_cancel__leaves_no_hole_in_the_psns)
  */
 static void flush_waits(enum wire_kind lost)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){0});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
 
     if (lost == WIRE_EMPTY)
@@ -136,7 +125,7 @@ TEST(sim_flush__waits_for_the_acks)
 /* Flushed small messages need no ABORT, but their packets' acks. */
 TEST(sim_flush__of_small_messages_waits_for_their_packets)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){0});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
@@ -157,7 +146,7 @@ TEST(sim_flush__of_small_messages_waits_for_their_packets)
 /* Nobody answers: flushed work ends when the peer is given up, not before. */
 TEST(sim_flush__ends_with_an_unreachable_peer)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.peer_timeout_ns = 50 * MSEC_NS});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.peer_timeout_ns = 50 * MSEC_NS});
     struct wiretap *tap = wiretap_open(w);
 
     for (enum wire_kind kind = WIRE_MESSAGE; kind <= WIRE_CHALLENGE; kind++)
@@ -177,7 +166,7 @@ TEST(sim_flush__ends_with_an_unreachable_peer)
 /* None of the message arrived when its ABORT does: late packets find the slot filled. */
 TEST(sim_abort__overtakes_all_of_its_message)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 2});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_0][WIRE_MESSAGE] = tap->drop[HOST_0][WIRE_EMPTY] = WIRE_ALL;
@@ -204,7 +193,7 @@ TEST(sim_abort__overtakes_all_of_its_message)
 /* The half-received message's receive ends in error, once, and others are not disturbed. */
 TEST(sim_abort__ends_the_receive)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 2});
 
     uint32_t i = sim_post_on(w, HOST_0, HOST_1, 1, 4 << 20, MRD_WR_SEND);
     uint32_t receive = w->num_receives - 1, other = sim_send(w, HOST_0, HOST_1, 4 << 20);
@@ -257,7 +246,7 @@ TEST(sim_abort__has_psns_beyond_those_of_data)
 /* Memory deregistered under a message: that one fails, its queue pair's others go on. */
 TEST(sim_cancel__deregistered_memory)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){0});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){0});
     struct sim_node *node = &w->node[HOST_0];
     struct mrd_mr *whole = node->mr;
 
@@ -282,7 +271,7 @@ TEST(sim_cancel__deregistered_memory)
 /* The target's queue pair fails half-way: refused, receives flushed, other queue pairs go on. */
 TEST(sim_cancel__target_queue_pair_fails)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){.qps = 2});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 2});
 
     uint32_t i = sim_post_on(w, HOST_0, HOST_1, 1, 4 << 20, MRD_WR_SEND);
     uint32_t other = sim_send(w, HOST_0, HOST_1, 4 << 20);

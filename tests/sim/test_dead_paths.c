@@ -5,7 +5,6 @@
 #include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 
 enum { WARM_UP = 64, WARM_UP_BYTES = 32 << 10, BULK_BYTES = 4 << 20, PATHS = 16 };
 
@@ -48,7 +47,7 @@ TEST(sim_dead_paths__most_of_them)
                                                                          .delay_ns = 100000});
 
             for (uint32_t host = HOST_0; host <= HOST_1; host++) {
-                struct mrd_mover *mover = &mrd_context_engine(w->node[host].context)->config.mover;
+                struct mrd_mover *mover = &sim_engine(w, host)->config.mover;
 
                 mover->ack_every = mover->quantum = 32;
                 mover->rto_floor_ns = MSEC_NS;

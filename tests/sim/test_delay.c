@@ -9,7 +9,6 @@
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
 enum {
@@ -46,7 +45,7 @@ static void delay(struct sim_world *w, int from, int to, int link, uint64_t ns, 
 
 static uint32_t dead_paths(struct sim_world *w)
 {
-    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    struct mrd_engine *e = sim_engine(w, HOST_0);
     struct mrd_addr addr = mrd_sim_addr(HOST_1);
 
     return mrd_peer_find(&e->peers, &addr)->tx->paths.num_dead;
@@ -179,7 +178,7 @@ static void slower(uint64_t seed, bool later, bool marks)
     struct pump pump;
 
     for (uint32_t host = 0; host < 2; host++) /* the hosts have one port for all links */
-        mrd_context_engine(w->node[host].context)->config.mover.link_bps = MANY * LINK_BPS;
+        sim_engine(w, host)->config.mover.link_bps = MANY * LINK_BPS;
     if (!later)
         sim_links(w, "host0>host1.7", "degrade", "0.1");
     pump_start(&pump, w, HOST_0, HOST_1);

@@ -2,7 +2,6 @@
 /* Networks that drop packets with ECT: from the first one on, later, one way, for a while. */
 #include "core/engine/state.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
 
 enum { MESSAGE = 1 << 20, LINKS = 4 };
 
@@ -20,14 +19,6 @@ static struct sim_world *begin(const char *blackhole)
 
     sim_links(w, NETWORK, "blackhole", "%s", blackhole);
     return w;
-}
-
-static const struct mrd_peer *peer_of(struct sim_world *w)
-{
-    const struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
-    struct mrd_addr to = mrd_container_of(e->peers.active.next, const struct mrd_peer, node)->addr;
-
-    return mrd_peer_find(&e->peers, &to);
 }
 
 static struct mrd_sim_stats stats_of(struct sim_world *w)
@@ -78,7 +69,7 @@ TEST(sim_ecn_black__few_tests)
     assert_int_equal(stats_of(w).blackholed - lost, 7);
     assert_int_equal(sim_counter(w, HOST_0, "retx_timeout"), timeouts);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
-    assert_true(peer_of(w)->ect.off);
+    assert_true(sim_peer(w, HOST_0)->ect.off);
 }
 
 /* A peer that rested meanwhile is the one that it was. */
@@ -107,13 +98,13 @@ TEST(sim_ecn_black__later)
         sim_send(w, HOST_0, HOST_1, MESSAGE);
     sim_run(w, 5 * MSEC_NS);
     assert_true(stats_of(w).ce > 0);
-    assert_true(peer_of(w)->tx->cc.ce_seen);
+    assert_true(sim_peer(w, HOST_0)->tx->cc.ce_seen);
     sim_links(w, NETWORK, "blackhole", "ect");
     sim_all_arrive(w, 500 * MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "peers_unreachable"), 0);
-    assert_true(peer_of(w)->ect.off);
-    assert_false(peer_of(w)->tx->cc.ce_seen); /* congestion control expects no marks */
+    assert_true(sim_peer(w, HOST_0)->ect.off);
+    assert_false(sim_peer(w, HOST_0)->tx->cc.ce_seen); /* congestion control expects no marks */
 
     sim_links(w, NETWORK, "blackhole", "off");
     uint64_t marks = stats_of(w).ce;
@@ -143,7 +134,7 @@ TEST(sim_ecn_black__false_alarm)
     sim_all_arrive(w, SEC_NS);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_off"), 1);
     assert_int_equal(sim_counter(w, HOST_0, "ecn_on"), 1);
-    assert_true(peer_of(w)->tx->cc.ce_seen);
+    assert_true(sim_peer(w, HOST_0)->tx->cc.ce_seen);
 }
 
 /* Both ends send: each finds out by itself. */

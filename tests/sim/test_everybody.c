@@ -10,7 +10,6 @@
 
 #include "mrd/sim.h"
 #include "tests/support/check.h"
-#include "transport/context.h"
 
 enum { HOSTS = 384, LEAF_HOSTS = 16, BATCH = 64 };
 

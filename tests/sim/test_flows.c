@@ -8,12 +8,6 @@
 
 #include "core/engine/state.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
-
-static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
-{
-    return mrd_context_engine(w->node[host].context);
-}
 
 static struct mrd_qp *create_qp(struct sim_world *w, uint32_t host)
 {
@@ -75,8 +69,8 @@ TEST(sim_flow__of_queue_pairs_that_come_and_go)
         }
         assert_int_equal(sim_counter(w, HOST_1, "rx_refuse_resources"), 0);
         sim_run(w, 2 * SEC_NS);
-        assert_int_equal(engine(w, HOST_0)->flows_tx.pool.used, 0);
-        assert_int_equal(engine(w, HOST_1)->flows_rx.pool.used, 0);
+        assert_int_equal(sim_engine(w, HOST_0)->flows_tx.pool.used, 0);
+        assert_int_equal(sim_engine(w, HOST_1)->flows_rx.pool.used, 0);
         sim_world_destroy(w);
     }
 }
@@ -126,8 +120,8 @@ TEST(sim_flow__posted_while_it_is_closed)
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
     assert_true(sim_counter(w, HOST_0, "tx_closes") > 50);
     sim_run(w, 3 * SEC_NS);
-    assert_int_equal(engine(w, HOST_0)->flows_tx.pool.used, 0);
-    assert_int_equal(engine(w, HOST_1)->flows_rx.pool.used, 0);
+    assert_int_equal(sim_engine(w, HOST_0)->flows_tx.pool.used, 0);
+    assert_int_equal(sim_engine(w, HOST_1)->flows_rx.pool.used, 0);
 }
 
 /*
@@ -199,7 +193,7 @@ TEST(sim_share__of_refusals)
     for (uint32_t host = 1; host < 16; host++)
         sim_write(w, host, HOST_0, 64);
     sim_run_until_complete(w, 10 * MSEC_NS);
-    engine(w, HOST_0)->refusals.num = REFUSALS;
+    sim_engine(w, HOST_0)->refusals.num = REFUSALS;
     struct wiretap *tap = wiretap_open(w);
     tap->rule = to_the_dead;
     for (uint32_t i = 0; i < EACH; i++) {
@@ -208,7 +202,7 @@ TEST(sim_share__of_refusals)
                      &(struct sim_post){.from = host, .to = HOST_0, .len = 4000, .qpn_add = 1000});
     }
     sim_run(w, 100 * MSEC_NS);
-    assert_true(engine(w, HOST_0)->refusals.used > REFUSALS / 2);
+    assert_true(sim_engine(w, HOST_0)->refusals.used > REFUSALS / 2);
     for (unsigned i = 0; i < 100; i++) {
         sim_send(w, HEALTHY, HOST_0, 100);
         sim_post_on(w, HEALTHY, HOST_0, 1, 9000, MRD_WR_RDMA_WRITE);
@@ -229,7 +223,7 @@ TEST(sim_share__of_refusals)
 TEST(sim_share__only_what_needs_a_refusal_is_dropped)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.recv_bytes = 20000});
-    struct mrd_engine *e = engine(w, HOST_1);
+    struct mrd_engine *e = sim_engine(w, HOST_1);
     uint32_t bad, num;
 
     sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);

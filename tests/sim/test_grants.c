@@ -6,7 +6,6 @@
 #include "core/engine/state.h"
 #include "core/wire.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
 enum { SENDERS = 9, ROOM_PACKETS = 3, QUEUE_PACKETS = 8, BYTES = 24 * 4096 };
@@ -57,7 +56,7 @@ static struct sim_world *begin(uint64_t rx_delay_ns)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = SENDERS + 1});
 
-    mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM_PACKETS;
+    sim_engine(w, HOST_0)->share.room = ROOM_PACKETS;
     mrd_sim_set_rx_delay(w->sim, rx_delay_ns);
     mrd_sim_set_rx_packets_max(w->sim, QUEUE_PACKETS);
     for (uint32_t from = 1; from <= SENDERS; from++)

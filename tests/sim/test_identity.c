@@ -3,7 +3,6 @@
 #include "core/engine/answer.h"
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
 enum { BYTES = 100 };
@@ -54,7 +53,7 @@ TEST_F(forge_tape, sim_epoch__counter_comes_round)
 {
     const struct mrd_addr to = mrd_sim_addr(HOST_1);
     struct sim_world *w = create(self, 0);
-    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
+    struct mrd_engine *e = sim_engine(w, HOST_0);
     uint32_t first = MRD_WIRE_EPOCH_NONE - 2, last = 3;
 
     e->lives.epoch_next = first - mrd_answer_pair(e, &to).epoch_base;

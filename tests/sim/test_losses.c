@@ -7,7 +7,6 @@
 #include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
-#include "transport/context.h"
 
 enum { LINKS = 4, PATHS = 16, PAYLOAD_BYTES = 1408 };
 
@@ -155,7 +154,7 @@ TEST(sim_losses__flapping_link_rate_stays)
 static void shorten_bursts(struct sim_world *w)
 {
     for (uint32_t host = 0; host < w->options.hosts; host++)
-        mrd_context_engine(w->node[host].context)->config.mover.quantum = 15;
+        sim_engine(w, host)->config.mover.quantum = 15;
 }
 
 /*

@@ -3,7 +3,6 @@
 #include "core/engine/state.h"
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
-#include "transport/context.h"
 
 enum {
     LINKS = 16,
@@ -28,7 +27,7 @@ static double rate(uint64_t link_bps, uint32_t bytes, uint32_t outstanding, uint
                                                                  .send_wr = SHORT_OUTSTANDING});
     struct pump p;
 
-    mrd_context_engine(w->node[HOST_0].context)->config.mover.link_bps = link_bps;
+    sim_engine(w, HOST_0)->config.mover.link_bps = link_bps;
     pump_start_sized(&p, w, HOST_0, HOST_1, bytes, outstanding);
     pump_run_one(&p, WARM_UP_NS);
 

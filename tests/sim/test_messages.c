@@ -5,22 +5,10 @@
 #include <string.h>
 
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
 
 enum { ONE_WAY_NS = 5500 }; /* delay and serialisation of one packet, rounded up */
 
 /* ------------------------------------------------------------------------------------- refusals */
-
-/* A world whose hosts know each other's round trip time. */
-static struct sim_world *warm_world(const struct sim_options *options)
-{
-    struct sim_world *w = sim_fabric_world(options);
-
-    sim_write(w, HOST_0, HOST_1, 64);
-    sim_write_complete(w, HOST_1, HOST_0, 64, 1 * MSEC_NS);
-    sim_run(w, 50 * USEC_NS);
-    return w;
-}
 
 /*
  * The refusal's reliability, whatever it refuses: exactly the refusal is lost, thrice. An ack that
@@ -28,7 +16,7 @@ static struct sim_world *warm_world(const struct sim_options *options)
  */
 static void refusal_lost(const struct sim_post *post, enum mrd_wc_status status)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){0});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
 
     tap->drop[HOST_1][WIRE_REFUSAL] = 3;
@@ -95,7 +83,7 @@ TEST(sim_refusal__acked_psn_is_reported_at_once)
 /* One of several messages in a packet is refused: the others are executed once, and only once. */
 TEST(sim_refusal__names_one_message_of_a_packet)
 {
-    struct sim_world *w = warm_world(&(struct sim_options){0});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){0});
     struct wiretap *tap = wiretap_open(w);
     uint32_t index[4];
 

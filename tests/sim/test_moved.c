@@ -2,7 +2,6 @@
 /* Peers that moved: when they come back after a rest, and handles for where they were before. */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_fault.h"
 #include "transport/movers/sim/sim_host.h"
 
@@ -31,12 +30,6 @@ static void expect_talk(struct sim_world *w, uint32_t from, uint32_t to)
     assert_int_equal(talk(w, from, to), MRD_WC_SUCCESS);
 }
 
-static void expect_nobody_restarted(const struct sim_world *w)
-{
-    for (uint32_t host = 0; host < 2; host++)
-        assert_int_equal(w->node[host].restarted + w->node[host].unreachable, 0);
-}
-
 /* The two know each other; host 0's only address becomes another one, and host 1 follows. */
 static void move_host_0(struct sim_world *w)
 {
@@ -57,7 +50,7 @@ TEST(sim_moved__speaks_after_a_rest)
     move_host_0(w);
     sim_run(w, REST_NS);
     expect_talk(w, HOST_0, HOST_1);
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
 }
 
 /* The same, and the other one speaks first. */
@@ -68,7 +61,7 @@ TEST(sim_moved__is_spoken_to_after_a_rest)
     move_host_0(w);
     sim_run(w, REST_NS);
     expect_talk(w, HOST_1, HOST_0);
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
 }
 
 /* The host has its old address again, beside the new one: a new handle for it reaches the host. */
@@ -85,7 +78,7 @@ TEST(sim_moved__handle_for_the_old_address)
     assert_non_null(node->ah[HOST_0]);
     expect_talk(w, HOST_1, HOST_0);
     expect_talk(w, HOST_0, HOST_1);
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
 }
 
 /*
@@ -114,5 +107,5 @@ TEST(sim_moved_back__speaks_after_a_rest)
     sim_run(w, MSEC_NS);
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
 }

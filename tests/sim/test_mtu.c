@@ -7,7 +7,6 @@
 
 #include "core/engine/state.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
 
 #define BURST_NS (10 * USEC_NS)
 
@@ -49,11 +48,6 @@ static bool loses_large(void *arg, const struct wire_packet *p)
     return false;
 }
 
-static struct mrd_engine *engine_of(struct sim_world *w, uint32_t host)
-{
-    return mrd_context_engine(w->node[host].context);
-}
-
 /* So many hosts that probe; `sure`: that begin with what was configured. */
 static struct narrow *begin_hosts(struct narrow *n, uint32_t hosts, uint32_t most, bool sure)
 {
@@ -65,7 +59,7 @@ static struct narrow *begin_hosts(struct narrow *n, uint32_t hosts, uint32_t mos
                                                   .mtu = LIMIT,
                                                   .straight = true});
     for (uint32_t host = HOST_0; host < hosts; host++) {
-        struct mrd_mover *m = &engine_of(n->w, host)->config.mover;
+        struct mrd_mover *m = &sim_engine(n->w, host)->config.mover;
 
         m->payload_base = BASE;
         m->probes = !sure;
@@ -93,9 +87,7 @@ FIXTURE_TEARDOWN(narrow)
 
 static uint32_t payload_in_use(struct narrow *n, uint32_t host)
 {
-    struct mrd_engine *e = engine_of(n->w, host);
-
-    return mrd_container_of(e->peers.active.next, struct mrd_peer, node)->tx->pmtu.payload;
+    return sim_peer(n->w, host)->tx->pmtu.payload;
 }
 
 /* MTUs of IPv6 tunnels, of clouds, of Ethernet, of jumbo frames, less IP and UDP headers. */
@@ -263,14 +255,12 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_among_lost_middling_messages, self->most = 
 TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces, self->most = 65507)
 {
     struct sim_world *w = self->w;
-    struct mrd_peer *peer;
 
     sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     self->most = 1400 - 28;
     sim_write(w, HOST_0, HOST_1, LIMIT);
     sim_run(w, 1 * MSEC_NS);
-    peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
-    mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 4032);
+    mrd_engine_tx_too_big(sim_engine(w, HOST_0), &sim_peer(w, HOST_0)->addr, 4032);
     sim_all_arrive(w, 200 * MSEC_NS);
 }
 
@@ -281,18 +271,17 @@ TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces, self->most = 65507)
 TEST_F_WITH(narrow, sim_mtu__shrinks_below_the_pieces_of_many, self->most = 2600)
 {
     struct sim_world *w = self->w;
-    struct mrd_peer *peer;
 
     for (unsigned i = 0; i < 4; i++)
         sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), 2496);
-    peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
+    struct mrd_peer *peer = sim_peer(w, HOST_0);
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 100 * USEC_NS);
     assert_true(peer->tx->sent.inflight.num > 32);
     self->most = 1400 - 28;
     sim_run(w, 5 * MSEC_NS); /* the window is down to a packet */
-    mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 2304);
+    mrd_engine_tx_too_big(sim_engine(w, HOST_0), &peer->addr, 2304);
     sim_all_arrive(w, 60 * MSEC_NS);
 }
 
@@ -318,12 +307,10 @@ TEST(sim_mtu__shrinks_for_many_senders)
 TEST_F_WITH(narrow, sim_mtu__of_a_route_that_grows, self->most = 65507)
 {
     struct sim_world *w = self->w;
-    struct mrd_peer *peer;
 
     sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
-    peer = mrd_container_of(engine_of(w, HOST_0)->peers.active.next, struct mrd_peer, node);
-    mrd_engine_tx_too_big(engine_of(w, HOST_0), &peer->addr, 1344);
+    mrd_engine_tx_too_big(sim_engine(w, HOST_0), &sim_peer(w, HOST_0)->addr, 1344);
     sim_write_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
     assert_int_equal(payload_in_use(self, HOST_0), 1344);
     sim_run(w, 61 * SEC_NS);
@@ -404,7 +391,7 @@ TEST_F_WITH(narrow, sim_mtu__pieces_through_a_small_buffer, self->most = 1400 - 
     self->buffer = 5;
     sim_write(w, HOST_0, HOST_1, MESSAGE_BYTES);
     sim_run(w, 100 * USEC_NS);
-    assert_true(engine_of(w, HOST_0)->stats.tx_packets > MRD_FRAGS);
+    assert_true(sim_engine(w, HOST_0)->stats.tx_packets > MRD_FRAGS);
     sim_run(w, 1000 * MSEC_NS);
     assert_true(sim_counter(w, HOST_1, "rx_packets") > 0);
     sim_all_arrive(w, 4000 * MSEC_NS);

@@ -5,7 +5,6 @@
  */
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
 enum { UNIT = 4096, BYTES = 100 };
@@ -59,7 +58,7 @@ static void limited(uint32_t senders, uint32_t loss_ppm, bool late)
         &tape, &(struct sim_options){.hosts = 4, .loss_ppm = loss_ppm, .recv_bytes = 8 << 20});
     struct limits limits = {0};
 
-    mrd_context_engine(w->node[HOST_0].context)->share.room = ROOM * senders;
+    sim_engine(w, HOST_0)->share.room = ROOM * senders;
     mrd_sim_set_rx_delay(w->sim, late ? 20 * USEC_NS : 0);
     tape.edit = watch_limits;
     tape.arg = &limits;
@@ -91,7 +90,7 @@ TEST(sim_psn_limit__is_never_exceeded)
 TEST_F(forge_tape, sim_psn_limit__beyond_the_tracker_is_dropped)
 {
     struct sim_world *w = forge_begin(self, &(struct sim_options){0});
-    uint32_t tracker = mrd_context_engine(w->node[HOST_1].context)->config.mover.tracker;
+    uint32_t tracker = sim_engine(w, HOST_1)->config.mover.tracker;
 
     forge_exchange(w, HOST_0, HOST_1);
     sim_run(w, 1 * MSEC_NS);
@@ -127,7 +126,7 @@ static uint32_t last_limit(const struct forge_tape *tape)
 TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
 {
     struct sim_world *w = forge_begin(self, &(struct sim_options){.recv_bytes = BYTES});
-    struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
+    struct mrd_engine *e = sim_engine(w, HOST_1);
 
     e->share.room = 8;
     /* A space begins with a tracker's worth. */

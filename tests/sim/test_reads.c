@@ -121,7 +121,7 @@ TEST(sim_read__streams_like_a_write)
 
 static void shrink(struct sim_world *w, uint32_t host, uint32_t num)
 {
-    struct mrd_engine *e = mrd_context_engine(w->node[host].context);
+    struct mrd_engine *e = sim_engine(w, host);
 
     e->responses.num = e->peers.slots.num = num;
     e->refusals.num = 4 * num;

@@ -7,12 +7,11 @@
 
 #include "core/engine/state.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
 
 /* The window of the only peer that the host sends to, in packets. */
 static void set_window(struct sim_world *w, uint32_t host, double packets)
 {
-    struct mrd_engine *e = mrd_context_engine(w->node[host].context);
+    struct mrd_engine *e = sim_engine(w, host);
 
     for (struct mrd_node *n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
@@ -54,12 +53,9 @@ TEST(sim_refusal__two_that_were_lost)
     static const char *const cc[] = {"nscc", "dctcp", "swift"};
 
     for (unsigned i = 0; i < 3; i++) {
-        struct sim_world *w = sim_fabric_world(&(struct sim_options){.cc = cc[i]});
+        struct sim_world *w = sim_warm_world(&(struct sim_options){.cc = cc[i]});
         uint32_t bad[2];
 
-        for (uint32_t host = HOST_0; host <= HOST_1; host++)
-            sim_write(w, host, 1 - host, 64);
-        sim_run_until_complete(w, 10 * MSEC_NS);
         struct wiretap *tap = wiretap_open(w);
         tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
@@ -81,12 +77,9 @@ TEST(sim_refusal__two_that_were_lost)
  */
 TEST(sim_refusal__lost_while_the_window_is_shut)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){0});
     struct mrd_sent *refusal = NULL;
 
-    for (uint32_t host = HOST_0; host <= HOST_1; host++)
-        sim_write(w, host, 1 - host, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
     struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_0][WIRE_ACK] = WIRE_ALL;
     tap->drop[HOST_1][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_MESSAGE] = WIRE_ALL;
@@ -95,8 +88,7 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
     sim_run(w, 8 * USEC_NS);
     sim_write(w, HOST_1, HOST_0, 64);
     sim_run(w, 2 * USEC_NS);
-    struct mrd_engine *e = mrd_context_engine(w->node[HOST_1].context);
-    struct mrd_peer *peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
+    struct mrd_peer *peer = sim_peer(w, HOST_1);
     for (uint32_t psn = peer->tx->sent.una; psn != peer->tx->sent.next; psn++) {
         struct mrd_sent *rec = mrd_sent_get(&peer->tx->sent, psn);
 
@@ -108,7 +100,7 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
     mrd_path_forgot(&peer->tx->paths, refusal->path);
     mrd_sent_lose(&peer->tx->sent, refusal, &peer->tx->paths);
     set_window(w, HOST_1, 0.2);
-    mrd_tx_ready(e, peer);
+    mrd_tx_ready(sim_engine(w, HOST_1), peer);
 
     uint32_t refusals = wiretap_count(tap, HOST_1, WIRE_REFUSAL);
 
@@ -127,20 +119,16 @@ TEST(sim_refusal__finds_a_psn)
 {
     enum { WRITES = 3000, WRITE_BYTES = 2100 };
     struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.cc = "none", .send_wr = 4096, .cqe = 8192});
+        sim_warm_world(&(struct sim_options){.cc = "none", .send_wr = 4096, .cqe = 8192});
 
-    for (uint32_t host = HOST_0; host <= HOST_1; host++)
-        sim_write(w, host, 1 - host, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
     struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_1][WIRE_ACK] = WIRE_ALL;
     for (uint32_t i = 0; i < WRITES; i++)
         sim_write(w, HOST_0, HOST_1, WRITE_BYTES);
     set_window(w, HOST_0, WRITES);
     sim_run(w, 400 * USEC_NS);
-    struct mrd_engine *e = mrd_context_engine(w->node[HOST_0].context);
-    struct mrd_peer *peer = mrd_container_of(e->peers.active.next, struct mrd_peer, node);
-    assert_int_equal(peer->tx->sent.next - peer->tx->sent.una, e->config.mover.tracker / 16 * 5);
+    const struct mrd_sents *sent = &sim_peer(w, HOST_0)->tx->sent;
+    assert_int_equal(sent->next - sent->una, sim_engine(w, HOST_0)->config.mover.tracker / 16 * 5);
     uint32_t bad =
         sim_post(w, &(struct sim_post){.from = HOST_1, .to = HOST_0, .len = 64, .qpn_add = 1000});
     sim_run(w, 50 * USEC_NS);
@@ -156,12 +144,9 @@ TEST(sim_refusal__finds_a_psn)
  */
 TEST(sim_abort__lost_while_the_window_is_shut)
 {
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.qps = 3, .order = MRD_ORDER_MSG});
+    struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 3, .order = MRD_ORDER_MSG});
     uint32_t flushed[2];
 
-    for (uint32_t host = HOST_0; host <= HOST_1; host++)
-        sim_write(w, host, 1 - host, 64);
-    sim_run_until_complete(w, 10 * MSEC_NS);
     struct wiretap *tap = wiretap_open(w);
     tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_1][WIRE_ABORT] = WIRE_ALL;
     for (uint32_t host = HOST_0; host <= HOST_1; host++)
@@ -174,10 +159,8 @@ TEST(sim_abort__lost_while_the_window_is_shut)
     sim_run(w, 50 * USEC_NS); /* refused: they wait for receives */
     tap->drop[HOST_0][WIRE_REFUSAL] = tap->drop[HOST_1][WIRE_REFUSAL] = WIRE_ALL;
     for (uint32_t host = HOST_0; host <= HOST_1; host++) {
-        struct mrd_qp_attr attr = {.qp_state = MRD_QPS_ERR};
-
         sim_post(w, &(struct sim_post){.from = host, .to = 1 - host, .len = 64, .qpn_add = 1000});
-        assert_int_equal(mrd_modify_qp(w->node[host].qp[1 + host], &attr, MRD_QP_STATE), 0);
+        sim_fail_qp(w, host, 1 + host);
     }
     lose_both(w);
     tap->drop[HOST_0][WIRE_ABORT] = tap->drop[HOST_1][WIRE_ABORT] = 0;
@@ -201,7 +184,7 @@ TEST(sim_refusal__finds_a_record)
                                                                  .cqe = 2 * HOSTS * EACH});
 
     for (uint32_t host = 0; host < HOSTS; host++)
-        mrd_context_engine(w->node[host].context)->peers.pages.num = 2 * HOSTS + 1;
+        sim_engine(w, host)->peers.pages.num = 2 * HOSTS + 1;
     for (uint32_t i = 0; i < EACH; i++) {
         for (uint32_t pair = 0; pair < HOSTS * (HOSTS - 1); pair++) {
             uint32_t from = pair / (HOSTS - 1);

@@ -4,12 +4,6 @@
  */
 #include "core/engine/state.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
-
-static struct mrd_engine *engine(struct sim_world *w, uint32_t host)
-{
-    return mrd_context_engine(w->node[host].context);
-}
 
 /*
  * rnr_retry attempts, 100 ms between them: so long the receives may take. One comes every 50 us,
@@ -171,11 +165,11 @@ TEST(sim_retries__no_queue_to_wait_in)
     }
     assert_int_equal(w->num_messages, 2);
     sim_run(w, MSEC_NS);
-    peer = mrd_container_of(engine(w, HOST_0)->peers.active.next, struct mrd_peer, node);
+    peer = sim_peer(w, HOST_0);
     /* One of the two found no queue to wait in. */
     assert_false(mrd_list_empty(&peer->tx->rnr.common[0]->waiting));
-    late = engine(w, HOST_0)->txqs.pool.used &&
-                   txq_of(engine(w, HOST_0))->qpn == w->node[HOST_0].qp[0]->qp_num
+    late = sim_engine(w, HOST_0)->txqs.pool.used &&
+                   txq_of(sim_engine(w, HOST_0))->qpn == w->node[HOST_0].qp[0]->qp_num
                ? 1
                : 0;
     sim_post_recvs(w, HOST_1, late, 1, 100);
@@ -270,7 +264,7 @@ TEST(sim_retries__a_write_behind_one_that_starves)
 
     sim_send(w, HOST_0, HOST_1, 100);
     sim_run(w, 10 * MSEC_NS);
-    engine(w, HOST_1)->peers.slots.num = 2; /* a peer may have one message open */
+    sim_engine(w, HOST_1)->peers.slots.num = 2; /* a peer may have one message open */
     for (uint32_t i = 0; i < 2; i++)
         write = sim_post_on(w, HOST_0, HOST_1, 1 - i, 1 << 20, MRD_WR_RDMA_WRITE);
     sim_run(w, 10 * SEC_NS);
@@ -292,8 +286,8 @@ TEST(sim_retries__what_has_begun_goes_on)
     struct mrd_peer *peer;
 
     sim_write_complete(w, HOST_0, HOST_1, 100, MSEC_NS);
-    peer = mrd_container_of(engine(w, HOST_0)->peers.active.next, struct mrd_peer, node);
-    engine(w, HOST_0)->cc_config.cwnd_cap_bytes = 1; /* acks leave the window as it is */
+    peer = sim_peer(w, HOST_0);
+    sim_engine(w, HOST_0)->cc_config.cwnd_cap_bytes = 1; /* acks leave the window as it is */
     sim_post_recvs(w, HOST_1, 0, 1, 20000);
     tap->drop[HOST_0][WIRE_MESSAGE] = 1;
     uint32_t small = sim_send(w, HOST_0, HOST_1, 4000);

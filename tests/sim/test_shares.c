@@ -2,7 +2,6 @@
 /* A peer takes of what all peers share only while it holds no more than is free. */
 #include "core/engine/state.h"
 #include "tests/support/puppet.h"
-#include "transport/context.h"
 
 enum { PENDS = 512, FLOWS = 16, FLOW_QPN = 100, TRIES = PENDS, ABORTS_MOST = 16 };
 
@@ -27,7 +26,7 @@ static uint8_t ordered_write(struct puppet *p, uint32_t psn, uint32_t src_qpn, u
 TEST(sim_share__of_pending_records)
 {
     struct puppet *p = puppet_create();
-    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    struct mrd_engine *e = sim_engine(p->w, HOST_1);
     uint16_t msn = 1;
     uint8_t code;
 
@@ -65,7 +64,7 @@ static bool aborts(struct puppet *p, uint32_t psn, const uint16_t *msns, unsigne
 TEST(sim_share__aborts_need_no_records)
 {
     struct puppet *p = puppet_create();
-    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    struct mrd_engine *e = sim_engine(p->w, HOST_1);
     static const uint16_t middle[] = {3, 4, 5, 6}, ends[] = {7, 0, 1, 2};
 
     e->reorder_entries.num = 0;
@@ -83,7 +82,7 @@ TEST(sim_share__aborts_need_no_records)
 TEST(sim_share__refused_with_an_rsn_ahead)
 {
     struct puppet *p = puppet_create();
-    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    struct mrd_engine *e = sim_engine(p->w, HOST_1);
 
     e->reorder_entries.num = 0;
     puppet_part(p, 0,
@@ -103,7 +102,7 @@ TEST(sim_share__refused_with_an_rsn_ahead)
 TEST(sim_share__of_flows)
 {
     struct puppet *p = puppet_create();
-    struct mrd_engine *e = mrd_context_engine(p->w->node[HOST_1].context);
+    struct mrd_engine *e = sim_engine(p->w, HOST_1);
     uint32_t num = 0;
     uint8_t code;
 

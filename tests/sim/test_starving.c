@@ -7,7 +7,6 @@
  */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
 enum {
@@ -77,7 +76,7 @@ TEST(sim_starving__paced_beyond_the_window)
 {
     enum { MESSAGES = MRD_MSN_WINDOW + 1, EVENTS_MOST = 1000 };
     struct sim_world *w = create(MRD_ORDER_MSG, 1);
-    struct mrd_mover *mover = &mrd_context_engine(w->node[HOST_0].context)->config.mover;
+    struct mrd_mover *mover = &sim_engine(w, HOST_0)->config.mover;
     uint32_t events = 0;
 
     mover->cwnd_cap_bytes = mover->payload_bytes / 2;

@@ -5,7 +5,6 @@
  */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 
 static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t num1)
 {
@@ -21,7 +20,7 @@ static void mixed(uint32_t tracker0, uint32_t tracker1, uint32_t num0, uint32_t 
     uint32_t done = 0, failed = 0;
 
     for (uint32_t host = 0; host < 2; host++) {
-        struct mrd_engine *e = mrd_context_engine(w->node[host].context);
+        struct mrd_engine *e = sim_engine(w, host);
 
         e->config.mover.tracker = trackers[host];
         e->share.packets_max = trackers[host] / 2;

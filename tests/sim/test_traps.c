@@ -11,7 +11,6 @@
 #include "core/wire.h"
 #include "tests/support/payload.h"
 #include "tests/support/wiretap.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
 /* ------------------------------------------------------------------------------- coalesced acks */
@@ -88,7 +87,7 @@ TEST(sim_inflight_bytes__after_lost_acks)
     for (uint32_t i = 0; !sim_is_complete(w) && i < 2000; i++) {
         sim_run(w, 5 * USEC_NS);
         for (uint32_t host = HOST_0; host <= HOST_1; host++)
-            assert_null(mrd_engine_audit(mrd_context_engine(w->node[host].context)));
+            assert_null(mrd_engine_audit(sim_engine(w, host)));
         most = inflight_bytes(w, HOST_0, HOST_1) > most ? inflight_bytes(w, HOST_0, HOST_1) : most;
     }
     assert_true(sim_is_complete(w));

@@ -2,7 +2,6 @@
 /* Hosts with two addresses, sources that fail, addresses that change: a peer is a life, no address. */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
-#include "transport/context.h"
 #include "transport/movers/sim/sim_fault.h"
 #include "transport/movers/sim/sim_host.h"
 
@@ -41,7 +40,7 @@ static void expect_talk(struct sim_world *w, uint64_t budget_ns)
 
 static void expect_peers(struct sim_world *w, uint32_t host, uint32_t most)
 {
-    assert_in_range(mrd_context_engine(w->node[host].context)->peers.entries.used, 1, most);
+    assert_in_range(sim_engine(w, host)->peers.entries.used, 1, most);
     assert_int_equal(w->node[host].restarted + w->node[host].unreachable, 0);
     assert_int_equal(sim_counter(w, host, "rx_resets"), 0);
 }

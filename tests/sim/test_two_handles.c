@@ -49,15 +49,9 @@ static void expect_talk(struct sim_world *w, uint32_t from, uint32_t to)
     assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
 }
 
-static void expect_nobody_restarted(const struct sim_world *w)
-{
-    for (uint32_t host = 0; host < 2; host++)
-        assert_int_equal(w->node[host].restarted + w->node[host].unreachable, 0);
-}
-
 static uint32_t peers_of(const struct sim_world *w, uint32_t host)
 {
-    return mrd_context_engine(w->node[host].context)->peers.entries.used;
+    return sim_engine(w, host)->peers.entries.used;
 }
 
 /* ----------------------------------------------------------------------------------- two at once */
@@ -72,7 +66,7 @@ TEST_F(forge_tape, sim_two_handles__both_go_on)
         expect_talk(w, HOST_0, HOST_1);
         expect_talk(w, HOST_1, HOST_0);
     }
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
     assert_int_equal(peers_of(w, HOST_0), 2);
     assert_int_equal(peers_of(w, HOST_1), 2);
     assert_true(sim_payload_equal(w, HOST_1));
@@ -112,7 +106,7 @@ TEST_F(forge_tape, sim_two_handles__answers_in_order)
         answer_it(w);
         expect_talk(w, HOST_1, HOST_0);
     }
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
     assert_int_equal(peers_of(w, HOST_0), 2);
     assert_int_equal(peers_of(w, HOST_1), 2);
     assert_true(sim_payload_equal(w, HOST_0));
@@ -182,7 +176,7 @@ TEST_F(forge_tape, sim_two_handles__after_the_server_spoke)
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
     expect_talk(w, HOST_1, HOST_0);
-    expect_nobody_restarted(w);
+    sim_expect_no_losses(w);
 }
 
 /* ---------------------------------------------------------------------------------------- restart */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "core/engine/state.h"
 #include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
@@ -105,6 +106,26 @@ struct sim_world *sim_fabric_world(const struct sim_options *options)
 
     fabric.knows = MRD_SIM_KNOWS_FABRIC;
     return sim_world_create(&fabric);
+}
+
+struct sim_world *sim_warm_world(const struct sim_options *options)
+{
+    struct sim_world *w = sim_fabric_world(options);
+
+    sim_write(w, HOST_0, HOST_1, 64);
+    sim_write_complete(w, HOST_1, HOST_0, 64, 1 * MSEC_NS);
+    sim_run(w, 50 * USEC_NS);
+    return w;
+}
+
+struct mrd_engine *sim_engine(const struct sim_world *w, uint32_t host)
+{
+    return mrd_context_engine(w->node[host].context);
+}
+
+struct mrd_peer *sim_peer(const struct sim_world *w, uint32_t host)
+{
+    return mrd_container_of(sim_engine(w, host)->peers.active.next, struct mrd_peer, node);
 }
 
 static void create_qps(struct sim_world *w, struct sim_node *node)
@@ -214,7 +235,7 @@ void sim_restart(struct sim_world *w, uint32_t host)
 static void check_figures(struct sim_world *w, uint32_t host)
 {
     struct mrd_sim_host_stats stats = mrd_sim_get_host_stats(w->sim, host);
-    const char *wrong = mrd_engine_audit(mrd_context_engine(w->node[host].context));
+    const char *wrong = mrd_engine_audit(sim_engine(w, host));
 
     test_check(w->options.seed, !wrong, "audit of host %u: %s", host, wrong);
     test_check(w->options.seed, stats.changed_early == 0,

@@ -112,11 +112,17 @@ struct sim_world {
 struct sim_world *sim_world_create(const struct sim_options *options);
 /* The same with MRD_SIM_KNOWS_FABRIC. */
 struct sim_world *sim_fabric_world(const struct sim_options *options);
+/* The same, and hosts 0 and 1 know their round trip time, so that probes are quick. */
+struct sim_world *sim_warm_world(const struct sim_options *options);
 /*
  * Before the end of the test, where many worlds would be too large: destroys all QPs, lets time pass,
  * and asserts mrd_engine_audit() of every context.
  */
 void sim_world_destroy(struct sim_world *w);
+
+struct mrd_engine *sim_engine(const struct sim_world *w, uint32_t host);
+/* The host's only peer, or the one that it had to do with last. */
+struct mrd_peer *sim_peer(const struct sim_world *w, uint32_t host);
 
 /* All attributes of a request; zero means the default, which is in brackets. */
 struct sim_post {
@@ -172,6 +178,8 @@ void sim_write_complete(struct sim_world *w, uint32_t from, uint32_t to, uint32_
 bool sim_is_complete(struct sim_world *w);
 /* Did every message to the host arrive, with all bytes right? */
 bool sim_payload_equal(struct sim_world *w, uint32_t host);
+/* No host of the world has had an event that a peer is unreachable, or restarted. */
+void sim_expect_no_losses(const struct sim_world *w);
 /* The message's send, or the receive, has completed with this status. */
 void sim_expect_sent(const struct sim_world *w, uint32_t message, enum mrd_wc_status status);
 void sim_expect_received(const struct sim_world *w, uint32_t receive, enum mrd_wc_status status);

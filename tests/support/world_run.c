@@ -461,6 +461,12 @@ bool sim_payload_equal(struct sim_world *w, uint32_t host)
     return true;
 }
 
+void sim_expect_no_losses(const struct sim_world *w)
+{
+    for (uint32_t host = 0; host < w->options.hosts; host++)
+        assert_int_equal(w->node[host].unreachable + w->node[host].restarted, 0);
+}
+
 void sim_expect_sent(const struct sim_world *w, uint32_t message, enum mrd_wc_status status)
 {
     assert_true(w->messages[message].sent);
