@@ -99,10 +99,7 @@ static void flush_waits(enum wire_kind lost)
     uint8_t *at = w->messages[i].target;
 
     memset(at, 0x77, MESSAGE_BYTES);
-    for (uint32_t n = tap->num; n-- > 0;) {
-        if (tap->packets[n].from == HOST_0 && tap->packets[n].kind == WIRE_MESSAGE)
-            wiretap_replay(tap, &tap->packets[n]);
-    }
+    wiretap_replay_messages(tap, HOST_0);
     sim_run(w, 200 * USEC_NS);
     assert_true(payload_is_blank(at, MESSAGE_BYTES, 0x77));
 }
@@ -177,13 +174,7 @@ TEST(sim_abort__overtakes_all_of_its_message)
     sim_fail_qp(w, HOST_0, 1);
     sim_run(w, 50 * USEC_NS);
     assert_true(wiretap_count(tap, HOST_0, WIRE_ABORT) > 0);
-
-    uint32_t num = tap->num;
-
-    for (uint32_t n = 0; n < num; n++) {
-        if (tap->packets[n].kind == WIRE_MESSAGE)
-            wiretap_replay(tap, &tap->packets[n]);
-    }
+    wiretap_replay_messages(tap, HOST_0);
     sim_run_until_complete(w, 1 * MSEC_NS);
     assert_int_equal(w->messages[i].status, MRD_WC_WR_FLUSH_ERR);
     assert_false(w->receives[w->num_receives - 1].done);

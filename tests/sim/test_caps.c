@@ -82,32 +82,17 @@ static void run_cases(const struct caps_case *c)
 /* A cloud's usual case: the link has the rate of a few flows. */
 TEST(sim_caps__link_of_eight)
 {
-    run_cases(&(struct caps_case){.cap_bps = 1e9,
-                                  .link_bps = 8e9,
-                                  .delay_ns = 40000,
-                                  .run_ns = 300 * MSEC_NS,
-                                  .least_share = 0.95,
-                                  .most_lost = 0.005});
+    run_cases(&(struct caps_case){1e9, 8e9, 40000, 300 * MSEC_NS, 0.95, 0.005});
 }
 
 /* Two packets hold what the path does: the queue of the link is most of the RTT. */
 TEST(sim_caps__slow_link_of_eight)
 {
-    run_cases(&(struct caps_case){.cap_bps = 100e6,
-                                  .link_bps = 800e6,
-                                  .delay_ns = 15000,
-                                  .run_ns = 1500 * MSEC_NS,
-                                  .least_share = 0.95,
-                                  .most_lost = 0.01});
+    run_cases(&(struct caps_case){100e6, 800e6, 15000, 1500 * MSEC_NS, 0.95, 0.01});
 }
 
 /* No queue anywhere: losses alone tell of the caps. */
 TEST(sim_caps__all_paths_full)
 {
-    run_cases(&(struct caps_case){.cap_bps = 1e9,
-                                  .link_bps = 100e9,
-                                  .delay_ns = 40000,
-                                  .run_ns = 150 * MSEC_NS,
-                                  .least_share = 0.85,
-                                  .most_lost = 0.03});
+    run_cases(&(struct caps_case){1e9, 100e9, 40000, 150 * MSEC_NS, 0.85, 0.03});
 }

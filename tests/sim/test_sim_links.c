@@ -78,8 +78,7 @@ TEST(mrd_sim_wire_pass__rate_and_delay)
         &(struct mrd_sim_attr){.link = {.rate_bps = 1000000000, .delay_ns = 5000}});
 
     recorder_send(f, 0, 3);
-    mrd_sim_run_until(f->sim, 1000000);
-    assert_int_equal(f->host[1].num_arrivals, 3);
+    recorder_expect(f, 1000000, 3);
     for (unsigned i = 0; i < 3; i++) {
         assert_int_equal(f->host[1].arrivals[i].at_ns, (i + 1) * WIRE_BYTES * GBPS_NS + 5000);
         assert_int_equal(f->host[1].arrivals[i].data[0], i);
@@ -109,8 +108,7 @@ TEST(mrd_sim_wire_pass__no_rate)
         recorder_pair_create(&(struct mrd_sim_attr){.link = {.delay_ns = 10, .queue_bytes = 1}});
 
     recorder_send(f, 0, 50);
-    mrd_sim_run_until(f->sim, 10);
-    assert_int_equal(f->host[1].num_arrivals, 50);
+    recorder_expect(f, 10, 50);
 }
 
 /* Path p takes link p mod links. */
@@ -136,8 +134,7 @@ TEST(mrd_sim_wire_pass__tail_drop)
     recorder_send(f, 0, 10);
     mrd_sim_run_until(f->sim, 2 * WIRE_BYTES * GBPS_NS);
     recorder_send(f, 0, 10); /* two have left: room for two */
-    mrd_sim_run_until(f->sim, 1000000);
-    assert_int_equal(f->host[1].num_arrivals, 6);
+    recorder_expect(f, 1000000, 6);
     assert_int_equal(recorder_stats(f, 0).queue_drops, 14);
 }
 
@@ -210,8 +207,7 @@ TEST(mrd_sim_fabric_send__duplicate_and_corrupt)
     struct mrd_tx_packet packet = packet_to_1(0, payload, sizeof(payload));
 
     assert_int_equal(f->host[0].b->ops->tx_burst(f->host[0].b, &packet, 1), 1);
-    mrd_sim_run_until(f->sim, 100);
-    assert_int_equal(f->host[1].num_arrivals, 2);
+    recorder_expect(f, 100, 2);
     for (unsigned i = 0; i < 2; i++) {
         int bits = 0;
 
@@ -232,14 +228,12 @@ TEST(mrd_sim_set_link__blackhole_and_heal)
     assert_int_equal(mrd_sim_set_link(f->sim, -1, -1, 1, &attr), 0);
     recorder_send(f, 0, 2);
     recorder_send(f, 1, 2);
-    mrd_sim_run_until(f->sim, 1000000);
-    assert_int_equal(f->host[1].num_arrivals, 2);
+    recorder_expect(f, 1000000, 2);
     assert_int_equal(recorder_stats(f, 1).blackholed, 2);
     attr.blackhole = 0;
     assert_int_equal(mrd_sim_set_link(f->sim, 0, 1, -1, &attr), 0);
     recorder_send(f, 1, 2);
-    mrd_sim_run_until(f->sim, 2000000);
-    assert_int_equal(f->host[1].num_arrivals, 4);
+    recorder_expect(f, 2000000, 4);
 }
 
 TEST(mrd_sim_set_link__no_such)
@@ -268,8 +262,7 @@ TEST(mrd_sim_wire_pass__jitter)
     unsigned reordered = 0;
 
     recorder_send(f, 0, 100);
-    mrd_sim_run_until(f->sim, 1000000);
-    assert_int_equal(f->host[1].num_arrivals, 100);
+    recorder_expect(f, 1000000, 100);
     for (unsigned i = 0; i < 100; i++) {
         assert_in_range(f->host[1].arrivals[i].at_ns, 1000, 1500);
         reordered += i > 0 && f->host[1].arrivals[i].data[0] < f->host[1].arrivals[i - 1].data[0];

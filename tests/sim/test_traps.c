@@ -105,17 +105,12 @@ static void late_duplicate_write(uint32_t len, bool straight)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.straight = straight});
     struct wiretap *tap = wiretap_open(w);
-    uint32_t older = sim_write(w, HOST_0, HOST_1, len), copies = 0;
+    uint32_t older = sim_write(w, HOST_0, HOST_1, len);
     uint8_t *at = w->messages[older].target;
 
     sim_run_until_complete(w, 1 * MSEC_NS);
     memset(at, 0x77, len);
-    for (uint32_t i = tap->num; i-- > 0;) {
-        if (tap->packets[i].kind != WIRE_MESSAGE)
-            continue;
-        wiretap_replay(tap, &tap->packets[i]);
-        copies++;
-    }
+    uint32_t copies = wiretap_replay_messages(tap, HOST_0);
     sim_run(w, 100 * USEC_NS);
     assert_true(payload_is_blank(at, len, 0x77));
     assert_true(copies >= (len + 4095) / 4096);

@@ -49,6 +49,13 @@ static void expect_talk(struct sim_world *w, uint32_t from, uint32_t to)
     assert_int_equal(w->messages[i].status, MRD_WC_SUCCESS);
 }
 
+/* Host 0 first. */
+static void expect_talks(struct sim_world *w)
+{
+    expect_talk(w, HOST_0, HOST_1);
+    expect_talk(w, HOST_1, HOST_0);
+}
+
 static uint32_t peers_of(const struct sim_world *w, uint32_t host)
 {
     return sim_engine(w, host)->peers.entries.used;
@@ -63,8 +70,7 @@ TEST_F(forge_tape, sim_two_handles__both_go_on)
 
     for (uint32_t turn = 0; turn < 6; turn++) {
         call_at(w, turn % 2);
-        expect_talk(w, HOST_0, HOST_1);
-        expect_talk(w, HOST_1, HOST_0);
+        expect_talks(w);
     }
     sim_expect_no_losses(w);
     assert_int_equal(peers_of(w, HOST_0), 2);
@@ -174,8 +180,7 @@ TEST_F(forge_tape, sim_two_handles__after_the_server_spoke)
 
     expect_talk(w, HOST_1, HOST_0);
     call_at(w, 1);
-    expect_talk(w, HOST_0, HOST_1);
-    expect_talk(w, HOST_1, HOST_0);
+    expect_talks(w);
     sim_expect_no_losses(w);
 }
 
@@ -198,8 +203,7 @@ TEST_F(forge_tape, sim_two_handles__restarted_client)
 {
     struct sim_world *w = world(self);
 
-    expect_talk(w, HOST_0, HOST_1);
-    expect_talk(w, HOST_1, HOST_0);
+    expect_talks(w);
     call_at(w, 1);
     expect_talk(w, HOST_0, HOST_1);
     call_at(w, 0);
@@ -242,8 +246,7 @@ TEST_F(forge_tape, sim_two_handles__restarted_after_it_moved)
     assert_int_equal(sim_counter(w, HOST_1, "peers_moved"), 1);
     sim_restart(w, HOST_0);
     expect_talk(w, HOST_0, HOST_1);
-    expect_talk(w, HOST_0, HOST_1);
-    expect_talk(w, HOST_1, HOST_0);
+    expect_talks(w);
 }
 
 /* --------------------------------------------------------------------------------------- tombstones */

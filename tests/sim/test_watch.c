@@ -46,6 +46,13 @@ static void expect(const struct sim_world *w, uint32_t host, uint32_t unreachabl
                w->node[host].unreachable, w->node[host].restarted, unreachable, restarted);
 }
 
+/* Of host 0, and so much later. */
+static void expect_after(struct sim_world *w, uint64_t ns, uint32_t unreachable, uint32_t restarted)
+{
+    sim_run(w, ns);
+    expect(w, HOST_0, unreachable, restarted);
+}
+
 static uint64_t packets(const struct sim_world *w)
 {
     struct mrd_sim_stats stats;
@@ -61,21 +68,17 @@ TEST(watch__tells_of_a_death)
 
     sim_write_complete(w, HOST_2, HOST_1, 5000, 10 * MSEC_NS);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
-    sim_run(w, TIMEOUT_NS);
-    expect(w, HOST_0, 0, 0);
-    sim_run(w, TOLD_NS - TIMEOUT_NS);
-    expect(w, HOST_0, 1, 0);
+    expect_after(w, TIMEOUT_NS, 0, 0);
+    expect_after(w, TOLD_NS - TIMEOUT_NS, 1, 0);
     expect(w, HOST_2, 0, 0);
     sim_run(w, 4 * TIMEOUT_NS); /* once */
     expect(w, HOST_0, 1, 0);
     watch(w, HOST_0, HOST_1, 1); /* it is still dead */
-    sim_run(w, TOLD_NS);
-    expect(w, HOST_0, 2, 0);
+    expect_after(w, TOLD_NS, 2, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
     sim_run(w, SETTLE_MS * MSEC_NS);
     watch(w, HOST_0, HOST_1, 1);
-    sim_run(w, 4 * TIMEOUT_NS);
-    expect(w, HOST_0, 2, 0);
+    expect_after(w, 4 * TIMEOUT_NS, 2, 0);
 }
 
 /* One direction is enough. */
@@ -85,8 +88,7 @@ TEST(watch__tells_of_a_dead_direction)
         struct sim_world *w = begin_watched(&(struct sim_options){0});
 
         sim_links(w, back ? "host1>host0*" : "host0>host1*", "blackhole", "on");
-        sim_run(w, TOLD_NS);
-        expect(w, HOST_0, 1, 0);
+        expect_after(w, TOLD_NS, 1, 0);
     }
 }
 
@@ -97,8 +99,7 @@ TEST(watch__tells_of_an_address_without_peer)
 
     sim_close(w, HOST_1);
     watch(w, HOST_0, HOST_1, 1);
-    sim_run(w, TOLD_NS);
-    expect(w, HOST_0, 1, 0);
+    expect_after(w, TOLD_NS, 1, 0);
     sim_open(w, HOST_1);
 }
 
@@ -111,11 +112,9 @@ TEST(watch__peer_that_opens_in_time)
     watch(w, HOST_0, HOST_1, 1);
     sim_run(w, TIMEOUT_NS / 2);
     sim_open(w, HOST_1);
-    sim_run(w, 4 * TIMEOUT_NS);
-    expect(w, HOST_0, 0, 0);
+    expect_after(w, 4 * TIMEOUT_NS, 0, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
-    sim_run(w, TOLD_NS);
-    expect(w, HOST_0, 1, 0);
+    expect_after(w, TOLD_NS, 1, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
 }
 
@@ -125,16 +124,12 @@ TEST(watch__tells_of_a_restart)
 
     sim_run(w, 2 * TIMEOUT_NS);
     sim_restart(w, HOST_1);
-    sim_run(w, TIMEOUT_NS);
-    expect(w, HOST_0, 0, 1);
-    sim_run(w, 4 * TIMEOUT_NS);
-    expect(w, HOST_0, 0, 1);
+    expect_after(w, TIMEOUT_NS, 0, 1);
+    expect_after(w, 4 * TIMEOUT_NS, 0, 1);
     watch(w, HOST_0, HOST_1, 1); /* the new one */
-    sim_run(w, 4 * TIMEOUT_NS);
-    expect(w, HOST_0, 0, 1);
+    expect_after(w, 4 * TIMEOUT_NS, 0, 1);
     sim_restart(w, HOST_1);
-    sim_run(w, TIMEOUT_NS);
-    expect(w, HOST_0, 0, 2);
+    expect_after(w, TIMEOUT_NS, 0, 2);
 }
 
 /* The new life speaks first. */
@@ -145,8 +140,7 @@ TEST(watch__tells_of_a_restart_that_speaks_first)
     sim_restart(w, HOST_1);
     sim_write_complete(w, HOST_1, HOST_0, 5000, 100 * MSEC_NS);
     expect(w, HOST_0, 0, 1);
-    sim_run(w, 4 * TIMEOUT_NS);
-    expect(w, HOST_0, 0, 1);
+    expect_after(w, 4 * TIMEOUT_NS, 0, 1);
 }
 
 TEST(watch__tells_of_a_close)
@@ -177,8 +171,7 @@ TEST(watch__watcher_was_stopped)
                 sim_restart(w, HOST_1);
             sim_run(w, stops_ns[i] / 2);
             mrd_sim_stop_host(w->sim, HOST_0, 0);
-            sim_run(w, 4 * TOLD_NS);
-            expect(w, HOST_0, 0, restarts);
+            expect_after(w, 4 * TOLD_NS, 0, restarts);
         }
     }
 }
@@ -189,8 +182,7 @@ TEST(watch__costs_little)
     struct sim_world *w = begin_watched(&(struct sim_options){.peer_timeout_ns = 8 * SEC_NS});
     uint64_t before = packets(w);
 
-    sim_run(w, 100 * SEC_NS);
-    expect(w, HOST_0, 0, 0);
+    expect_after(w, 100 * SEC_NS, 0, 0);
     test_check(w->options.seed, packets(w) - before <= 2 * 50 + 2, "%u packets in 100 s",
                (unsigned)(packets(w) - before));
     watch(w, HOST_0, HOST_1, 0);
@@ -199,8 +191,7 @@ TEST(watch__costs_little)
     sim_run(w, 100 * SEC_NS);
     assert_int_equal(packets(w), before);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
-    sim_run(w, 30 * SEC_NS);
-    expect(w, HOST_0, 0, 0);
+    expect_after(w, 30 * SEC_NS, 0, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
 }
 
@@ -212,8 +203,7 @@ TEST(watch__lossy_network)
 
     watch(w, HOST_0, HOST_1, 1);
     watch(w, HOST_1, HOST_0, 1);
-    sim_run(w, 60 * SEC_NS);
-    expect(w, HOST_0, 0, 0);
+    expect_after(w, 60 * SEC_NS, 0, 0);
     expect(w, HOST_1, 0, 0);
 }
 
@@ -242,7 +232,6 @@ TEST(watch__table_of_peers)
     sim_run_until_complete(w, 100 * MSEC_NS);
     expect(w, HOST_0, 0, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 1);
-    sim_run(w, 4 * SEC_NS);
-    expect(w, HOST_0, 1, 0);
+    expect_after(w, 4 * SEC_NS, 1, 0);
     mrd_sim_stop_host(w->sim, HOST_1, 0);
 }

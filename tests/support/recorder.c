@@ -180,6 +180,12 @@ void recorder_send(struct recorder_pair *f, uint16_t path, unsigned n)
     }
 }
 
+void recorder_expect(struct recorder_pair *f, uint64_t at_ns, unsigned num_arrivals)
+{
+    mrd_sim_run_until(f->sim, at_ns);
+    assert_int_equal(f->host[1].num_arrivals, num_arrivals);
+}
+
 struct mrd_sim_stats recorder_stats(struct recorder_pair *f, int link)
 {
     struct mrd_sim_stats stats;

@@ -69,6 +69,8 @@ struct mrd_sim_stats recorder_link_stats(const struct mrd_sim *sim, const char *
 struct mrd_tx_packet packet_to_1(uint16_t path, const uint8_t *payload, uint32_t len);
 /* Sends n packets of PACKET_BYTES from host 0 at once; the first byte of each is its number. */
 void recorder_send(struct recorder_pair *pair, uint16_t path, unsigned n);
+/* Runs until then; so many packets have come to host 1 by now. */
+void recorder_expect(struct recorder_pair *pair, uint64_t at_ns, unsigned num_arrivals);
 /* Counters of link `link` from host 0 to host 1; -1: of all links. */
 struct mrd_sim_stats recorder_stats(struct recorder_pair *pair, int link);
 

@@ -173,3 +173,16 @@ void wiretap_replay(struct wiretap *tap, const struct wire_packet *packet)
                                     packet->len, mrd_sim_now(tap->w->sim) + USEC_NS),
                      0);
 }
+
+uint32_t wiretap_replay_messages(struct wiretap *tap, uint32_t from)
+{
+    uint32_t num = 0;
+
+    for (uint32_t i = tap->num; i-- > 0;) {
+        if (tap->packets[i].from != from || tap->packets[i].kind != WIRE_MESSAGE)
+            continue;
+        wiretap_replay(tap, &tap->packets[i]);
+        num++;
+    }
+    return num;
+}

@@ -71,5 +71,7 @@ bool wire_packet_acks(const struct wire_packet *packet, uint32_t psn);
 uint64_t wiretap_acked_ns(const struct wiretap *tap, uint32_t from, uint32_t psn);
 /* Delivers a kept packet once more, 1 us from now. */
 void wiretap_replay(struct wiretap *tap, const struct wire_packet *packet);
+/* The same of all that the host sent with parts of messages, the last first. Returns the number. */
+uint32_t wiretap_replay_messages(struct wiretap *tap, uint32_t from);
 
 #endif
