@@ -43,31 +43,26 @@ static const struct row rows[] = {
 
 TEST(sim_bottleneck__policies)
 {
-    struct bottleneck_judge judge = {.name = "policies"};
+    static const enum bottleneck_figure bounded[] = {BOTTLENECK_UTILISATION, BOTTLENECK_DROPS,
+                                                     BOTTLENECK_JAIN};
 
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const struct row *r = &rows[i];
+        struct bottleneck common = {.shape = r->flows > 2 ? BOTTLENECK_INCAST : BOTTLENECK_DUMBBELL,
+                                    .cc = r->cc,
+                                    .stagger_ms = r->flows == 2 ? 0.5 : 0};
+        struct bottleneck_row row = {FABRIC,
+                                     r->flows,
+                                     100,
+                                     0,
+                                     8,
+                                     QUEUE_BYTES,
+                                     5,
+                                     5,
+                                     .bound = {r->utilisation, r->drops, r->jain},
+                                     .ecn = r->ecn,
+                                     .loss = r->loss};
 
-        bottleneck_judge_row(&judge,
-                             &(struct bottleneck){
-                                 .shape = r->flows > 2 ? BOTTLENECK_INCAST : BOTTLENECK_DUMBBELL,
-                                 .knows = MRD_SIM_KNOWS_FABRIC,
-                                 .cc = r->cc,
-                                 .gbps = 100,
-                                 .rtt_us = 8,
-                                 .queue_bytes = QUEUE_BYTES,
-                                 .ecn = r->ecn,
-                                 .loss = r->loss,
-                                 .flows = r->flows,
-                                 .stagger_ms = r->flows == 2 ? 0.5 : 0,
-                                 .warm_ms = 5,
-                                 .span_ms = 5,
-                             },
-                             &(struct bottleneck_bounds){{
-                                 [BOTTLENECK_UTILISATION] = r->utilisation,
-                                 [BOTTLENECK_DROPS] = r->drops,
-                                 [BOTTLENECK_JAIN] = r->jain,
-                             }});
+        bottleneck_judge(r->cc, &row, 1, &common, bounded);
     }
-    bottleneck_judge_end(&judge);
 }

@@ -2,9 +2,8 @@
 /*
  * Flows that share one queue, and how they share it: scenes as rows of data, and their bounds.
  *
- * bottleneck_run() plays a scene with one seed. Tests have tables of rows instead: a struct
- * bottleneck_judge with a name; bottleneck_judge_row() for each row, which plays it with several
- * seeds and compares; bottleneck_judge_end(), which fails the test if a row was out of bounds.
+ * bottleneck_run() plays a scene with one seed. Tests have tables of rows instead:
+ * bottleneck_judge() plays each with several seeds and compares.
  *
  * By environment variables:
  *
@@ -92,8 +91,20 @@ struct bottleneck_bound {
     double median, worst;
 };
 
-struct bottleneck_bounds {
-    struct bottleneck_bound of[BOTTLENECK_FIGURES];
+enum { SOCKETS = MRD_SIM_KNOWS_SOCKETS, RDMA = MRD_SIM_KNOWS_RDMA, FABRIC = MRD_SIM_KNOWS_FABRIC };
+
+enum { BOTTLENECK_BOUNDED_MAX = 4, BOTTLENECK_BDPS_MAX = 1000 };
+
+/* What a table varies of a scene, and the bounds of the figures that it names. */
+struct bottleneck_row {
+    uint32_t knows, flows;
+    double gbps, speedup, rtt_us;
+    double queue; /* in gbps x rtt_us; in bytes if it is more than BOTTLENECK_BDPS_MAX */
+    double warm_ms, span_ms;
+    struct bottleneck_bound bound[BOTTLENECK_BOUNDED_MAX];
+    bool ecn;
+    double loss, jitter_us;
+    uint32_t mtu, mss;
 };
 
 /* Plays a scene. A work request that fails, fails the test. */
@@ -102,14 +113,11 @@ void bottleneck_run(const struct bottleneck *scene, uint64_t seed,
 /* Bytes of the bottleneck's queue. */
 double bottleneck_queue_bytes(const struct bottleneck *scene);
 
-struct bottleneck_judge {
-    const char *name;       /* of the table: the caller's; the rest begins as 0 */
-    unsigned rows, outside; /* rows so far; those that were out of bounds */
-    uint64_t shown;         /* bits: the figures that the printed table has */
-};
-
-void bottleneck_judge_row(struct bottleneck_judge *judge, const struct bottleneck *scene,
-                          const struct bottleneck_bounds *bounds);
-void bottleneck_judge_end(const struct bottleneck_judge *judge);
+/*
+ * Plays rows of a table, whose other fields are those of `common`, and compares: bound[i] is that of
+ * bounded[i]. Fails the test if a row is out of bounds.
+ */
+void bottleneck_judge(const char *table, const struct bottleneck_row *rows, size_t num,
+                      const struct bottleneck *common, const enum bottleneck_figure *bounded);
 
 #endif

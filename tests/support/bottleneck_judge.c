@@ -96,29 +96,32 @@ static void describe(const struct bottleneck *b, char *text, size_t len)
 #undef ADD
 }
 
+/* The figures that the printed table has: bits. */
+static uint64_t shown;
+
 /* ---------------------------------------------------------------------------------------- the printed table */
 
-static void print_head(struct bottleneck_judge *judge, const struct spread *spreads)
+static void print_head(const struct spread *spreads)
 {
     printf("%-12s %-58s %5s", "row", "scene", "cpu s");
     for (unsigned i = 0; i < BOTTLENECK_FIGURES; i++) {
         if (isnan(spreads[i].value[0]))
             continue;
-        judge->shown |= 1ull << i;
+        shown |= 1ull << i;
         printf(" | %-15s", kinds[i].text);
     }
     printf("\n");
 }
 
 /* The median, and the worst behind it; in front of both what it took of a processor. */
-static void print_row(struct bottleneck_judge *judge, const char *name, const char *scene,
-                      const struct spread *spreads, double cpu_s)
+static void print_row(const char *name, const char *scene, const struct spread *spreads,
+                      double cpu_s)
 {
-    if (!judge->shown)
-        print_head(judge, spreads);
+    if (!shown)
+        print_head(spreads);
     printf("%-12s %-58s %5.2f", name, scene, cpu_s);
     for (unsigned i = 0; i < BOTTLENECK_FIGURES; i++)
-        if (judge->shown & 1ull << i)
+        if (shown & 1ull << i)
             printf(" | %7.*f %7.*f", i < BOTTLENECK_RPC_MEDIAN ? 4 : 1, median(&spreads[i]),
                    i < BOTTLENECK_RPC_MEDIAN ? 4 : 1, worst(&spreads[i]));
     printf("\n");
@@ -151,22 +154,17 @@ static bool compare(const char *name, const char *scene, unsigned figure, const 
     return false;
 }
 
-void bottleneck_judge_row(struct bottleneck_judge *judge, const struct bottleneck *scene,
-                          const struct bottleneck_bounds *bounds)
+/* Plays a scene with each seed. Is it within the bounds? */
+static bool judge(const char *name, const struct bottleneck *scene,
+                  const struct bottleneck_bound *bound, const enum bottleneck_figure *bounded)
 {
-    const char *pattern = getenv("MRD_BOTTLENECK_ROW");
     int is_given;
     uint64_t first = test_seed_or(test_seed(), &is_given);
     unsigned n = num_seeds(is_given);
-    char name[NAME_BYTES], text[TEXT_BYTES];
+    struct spread *spreads = calloc(BOTTLENECK_FIGURES, sizeof(*spreads));
+    char text[TEXT_BYTES];
     bool is_good = true;
     clock_t start = clock();
-
-    snprintf(name, sizeof(name), "%s.%u", judge->name, ++judge->rows);
-    if (pattern && *pattern && fnmatch(pattern, name, 0) != 0)
-        return;
-
-    struct spread *spreads = calloc(BOTTLENECK_FIGURES, sizeof(*spreads));
 
     assert_non_null(spreads);
     describe(scene, text, sizeof(text));
@@ -178,16 +176,42 @@ void bottleneck_judge_row(struct bottleneck_judge *judge, const struct bottlenec
             spread_add(&spreads[k], kinds[k].good, figures.of[k], first + i);
     }
     if (getenv("MRD_BOTTLENECK_PRINT"))
-        print_row(judge, name, text, spreads, (double)(clock() - start) / CLOCKS_PER_SEC);
-    for (unsigned k = 0; k < BOTTLENECK_FIGURES; k++)
-        is_good = compare(name, text, k, &spreads[k], &bounds->of[k]) && is_good;
-    judge->outside += !is_good;
+        print_row(name, text, spreads, (double)(clock() - start) / CLOCKS_PER_SEC);
+    for (unsigned i = 0; i < BOTTLENECK_BOUNDED_MAX; i++)
+        if (bound[i].median > 0 || bound[i].worst > 0)
+            is_good = compare(name, text, bounded[i], &spreads[bounded[i]], &bound[i]) && is_good;
     free(spreads);
+    return is_good;
 }
 
-void bottleneck_judge_end(const struct bottleneck_judge *judge)
+void bottleneck_judge(const char *table, const struct bottleneck_row *rows, size_t num,
+                      const struct bottleneck *common, const enum bottleneck_figure *bounded)
 {
-    if (judge->outside > 0)
-        fail_msg("%u of %u rows of \"%s\" are out of bounds", judge->outside, judge->rows,
-                 judge->name);
+    const char *pattern = getenv("MRD_BOTTLENECK_ROW");
+    unsigned outside = 0;
+
+    shown = 0;
+    for (const struct bottleneck_row *r = rows; r < rows + num; r++) {
+        struct bottleneck scene = *common;
+        char name[NAME_BYTES];
+
+        scene.knows = r->knows;
+        scene.flows = r->flows;
+        scene.gbps = r->gbps;
+        scene.speedup = r->speedup;
+        scene.rtt_us = r->rtt_us;
+        *(r->queue > BOTTLENECK_BDPS_MAX ? &scene.queue_bytes : &scene.queue_bdp) = r->queue;
+        scene.warm_ms = r->warm_ms;
+        scene.span_ms = r->span_ms;
+        scene.ecn |= r->ecn;
+        scene.loss = r->loss;
+        scene.jitter_us = r->jitter_us;
+        scene.mtu = r->mtu ? r->mtu : common->mtu;
+        scene.mss = r->mss;
+        snprintf(name, sizeof(name), "%s.%zu", table, r - rows + 1);
+        if (!pattern || !*pattern || fnmatch(pattern, name, 0) == 0)
+            outside += !judge(name, &scene, r->bound, bounded);
+    }
+    if (outside > 0)
+        fail_msg("%u of %zu rows of \"%s\" are out of bounds", outside, num, table);
 }
