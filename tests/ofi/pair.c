@@ -6,9 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/support/payload.h"
-
-enum { ENDS_MAX = 8, SEED = 1 };
+enum { ENDS_MAX = 8 };
 
 static struct end *open_ends[ENDS_MAX];
 
@@ -36,13 +34,17 @@ void end_patience(uint64_t since_ns)
         fail_msg("nothing came of it in %d s", END_PATIENCE_S);
 }
 
+static void free_info(void *info)
+{
+    fi_freeinfo(info);
+}
+
 /* --------------------------------------------------------------------------------------- opening */
 
 struct fi_info *end_hints(const struct end_options *o)
 {
-    struct fi_info *hints = fi_allocinfo();
+    struct fi_info *hints = end_keep(fi_allocinfo(), free_info);
 
-    assert_non_null(hints);
     hints->fabric_attr->prov_name = strdup("mrd");
     hints->ep_attr->type = FI_EP_RDM;
     hints->caps = o->caps ? o->caps
@@ -57,6 +59,23 @@ struct fi_info *end_hints(const struct end_options *o)
     hints->domain_attr->data_progress = o->progress;
     hints->domain_attr->threading = o->threading;
     return hints;
+}
+
+struct fi_info *end_offered(const char *node, const char *service, uint64_t flags,
+                            const struct fi_info *hints)
+{
+    struct fi_info *info;
+
+    assert_int_equal(fi_getinfo(end_version, node, service, flags, hints, &info), 0);
+    return end_keep(info, free_info);
+}
+
+void end_not_offered(const char *node, const char *service, uint64_t flags,
+                     const struct fi_info *hints)
+{
+    struct fi_info *info;
+
+    assert_int_equal(fi_getinfo(end_version, node, service, flags, hints, &info), -FI_ENODATA);
 }
 
 static void open_domain(struct end *e, const struct end *share)
@@ -90,7 +109,6 @@ static void forget_ends(void)
 
 void end_open(struct end *e, const struct end_options *o, struct end *share)
 {
-    struct fi_info *hints = end_hints(o);
     struct fi_av_attr av = {.type = FI_AV_MAP};
     struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_TAGGED, .wait_obj = o->wait};
     unsigned slot = 0;
@@ -100,13 +118,11 @@ void end_open(struct end *e, const struct end_options *o, struct end *share)
     if (getenv("FI_MRD_DEVICE"))
         node = NULL; /* an RDMA device has its own */
     snprintf(port, sizeof(port), "%u", o->port);
-    int error = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node,
-                           node && o->port ? port : NULL, node ? FI_SOURCE | FI_NUMERICHOST : 0,
-                           hints, &e->info);
+    int error = fi_getinfo(end_version, node, node && o->port ? port : NULL,
+                           node ? FI_SOURCE | FI_NUMERICHOST : 0, end_hints(o), &e->info);
     if (error)
         fail_msg("no provider mrd: %s (FI_PROVIDER_PATH is %s)", fi_strerror(-error),
                  getenv("FI_PROVIDER_PATH"));
-    fi_freeinfo(hints);
     open_domain(e, share);
     assert_int_equal(fi_av_open(e->domain, &av, &e->av, NULL), 0);
     assert_int_equal(fi_cq_open(e->domain, &cq, &e->tx, NULL), 0);
@@ -118,6 +134,7 @@ void end_open(struct end *e, const struct end_options *o, struct end *share)
     memset(e->cntr, 0, sizeof(e->cntr));
     open_counters(e, o);
     e->eq = NULL;
+    e->registered = NULL;
     if (o->events) {
         assert_int_equal(fi_eq_open(e->fabric, &(struct fi_eq_attr){0}, &e->eq, NULL), 0);
         assert_int_equal(fi_ep_bind(e->ep, &e->eq->fid, 0), 0);
@@ -135,6 +152,9 @@ void end_close(struct end *e)
     for (unsigned i = 0; i < ENDS_MAX; i++)
         if (open_ends[i] == e)
             open_ends[i] = NULL;
+    kit_disown(e);
+    while (e->registered)
+        end_unregister(e, NULL);
     assert_int_equal(fi_close(&e->ep->fid), 0);
     for (unsigned i = 0; i < END_CNTRS; i++)
         if (e->cntr[i])
@@ -150,6 +170,50 @@ void end_close(struct end *e)
     }
     fi_freeinfo(e->info);
     e->ep = NULL;
+}
+
+static void close_owned(void *end)
+{
+    end_close(end);
+}
+
+struct end *end_new(const struct end_options *o, struct end *share)
+{
+    struct end *e = zeros(sizeof(*e));
+
+    end_open(e, o, share);
+    kit_own(e, close_owned);
+    return e;
+}
+
+struct fid_ep *end_beside(struct end *e, struct fi_info *info)
+{
+    struct fid_ep *ep;
+
+    assert_int_equal(fi_endpoint(e->domain, info, &ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(ep, &e->av->fid, 0), 0);
+    assert_int_equal(fi_ep_bind(ep, &e->tx->fid, FI_TRANSMIT | FI_RECV), 0);
+    return ep;
+}
+
+struct sockaddr_in end_name(struct fid_ep *ep)
+{
+    struct sockaddr_in name;
+    size_t bytes = sizeof(name);
+
+    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
+    assert_int_equal(bytes, sizeof(name));
+    return name;
+}
+
+struct sockaddr_in6 end_name6(struct fid_ep *ep)
+{
+    struct sockaddr_in6 name;
+    size_t bytes = sizeof(name);
+
+    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
+    assert_int_equal(bytes, sizeof(name));
+    return name;
 }
 
 FIXTURE_SETUP(end)
@@ -189,11 +253,16 @@ static void meet_each_other(struct pair *p)
     p->b.to = end_meet(&p->b, &p->a);
 }
 
+void pair_open_each(struct pair *p, const struct end_options *a, const struct end_options *b)
+{
+    end_open(&p->a, a, NULL);
+    end_open(&p->b, b, NULL);
+    meet_each_other(p);
+}
+
 void pair_open(struct pair *p, const struct end_options *o)
 {
-    end_open(&p->a, o, NULL);
-    end_open(&p->b, o, NULL);
-    meet_each_other(p);
+    pair_open_each(p, o, o);
 }
 
 void pair_open_shared(struct pair *p, const struct end_options *o)
@@ -213,12 +282,65 @@ FIXTURE_SETUP(pair)
 {
 }
 
+static void close_open(struct pair *p)
+{
+    if (p->b.ep)
+        end_close(&p->b);
+    if (p->a.ep)
+        end_close(&p->a);
+}
+
 FIXTURE_TEARDOWN(pair)
 {
-    if (self->b.ep)
-        end_close(&self->b);
-    if (self->a.ep)
-        end_close(&self->a);
+    close_open(self);
+}
+
+static void open_plain(struct pair *p)
+{
+    pair_open(p, &(struct end_options){0});
+}
+
+FIXTURE_FROM(plain, open_plain, close_open);
+
+static void open_ordered(struct pair *p)
+{
+    pair_open(p, &(struct end_options){.order = FI_ORDER_SAS});
+}
+
+FIXTURE_FROM(ordered, open_ordered, close_open);
+
+static void open_region(struct pair *p)
+{
+    open_plain(p);
+    pair_register(p, REGION_BYTES, REGION_KEY);
+}
+
+FIXTURE_FROM(region, open_region, close_open);
+
+/* -------------------------------------------------------------------------------------- messages */
+
+ssize_t end_sendmsg(struct end *e, const void *from, size_t len, fi_addr_t to, void *context,
+                    uint64_t flags)
+{
+    struct iovec iov = {(void *)(uintptr_t)from, len};
+    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to, .context = context};
+
+    return fi_sendmsg(e->ep, &msg, flags);
+}
+
+ssize_t end_recvmsg(struct end *e, void *into, size_t len, fi_addr_t from, void *context,
+                    uint64_t flags)
+{
+    struct iovec iov = {into, len};
+    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = from, .context = context};
+
+    return fi_recvmsg(e->ep, &msg, flags);
+}
+
+void end_set_min_multi_recv(struct end *e, size_t bytes)
+{
+    assert_int_equal(
+        fi_setopt(&e->ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &bytes, sizeof(bytes)), 0);
 }
 
 /* -------------------------------------------------------------------------------------- progress */
@@ -319,37 +441,4 @@ void end_silent(struct fid_cq *cq)
             fail_msg("an entry of %zu bytes, error %d %s, where there is none", entry.ok.len,
                      entry.err, entry.text);
     }
-}
-
-/* ------------------------------------------------------------------------------------------ bytes */
-
-uint8_t *filled(size_t bytes, uint64_t message)
-{
-    uint8_t *p = malloc(bytes + 1);
-
-    assert_non_null(p);
-    payload_fill(p, bytes, SEED, message);
-    return p;
-}
-
-uint8_t *blank(size_t bytes)
-{
-    uint8_t *p = malloc(bytes + 1);
-
-    assert_non_null(p);
-    memset(p, BLANK, bytes);
-    return p;
-}
-
-void assert_filled(const uint8_t *bytes, size_t len, uint64_t message)
-{
-    size_t at = payload_mismatch(bytes, len, SEED, message);
-
-    if (at != len)
-        fail_msg("byte %zu of %zu of message %llu is wrong", at, len, (unsigned long long)message);
-}
-
-void assert_blank(const uint8_t *bytes, size_t len)
-{
-    assert_true(payload_is_blank(bytes, len, BLANK));
 }

@@ -6,7 +6,6 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "pair.h"
@@ -155,9 +154,8 @@ enum { KEY = 4, MESSAGES = 4000, FLIGHT = 64, TARGETS = 8, WORDS = SIZES + 2 };
 
 /* Two peers of two endpoints of one domain: after the first, only mrd's own thread looks. */
 struct world {
-    struct end native, program;  /* targets */
-    struct end adder, messenger; /* peers */
-    struct fid_mr *mr;
+    struct end *native, *program;  /* targets */
+    struct end *adder, *messenger; /* peers */
     uint64_t *words;
     uint64_t added[WORDS]; /* natively */
     atomic_bool enough;
@@ -169,29 +167,17 @@ static void world_open(struct world *w)
     uint64_t none = 0;
 
     memset(w, 0, sizeof(*w));
-    end_open(&w->native, &o, NULL);
-    end_open(&w->program, &o, &w->native);
-    end_open(&w->adder, &o, NULL);
-    end_open(&w->messenger, &o, NULL);
-    w->adder.to = end_meet(&w->adder, &w->native);
-    w->messenger.to = end_meet(&w->messenger, &w->program);
-    w->words = calloc(WORDS, sizeof(*w->words));
-    assert_int_equal(fi_mr_reg(w->native.domain, w->words, WORDS * sizeof(*w->words),
-                               FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &w->mr, NULL),
-                     0);
+    w->words = zeros(WORDS * sizeof(*w->words));
+    w->native = end_new(&o, NULL);
+    w->program = end_new(&o, w->native);
+    w->adder = end_new(&o, NULL);
+    w->messenger = end_new(&o, NULL);
+    w->adder->to = end_meet(w->adder, w->native);
+    w->messenger->to = end_meet(w->messenger, w->program);
+    end_register(w->native, w->words, WORDS * sizeof(*w->words), REGION_ACCESS, KEY);
     /* After this the key is known: the target's program is not needed any more. */
-    POST(fi_atomic(w->adder.ep, &none, 1, NULL, w->adder.to, 0, KEY, FI_UINT64, FI_SUM, w));
-    end_ok(w->adder.tx, w);
-}
-
-static void world_close(struct world *w)
-{
-    assert_int_equal(fi_close(&w->mr->fid), 0);
-    end_close(&w->messenger);
-    end_close(&w->adder);
-    end_close(&w->program);
-    end_close(&w->native);
-    free(w->words);
+    POST(fi_atomic(w->adder->ep, &none, 1, NULL, w->adder->to, 0, KEY, FI_UINT64, FI_SUM, w));
+    end_ok(w->adder->tx, w);
 }
 
 /* Adds 1 to each word in turn by atomics of mrd's, until there is enough. NULL: all went well. */
@@ -205,12 +191,12 @@ static void *add_by_mrd(void *arg)
         unsigned word = (unsigned)(posted % WORDS);
 
         if (!atomic_load(&w->enough) && posted - done < FLIGHT &&
-            fi_atomic(w->adder.ep, one_of(8), 1, NULL, w->adder.to, word * 8, KEY, FI_UINT64,
+            fi_atomic(w->adder->ep, one_of(8), 1, NULL, w->adder->to, word * 8, KEY, FI_UINT64,
                       FI_SUM, NULL) == 0) {
             posted++;
             w->added[word]++;
         }
-        done += end_take(w->adder.tx, &entry);
+        done += end_take(w->adder->tx, &entry);
     }
     return entry.err ? w : NULL;
 }
@@ -223,7 +209,7 @@ static void post(struct world *w, enum fi_datatype type, enum fi_op op, const vo
     struct fi_rma_ioc targets[TARGETS];
     struct fi_msg_atomic msg = {.msg_iov = &from,
                                 .iov_count = 1,
-                                .addr = w->messenger.to,
+                                .addr = w->messenger->to,
                                 .rma_iov = targets,
                                 .rma_iov_count = TARGETS,
                                 .datatype = type,
@@ -233,8 +219,8 @@ static void post(struct world *w, enum fi_datatype type, enum fi_op op, const vo
 
     for (unsigned i = 0; i < TARGETS; i++)
         targets[i] = (struct fi_rma_ioc){offset, num, KEY};
-    while ((result = fi_atomicmsg(w->messenger.ep, &msg, 0)) == -FI_EAGAIN) {
-        (void)fi_cq_read(w->program.rx, NULL, 0);
+    while ((result = fi_atomicmsg(w->messenger->ep, &msg, 0)) == -FI_EAGAIN) {
+        (void)fi_cq_read(w->program->rx, NULL, 0);
         end_patience(since_ns);
     }
     assert_int_equal(result, 0);
@@ -282,8 +268,8 @@ TEST(ofi_apply__by_two_peers)
             posted += post_turn(&w);
             turns++;
         }
-        (void)fi_cq_read(w.program.rx, NULL, 0);
-        for (; end_take(w.messenger.tx, &entry); done++)
+        (void)fi_cq_read(w.program->rx, NULL, 0);
+        for (; end_take(w.messenger->tx, &entry); done++)
             assert_int_equal(entry.err, 0);
     }
     atomic_store(&w.enough, true);
@@ -295,5 +281,4 @@ TEST(ofi_apply__by_two_peers)
     assert_int_equal(w.words[SIZES - 1], w.added[SIZES - 1] + 2 * TOTAL);
     assert_int_equal(w.words[SIZES], w.added[SIZES] + TOTAL);
     assert_int_equal(w.words[SIZES + 1], w.added[SIZES + 1]);
-    world_close(&w);
 }

@@ -3,10 +3,9 @@
 #include "pair.h"
 
 #include <stdalign.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { KEY = 3, ELEMENTS = 6, ELEMENT_MAX = 32, OFFSET = 64 };
+enum { KEY = 3, ELEMENTS = 6, ELEMENT_MAX = 32, OFFSET = 64, BYTES = 4096 };
 
 /* Which kind of call. */
 enum kind { WRITE, FETCH, COMPARE, KINDS };
@@ -165,50 +164,27 @@ static const struct {
 
 /* ------------------------------------------------------------------------------------ one operation */
 
-struct world {
-    struct pair p;
-    struct fid_mr *mr;
-    uint8_t *memory; /* of b's */
-};
-
-static void world_open(struct world *w, const struct end_options *o)
-{
-    pair_open(&w->p, o);
-    w->memory = aligned_alloc(64, 4096);
-    assert_non_null(w->memory);
-    memset(w->memory, BLANK, 4096);
-    assert_int_equal(fi_mr_reg(w->p.b.domain, w->memory, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-                               KEY, 0, &w->mr, NULL),
-                     0);
-}
-
-static void world_close(struct world *w)
-{
-    assert_int_equal(fi_close(&w->mr->fid), 0);
-    pair_close(&w->p);
-    free(w->memory);
-}
-
 /* Lists of ELEMENTS of any type. */
 struct lists {
     alignas(64) uint8_t operand[ELEMENTS * ELEMENT_MAX], compare[ELEMENTS * ELEMENT_MAX],
         result[ELEMENTS * ELEMENT_MAX];
 };
 
+/* The context is the lists. */
 static ssize_t post(struct end *a, enum kind kind, enum fi_datatype type, enum fi_op op,
-                    struct lists *l, size_t num, uint64_t at, void *context)
+                    struct lists *l, size_t num, uint64_t at, uint64_t key)
 {
     const void *operand = op == FI_ATOMIC_READ ? NULL : l->operand;
 
     switch (kind) {
     case WRITE:
-        return fi_atomic(a->ep, operand, num, NULL, a->to, at, KEY, type, op, context);
+        return fi_atomic(a->ep, operand, num, NULL, a->to, at, key, type, op, l);
     case FETCH:
-        return fi_fetch_atomic(a->ep, operand, num, NULL, l->result, NULL, a->to, at, KEY, type, op,
-                               context);
+        return fi_fetch_atomic(a->ep, operand, num, NULL, l->result, NULL, a->to, at, key, type, op,
+                               l);
     default:
         return fi_compare_atomic(a->ep, operand, num, NULL, l->compare, NULL, l->result, NULL,
-                                 a->to, at, KEY, type, op, context);
+                                 a->to, at, key, type, op, l);
     }
 }
 
@@ -233,54 +209,49 @@ static int ask(struct end *e, enum kind kind, enum fi_datatype type, enum fi_op 
     }
 }
 
-static void run_one(struct world *w, enum kind kind, enum fi_datatype type, enum fi_op op)
+static void run_one(struct pair *p, enum kind kind, enum fi_datatype type, enum fi_op op)
 {
     size_t bytes = ELEMENTS * types[type].bytes;
-    uint8_t *target = w->memory + OFFSET;
+    uint8_t *target = p->memory + OFFSET;
     struct lists l;
 
-    memset(w->memory, BLANK, 4096);
+    memset(p->memory, BLANK, BYTES);
     types[type].fill(target, was);
     types[type].fill(l.operand, with);
     types[type].fill(l.compare, against);
     memset(l.result, 0, sizeof(l.result));
-    POST(post(&w->p.a, kind, type, op, &l, ELEMENTS, OFFSET, &l));
-    struct entry entry = end_ok(w->p.a.tx, &l);
-    assert_true(entry.ok.flags & FI_ATOMIC);
+    POST(post(&p->a, kind, type, op, &l, ELEMENTS, OFFSET, KEY));
+    assert_true(end_ok(p->a.tx, &l).ok.flags & FI_ATOMIC);
     unsigned wrong = types[type].check(op, target, kind == WRITE ? NULL : l.result);
     if (wrong < ELEMENTS)
         fail_msg("kind %d, type %d, op %d: element %u is wrong", kind, type, op, wrong);
-    assert_blank(w->memory, OFFSET);
-    assert_blank(target + bytes, 4096 - OFFSET - bytes);
+    assert_blank(p->memory, OFFSET);
+    assert_blank(target + bytes, BYTES - OFFSET - bytes);
 }
 
-TEST(ofi_atomic__all_operations_on_all_types)
+TEST_F(plain, ofi_atomic__all_operations_on_all_types)
 {
     unsigned num = 0;
-    struct world w;
 
-    world_open(&w, &(struct end_options){0});
+    pair_register(self, BYTES, KEY);
     for (int kind = 0; kind < KINDS; kind++) {
         for (int type = 0; type < FI_DATATYPE_LAST; type++) {
             for (int op = 0; op < FI_ATOMIC_OP_LAST; op++) {
                 if (!is_of_kind(kind, op) || !makes_sense(type, op))
                     continue;
-                run_one(&w, kind, type, op);
+                run_one(self, kind, type, op);
                 num++;
             }
         }
     }
     /* 14 types, 11 of them ordered, 8 of them of bits. */
     assert_int_equal(num, 2 * (14 * 6 + 11 * 2 + 8 * 3) + 14 + 14 * 2 + 11 * 4 + 8);
-    world_close(&w);
 }
 
 /* One element of 64 bits goes another way than several, or than one of fewer bits. */
-TEST(ofi_atomic__one_element)
+TEST_F(plain, ofi_atomic__one_element)
 {
-    struct world w;
-
-    world_open(&w, &(struct end_options){0});
+    pair_register(self, BYTES, KEY);
     for (int kind = 0; kind < KINDS; kind++) {
         for (int op = 0; op < FI_ATOMIC_OP_LAST; op++) {
             struct lists l = {.operand = {0}};
@@ -288,98 +259,84 @@ TEST(ofi_atomic__one_element)
 
             if (!is_of_kind(kind, op))
                 continue;
-            memset(w.memory, BLANK, 4096);
-            memcpy(w.memory + 8, &a, 8);
+            memset(self->memory, BLANK, BYTES);
+            memcpy(self->memory + 8, &a, 8);
             memcpy(l.operand, &b, 8);
             memcpy(l.compare, &a, 8);
-            POST(post(&w.p.a, kind, FI_UINT64, op, &l, 1, 8, &l));
-            end_ok(w.p.a.tx, &l);
-            memcpy(&now, w.memory + 8, 8);
+            POST(post(&self->a, kind, FI_UINT64, op, &l, 1, 8, KEY));
+            end_ok(self->a.tx, &l);
+            memcpy(&now, self->memory + 8, 8);
             memcpy(&old, l.result, 8);
             assert_true(now == step_FI_UINT64(op, a, b, a));
             assert_true(kind == WRITE || old == a);
-            assert_blank(w.memory, 8);
-            assert_blank(w.memory + 16, 100);
+            assert_blank(self->memory, 8);
+            assert_blank(self->memory + 16, 100);
         }
     }
-    world_close(&w);
 }
 
 /* ----------------------------------------------------------------------------------------- queries */
 
-TEST(ofi_atomic__query_tells_the_truth)
+TEST_F(plain, ofi_atomic__query_tells_the_truth)
 {
     struct lists l = {.operand = {0}};
-    struct world w;
 
-    world_open(&w, &(struct end_options){0});
-    memset(w.memory, 0, 4096);
+    pair_register(self, BYTES, KEY);
+    memset(self->memory, 0, BYTES);
     for (int kind = 0; kind < KINDS; kind++) {
         for (int type = 0; type <= FI_UINT128; type++) {
             for (int op = 0; op <= FI_ATOMIC_OP_LAST; op++) {
                 bool right = type < FI_DATATYPE_LAST && op < FI_ATOMIC_OP_LAST &&
                              is_of_kind(kind, op) && makes_sense(type, op);
                 struct fi_atomic_attr attr = {0};
-                int result = query(&w.p.a, kind, type, op, &attr);
+                int result = query(&self->a, kind, type, op, &attr);
                 size_t count = 0;
 
                 assert_int_equal(result, right ? 0 : -FI_EOPNOTSUPP);
-                assert_int_equal(ask(&w.p.a, kind, type, op, &count), result);
+                assert_int_equal(ask(&self->a, kind, type, op, &count), result);
                 if (right) {
                     assert_int_equal(attr.size, types[type].bytes);
                     assert_true(attr.count >= ELEMENTS);
                     assert_int_equal(count, attr.count);
                 } else {
-                    assert_int_equal(post(&w.p.a, kind, type, op, &l, 1, 0, &l), -FI_EOPNOTSUPP);
+                    assert_int_equal(post(&self->a, kind, type, op, &l, 1, 0, KEY), -FI_EOPNOTSUPP);
                 }
             }
         }
     }
-    end_silent(w.p.a.tx);
-    world_close(&w);
+    end_silent(self->a.tx);
 }
 
 /* As many as the query says, and not one more. */
-TEST(ofi_atomic__as_many_as_there_may_be)
+TEST_F(plain, ofi_atomic__as_many_as_there_may_be)
 {
+    struct end *a = &self->a;
     struct fi_atomic_attr attr;
-    struct fid_mr *mr;
-    struct world w;
     int tx;
 
-    world_open(&w, &(struct end_options){0});
-    struct end *a = &w.p.a;
     assert_int_equal(query(a, FETCH, FI_UINT32, FI_BXOR, &attr), 0);
-    uint32_t *operand = malloc((attr.count + 1) * 4);
-    uint32_t *result = malloc((attr.count + 1) * 4);
-    uint32_t *memory = malloc((attr.count + 1) * 4);
+    size_t bytes = (attr.count + 1) * 4;
+    uint32_t *operand = zeros(bytes), *result = zeros(bytes), *memory = zeros(bytes);
     for (uint32_t i = 0; i <= attr.count; i++) {
         operand[i] = 0x1000000 + i;
         memory[i] = i * i;
     }
-    assert_int_equal(fi_mr_reg(w.p.b.domain, memory, (attr.count + 1) * 4,
-                               FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY + 1, 0, &mr, NULL),
-                     0);
-    POST(fi_fetch_atomic(a->ep, operand, attr.count, NULL, result, NULL, a->to, 0, KEY + 1,
-                         FI_UINT32, FI_BXOR, &tx));
+    end_register(&self->b, memory, bytes, REGION_ACCESS, KEY);
+    POST(fi_fetch_atomic(a->ep, operand, attr.count, NULL, result, NULL, a->to, 0, KEY, FI_UINT32,
+                         FI_BXOR, &tx));
     end_ok(a->tx, &tx);
     for (uint32_t i = 0; i < attr.count; i++) {
         assert_int_equal(result[i], i * i);
         assert_int_equal(memory[i], (i * i) ^ (0x1000000 + i));
     }
     assert_int_equal(memory[attr.count], attr.count * attr.count);
-    assert_true(fi_fetch_atomic(a->ep, operand, attr.count + 1, NULL, result, NULL, a->to, 0,
-                                KEY + 1, FI_UINT32, FI_BXOR, &tx) < 0);
-    assert_int_equal(fi_close(&mr->fid), 0);
-    world_close(&w);
-    free(memory);
-    free(result);
-    free(operand);
+    assert_true(fi_fetch_atomic(a->ep, operand, attr.count + 1, NULL, result, NULL, a->to, 0, KEY,
+                                FI_UINT32, FI_BXOR, &tx) < 0);
 }
 
 /* ------------------------------------------------------------------------------- lists and refusals */
 
-TEST(ofi_atomic__lists_and_injected)
+TEST_F(pair, ofi_atomic__lists_and_injected)
 {
     uint16_t operand[6] = {1, 2, 3, 4, 5, 6}, result[6] = {0};
     struct fi_ioc from[2] = {{operand, 2}, {operand + 2, 4}};
@@ -390,103 +347,83 @@ TEST(ofi_atomic__lists_and_injected)
                                 .rma_iov = ranges,
                                 .rma_iov_count = 2,
                                 .datatype = FI_UINT16,
-                                .op = FI_SUM};
-    struct world w;
-    int tx;
+                                .op = FI_SUM,
+                                .context = from};
+    struct end *a = &self->a;
 
-    world_open(&w, &(struct end_options){.counts = FI_WRITE});
-    struct end *a = &w.p.a;
+    pair_open(self, &(struct end_options){.counts = FI_WRITE});
+    pair_register(self, BYTES, KEY);
     msg.addr = a->to;
-    msg.context = &tx;
-    memset(w.memory, 0, 4096);
+    memset(self->memory, 0, BYTES);
     POST(fi_atomicmsg(a->ep, &msg, 0));
-    end_ok(a->tx, &tx);
-    assert_memory_equal(w.memory + 100, operand, 6);
-    assert_memory_equal(w.memory + 200, operand + 3, 6);
+    end_ok(a->tx, from);
+    assert_memory_equal(self->memory + 100, operand, 6);
+    assert_memory_equal(self->memory + 200, operand + 3, 6);
     POST(fi_fetch_atomicmsg(a->ep, &msg, to, NULL, 2, 0));
-    end_ok(a->tx, &tx);
+    end_ok(a->tx, from);
     assert_memory_equal(result, operand, 12);
-    assert_int_equal(((uint16_t *)(void *)(w.memory + 200))[2], 12);
+    assert_int_equal(((uint16_t *)(void *)(self->memory + 200))[2], 12);
 
     POST(fi_inject_atomic(a->ep, operand, 6, a->to, 300, KEY, FI_UINT16, FI_SUM));
     operand[0] = 99;
     UNTIL(fi_cntr_read(end_cntr(a, FI_WRITE)) >= 2);
-    assert_int_equal(((uint16_t *)(void *)(w.memory + 300))[0], 1);
-    assert_int_equal(((uint16_t *)(void *)(w.memory + 300))[5], 6);
+    assert_int_equal(((uint16_t *)(void *)(self->memory + 300))[0], 1);
+    assert_int_equal(((uint16_t *)(void *)(self->memory + 300))[5], 6);
     end_silent(a->tx);
-    world_close(&w);
 }
 
-TEST(ofi_atomic__refused)
+static void fails(struct end *a, enum kind kind, enum fi_datatype type, size_t num, uint64_t at,
+                  uint64_t key, int err)
 {
     struct lists l = {.operand = {1}};
-    struct fid_mr *mr;
-    struct world w;
 
-    world_open(&w, &(struct end_options){0});
-    struct end *a = &w.p.a;
+    POST(post(a, kind, type, kind == COMPARE ? FI_CSWAP : FI_SUM, &l, num, at, key));
+    end_fails(a->tx, &l, err);
+}
+
+TEST_F(plain, ofi_atomic__refused)
+{
+    struct end *a = &self->a;
+
+    pair_register(self, BYTES, KEY);
     for (int type = FI_UINT32; type <= FI_UINT64; type++) {
         for (int kind = 0; kind < KINDS; kind++) {
-            enum fi_op op = kind == COMPARE ? FI_CSWAP : FI_SUM;
-
-            POST(post(a, kind, type, op, &l, 1, 4096, &l));
-            end_fails(a->tx, &l, FI_EINVAL);
-            POST(post(a, kind, type, op, &l, 2, 4096 - types[type].bytes, &l));
-            end_fails(a->tx, &l, FI_EINVAL);
-            POST(post(a, kind, type, op, &l, 1, UINT64_MAX - 7, &l));
-            end_fails(a->tx, &l, FI_EINVAL);
+            fails(a, kind, type, 1, BYTES, KEY, FI_EINVAL);
+            fails(a, kind, type, 2, BYTES - types[type].bytes, KEY, FI_EINVAL);
+            fails(a, kind, type, 1, UINT64_MAX - 7, KEY, FI_EINVAL);
         }
     }
-    POST(fi_atomic(a->ep, l.operand, 1, NULL, a->to, 0, KEY + 1, FI_UINT64, FI_SUM, &l));
-    end_fails(a->tx, &l, FI_ENOKEY);
-    POST(fi_atomic(a->ep, l.operand, 1, NULL, a->to, 0, KEY + 1, FI_UINT8, FI_SUM, &l));
-    end_fails(a->tx, &l, FI_ENOKEY);
-    assert_int_equal(
-        fi_mr_reg(w.p.b.domain, w.memory, 4096, FI_REMOTE_READ, 0, KEY + 1, 0, &mr, NULL), 0);
-    POST(fi_atomic(a->ep, l.operand, 1, NULL, a->to, 0, KEY + 1, FI_UINT64, FI_SUM, &l));
-    end_fails(a->tx, &l, FI_EACCES);
-    POST(fi_atomic(a->ep, l.operand, 1, NULL, a->to, 0, KEY + 1, FI_UINT8, FI_SUM, &l));
-    end_fails(a->tx, &l, FI_EACCES);
-    assert_int_equal(fi_close(&mr->fid), 0);
-    assert_blank(w.memory, 4096);
-    world_close(&w);
+    fails(a, WRITE, FI_UINT64, 1, 0, KEY + 1, FI_ENOKEY);
+    fails(a, WRITE, FI_UINT8, 1, 0, KEY + 1, FI_ENOKEY);
+    end_register(&self->b, self->memory, BYTES, FI_REMOTE_READ, KEY + 1);
+    fails(a, WRITE, FI_UINT64, 1, 0, KEY + 1, FI_EACCES);
+    fails(a, WRITE, FI_UINT8, 1, 0, KEY + 1, FI_EACCES);
+    assert_blank(self->memory, BYTES);
 }
 
 /* Who fetches reads: a region that may only be written to is added to, and shows nothing. */
-TEST(ofi_atomic__write_only)
+TEST_F(plain, ofi_atomic__write_only)
 {
     struct lists l = {.operand = {1}};
-    struct fid_mr *mr;
-    struct world w;
+    struct end *a = &self->a, *b = &self->b;
+    uint8_t *memory = blank(BYTES);
 
-    world_open(&w, &(struct end_options){0});
-    struct end *a = &w.p.a;
-    assert_int_equal(
-        fi_mr_reg(w.p.b.domain, w.memory, 4096, FI_REMOTE_WRITE, 0, KEY + 1, 0, &mr, NULL), 0);
+    struct fid_mr *mr = end_register(b, memory, BYTES, FI_REMOTE_WRITE, KEY);
     for (int type = FI_UINT32; type <= FI_UINT64; type++) {
-        POST(fi_fetch_atomic(a->ep, l.operand, 1, NULL, l.result, NULL, a->to, 0, KEY + 1,
-                             (enum fi_datatype)type, FI_SUM, &l));
-        end_fails(a->tx, &l, FI_EACCES);
-        POST(fi_compare_atomic(a->ep, l.operand, 1, NULL, l.compare, NULL, l.result, NULL, a->to, 0,
-                               KEY + 1, (enum fi_datatype)type, FI_CSWAP, &l));
-        end_fails(a->tx, &l, FI_EACCES);
+        fails(a, FETCH, type, 1, 0, KEY, FI_EACCES);
+        fails(a, COMPARE, type, 1, 0, KEY, FI_EACCES);
     }
-    assert_blank(w.memory, 4096);
-    POST(fi_atomic(a->ep, l.operand, 1, NULL, a->to, 0, KEY + 1, FI_UINT64, FI_SUM, &l));
+    assert_blank(memory, BYTES);
+    POST(post(a, WRITE, FI_UINT64, FI_SUM, &l, 1, 0, KEY));
     end_ok(a->tx, &l);
 
     /* Another region under its key is not taken for it. */
-    assert_int_equal(fi_close(&mr->fid), 0);
-    assert_int_equal(fi_mr_reg(w.p.b.domain, w.memory, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-                               KEY + 1, 0, &mr, NULL),
-                     0);
-    POST(fi_fetch_atomic(a->ep, l.operand, 1, NULL, l.result, NULL, a->to, 0, KEY + 1, FI_UINT64,
-                         FI_SUM, &l));
+    end_unregister(b, mr);
+    end_register(b, memory, BYTES, REGION_ACCESS, KEY);
+    POST(post(a, FETCH, FI_UINT64, FI_SUM, &l, 1, 0, KEY));
     end_ok(a->tx, &l);
     l.result[0]++; /* since then it was added once */
-    assert_memory_equal(l.result, w.memory, sizeof(uint64_t));
-    assert_int_equal(fi_close(&mr->fid), 0);
-    world_close(&w);
+    assert_memory_equal(l.result, memory, sizeof(uint64_t));
 }
 
 /* -------------------------------------------------------------------------------------- none is lost */
@@ -522,7 +459,7 @@ static void swap_on(struct swapper *s)
  * One initiator adds once with each call, another one often, a third swaps: all to one word. The
  * target's program applies those of the second, and mrd's thread the others, at the same time.
  */
-TEST(ofi_atomic__none_lost_on_one_word)
+TEST_F(plain, ofi_atomic__none_lost_on_one_word)
 {
     enum { ADDS = 10000, LISTS = 10000, TIMES = 8, SWAPS = 100, FLIGHT = 64 };
     const struct end_options o = {0};
@@ -538,83 +475,71 @@ TEST(ofi_atomic__none_lost_on_one_word)
     unsigned adds = 0, added = 0, lists = 0, listed = 0;
     struct swapper s = {.left = SWAPS};
     uint64_t since_ns = end_now_ns();
-    struct end other, third;
+    struct end *a = &self->a, *other = end_new(&o, NULL);
     struct entry entry;
-    struct world w;
 
-    world_open(&w, &o);
-    end_open(&other, &o, NULL);
-    end_open(&third, &o, NULL);
-    msg.addr = end_meet(&other, &w.p.b);
-    third.to = end_meet(&third, &w.p.b);
-    s.end = &third;
+    pair_register(self, BYTES, KEY);
+    msg.addr = end_meet(other, &self->b);
+    s.end = end_new(&o, NULL);
+    s.end->to = end_meet(s.end, &self->b);
     for (unsigned i = 0; i < TIMES; i++)
         targets[i] = (struct fi_rma_ioc){0, 1, KEY};
-    uint64_t *word = (uint64_t *)(void *)w.memory;
+    uint64_t *word = (uint64_t *)(void *)self->memory;
     *word = 0;
     while (added < ADDS || listed < LISTS || s.left) {
         for (; adds < ADDS && adds - added < FLIGHT; adds++)
-            POST(fi_atomic(w.p.a.ep, one, 1, NULL, w.p.a.to, 0, KEY, FI_UINT64, FI_SUM, NULL));
+            POST(fi_atomic(a->ep, one, 1, NULL, a->to, 0, KEY, FI_UINT64, FI_SUM, NULL));
         for (; lists < LISTS && lists - listed < FLIGHT; lists++)
-            POST(fi_atomicmsg(other.ep, &msg, 0));
+            POST(fi_atomicmsg(other->ep, &msg, 0));
         swap_on(&s);
-        for (; end_take(w.p.a.tx, &entry); added++)
+        for (; end_take(a->tx, &entry); added++)
             assert_int_equal(entry.err, 0);
-        for (; end_take(other.tx, &entry); listed++)
+        for (; end_take(other->tx, &entry); listed++)
             assert_int_equal(entry.err, 0);
         ends_drive();
         end_patience(since_ns);
     }
     assert_int_equal(*word, ADDS + LISTS * TIMES + SWAPS * 1000000ull);
-    assert_blank(w.memory + 8, 4096 - 8);
-    end_close(&third);
-    end_close(&other);
-    world_close(&w);
+    assert_blank(self->memory + 8, BYTES - 8);
 }
 
 /*
  * fi_endpoint(3): what is fetched or compared counts as read at the target, other atomics as
  * written, whoever applies them. Of a region, all that may change it count.
  */
-TEST(ofi_atomic__target_counts)
+TEST_F(pair, ofi_atomic__target_counts)
 {
-    uint64_t operand[2] = {1, 1}, old[2];
+    struct lists l = {.operand = {1}};
+    uint8_t *memory = blank(BYTES);
+    struct end *a = &self->a, *b = &self->b;
     struct fid_cntr *of_region;
     struct fid_mr *mr;
-    struct world w;
 
-    world_open(&w, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
-                                         .counts = FI_REMOTE_READ | FI_REMOTE_WRITE});
-    struct end *a = &w.p.a;
-    struct end *b = &w.p.b;
+    pair_open(self, &(struct end_options){.caps = FI_MSG | FI_RMA | FI_ATOMIC | FI_RMA_EVENT,
+                                          .counts = FI_REMOTE_READ | FI_REMOTE_WRITE});
     assert_int_equal(fi_cntr_open(b->domain, &(struct fi_cntr_attr){0}, &of_region, NULL), 0);
-    assert_int_equal(fi_mr_reg(b->domain, w.memory, 4096, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-                               KEY + 1, FI_RMA_EVENT, &mr, NULL),
-                     0);
+    assert_int_equal(
+        fi_mr_reg(b->domain, memory, BYTES, REGION_ACCESS, 0, KEY, FI_RMA_EVENT, &mr, NULL), 0);
     assert_int_equal(fi_mr_bind(mr, &of_region->fid, FI_REMOTE_WRITE), 0);
     for (unsigned n = 1; n <= 2; n++) { /* mrd's own, and by a message */
-        POST(fi_atomic(a->ep, operand, n, NULL, a->to, 0, KEY + 1, FI_UINT64, FI_SUM, &w));
-        end_ok(a->tx, &w);
+        POST(post(a, WRITE, FI_UINT64, FI_SUM, &l, n, 0, KEY));
+        end_ok(a->tx, &l);
         UNTIL(fi_cntr_read(end_cntr(b, FI_REMOTE_WRITE)) == n);
-        POST(fi_fetch_atomic(a->ep, operand, n, NULL, old, NULL, a->to, 0, KEY + 1, FI_UINT64,
-                             FI_SUM, &w));
-        end_ok(a->tx, &w);
-        POST(fi_compare_atomic(a->ep, operand, n, NULL, operand, NULL, old, NULL, a->to, 0, KEY + 1,
-                               FI_UINT64, FI_CSWAP, &w));
-        end_ok(a->tx, &w);
+        POST(post(a, FETCH, FI_UINT64, FI_SUM, &l, n, 0, KEY));
+        end_ok(a->tx, &l);
+        POST(post(a, COMPARE, FI_UINT64, FI_CSWAP, &l, n, 0, KEY));
+        end_ok(a->tx, &l);
         ends_drive_for(SILENCE_MS);
         assert_int_equal(fi_cntr_read(end_cntr(b, FI_REMOTE_READ)), 2 * n);
         assert_int_equal(fi_cntr_read(end_cntr(b, FI_REMOTE_WRITE)), n);
         assert_int_equal(fi_cntr_read(of_region), 3 * n);
     }
     /* A region that is only read does not change. */
-    POST(fi_fetch_atomic(a->ep, NULL, 1, NULL, old, NULL, a->to, 0, KEY + 1, FI_UINT64,
-                         FI_ATOMIC_READ, &w));
-    end_ok(a->tx, &w);
+    POST(post(a, FETCH, FI_UINT64, FI_ATOMIC_READ, &l, 1, 0, KEY));
+    end_ok(a->tx, &l);
     ends_drive_for(SILENCE_MS);
     assert_int_equal(fi_cntr_read(end_cntr(b, FI_REMOTE_READ)), 5);
     assert_int_equal(fi_cntr_read(of_region), 6);
     assert_int_equal(fi_close(&mr->fid), 0);
     assert_int_equal(fi_close(&of_region->fid), 0);
-    world_close(&w);
 }

@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -14,106 +13,87 @@ enum {
     LONG = 3 << 20,
 };
 
-/* The receiver calls nothing while a long message comes: its sender hears that it is there. */
-TEST(ofi_auto__long_messages)
+static const struct end_options automatic = {.progress = FI_PROGRESS_AUTO};
+
+/* Until the queue has an entry, which is of that context; nobody drives the other end. */
+static void wait_alone(struct fid_cq *cq, const void *context)
 {
-    static const struct end_options automatic = {.progress = FI_PROGRESS_AUTO};
+    uint64_t since_ns = end_now_ns();
+    struct fi_cq_tagged_entry entry;
+    ssize_t num;
+
+    while ((num = fi_cq_read(cq, &entry, 1)) == -FI_EAGAIN)
+        end_patience(since_ns);
+    assert_int_equal(num, 1);
+    assert_ptr_equal(entry.op_context, context);
+}
+
+/* The receiver calls nothing while a long message comes: its sender hears that it is there. */
+TEST_F(pair, ofi_auto__long_messages)
+{
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct fi_cq_tagged_entry entry;
-    uint64_t since_ns = end_now_ns();
-    struct pair p;
-    int tx, rx;
+    struct end *a = &self->a, *b = &self->b;
 
-    end_open(&p.a, &(struct end_options){0}, NULL);
-    end_open(&p.b, &automatic, NULL);
-    p.a.to = end_meet(&p.a, &p.b);
-    p.b.to = end_meet(&p.b, &p.a);
-    POST(fi_recv(p.b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, &rx));
-    POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, &tx));
-    while (fi_cq_read(p.a.tx, &entry, 1) == -FI_EAGAIN)
-        end_patience(since_ns);
-    assert_ptr_equal(entry.op_context, &tx);
-    assert_int_equal(fi_cq_read(p.b.rx, &entry, 1), 1);
-    assert_ptr_equal(entry.op_context, &rx);
+    pair_open_each(self, &(struct end_options){0}, &automatic);
+    POST(fi_recv(b->ep, in, LONG, NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_send(a->ep, out, LONG, NULL, a->to, out));
+    wait_alone(a->tx, out);
+    assert_int_equal(fi_cq_read(b->rx, &entry, 1), 1);
+    assert_ptr_equal(entry.op_context, in);
     assert_filled(in, LONG, 1);
 
     /* And the other way round: the sender sleeps. */
     memset(in, BLANK, LONG);
-    POST(fi_recv(p.a.ep, in, LONG, NULL, FI_ADDR_UNSPEC, &rx));
-    POST(fi_send(p.b.ep, out, LONG, NULL, p.b.to, &tx));
-    since_ns = end_now_ns();
-    while (fi_cq_read(p.a.rx, &entry, 1) == -FI_EAGAIN)
-        end_patience(since_ns);
+    POST(fi_recv(a->ep, in, LONG, NULL, FI_ADDR_UNSPEC, in));
+    POST(fi_send(b->ep, out, LONG, NULL, b->to, out));
+    wait_alone(a->rx, in);
     assert_filled(in, LONG, 1);
-    pair_close(&p);
-    free(in);
-    free(out);
 }
 
 /* Memory is written, added to and read while its owner calls nothing. */
-TEST(ofi_auto__target)
+TEST_F(pair, ofi_auto__target)
 {
-    static const struct end_options automatic = {.progress = FI_PROGRESS_AUTO};
-    uint64_t *memory = calloc(16, 8), one[2] = {7, 9}, back[2] = {0};
-    struct fi_cq_tagged_entry entry;
-    uint64_t since_ns = end_now_ns();
-    struct fid_mr *mr;
-    struct pair p;
+    uint64_t one[2] = {7, 9}, back[2] = {0};
+    struct end *a = &self->a;
 
-    end_open(&p.a, &(struct end_options){0}, NULL);
-    end_open(&p.b, &automatic, NULL);
-    p.a.to = end_meet(&p.a, &p.b);
-    assert_int_equal(
-        fi_mr_reg(p.b.domain, memory, 128, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL),
-        0);
-    assert_int_equal(fi_write(p.a.ep, one, 16, NULL, p.a.to, 16, 1, NULL), 0);
-    while (fi_cq_read(p.a.tx, &entry, 1) == -FI_EAGAIN)
-        end_patience(since_ns);
-    assert_int_equal(fi_atomic(p.a.ep, one, 2, NULL, p.a.to, 16, 1, FI_UINT64, FI_SUM, NULL), 0);
-    while (fi_cq_read(p.a.tx, &entry, 1) == -FI_EAGAIN)
-        end_patience(since_ns);
-    assert_int_equal(fi_read(p.a.ep, back, 16, NULL, p.a.to, 16, 1, NULL), 0);
-    while (fi_cq_read(p.a.tx, &entry, 1) == -FI_EAGAIN)
-        end_patience(since_ns);
+    pair_open_each(self, &(struct end_options){0}, &automatic);
+    end_register(&self->b, zeros(128), 128, REGION_ACCESS, 1);
+    assert_int_equal(fi_write(a->ep, one, 16, NULL, a->to, 16, 1, NULL), 0);
+    wait_alone(a->tx, NULL);
+    assert_int_equal(fi_atomic(a->ep, one, 2, NULL, a->to, 16, 1, FI_UINT64, FI_SUM, NULL), 0);
+    wait_alone(a->tx, NULL);
+    assert_int_equal(fi_read(a->ep, back, 16, NULL, a->to, 16, 1, NULL), 0);
+    wait_alone(a->tx, NULL);
     assert_int_equal(back[0], 14);
     assert_int_equal(back[1], 18);
-    assert_int_equal(fi_close(&mr->fid), 0);
-    pair_close(&p);
-    free(memory);
 }
 
 /* The message is long: it takes turns of both ends until it is there. */
-TEST(ofi_auto__sread_until_a_long_message_is_there)
+TEST_F(pair, ofi_auto__sread_until_a_long_message_is_there)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     struct fi_cq_tagged_entry entry;
-    struct pair p;
     int rx;
 
-    pair_open(&p, &(struct end_options){.wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
-    POST(fi_recv(p.b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, &rx));
-    POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, NULL));
-    assert_int_equal(fi_cq_sread(p.b.rx, &entry, 1, NULL, LONG_MS), 1);
+    pair_open(self, &(struct end_options){.wait = FI_WAIT_UNSPEC, .progress = FI_PROGRESS_AUTO});
+    POST(fi_recv(self->b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, &rx));
+    POST(fi_send(self->a.ep, out, LONG, NULL, self->a.to, NULL));
+    assert_int_equal(fi_cq_sread(self->b.rx, &entry, 1, NULL, LONG_MS), 1);
     assert_filled(in, LONG, 1);
-    assert_int_equal(fi_cq_sread(p.a.tx, &entry, 1, NULL, LONG_MS), 1);
-    pair_close(&p);
-    free(in);
-    free(out);
+    assert_int_equal(fi_cq_sread(self->a.tx, &entry, 1, NULL, LONG_MS), 1);
 }
 
 /* With nothing to do it sleeps; and then it wakes up. */
 TEST_F(pair, ofi_auto__sleeps)
 {
-    struct end_options automatic = {.progress = FI_PROGRESS_AUTO, .counts = FI_RECV};
     struct fi_cq_tagged_entry entry;
-    uint64_t since_ns = end_now_ns();
     struct timespec start, end;
     char in[8];
     int64_t used_ns;
 
-    end_open(&self->a, &(struct end_options){0}, NULL);
-    end_open(&self->b, &automatic, NULL);
-    self->a.to = end_meet(&self->a, &self->b);
+    pair_open_each(self, &(struct end_options){0},
+                   &(struct end_options){.progress = FI_PROGRESS_AUTO, .counts = FI_RECV});
     for (unsigned i = 0; i < 3; i++) {
         clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
         end_sleep_ms(IDLE_MS);
@@ -123,15 +103,8 @@ TEST_F(pair, ofi_auto__sleeps)
         POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
         end_sleep_ms(10);
         /* It is complete when the receive has it: nobody but the thread can have done that. */
-        assert_int_equal(
-            fi_sendmsg(self->a.ep,
-                       &(struct fi_msg){.msg_iov = &(struct iovec){(void *)(uintptr_t) "x", 1},
-                                        .iov_count = 1,
-                                        .addr = self->a.to},
-                       FI_DELIVERY_COMPLETE),
-            0);
-        while (fi_cq_read(self->a.tx, &entry, 1) == -FI_EAGAIN)
-            end_patience(since_ns);
+        assert_int_equal(end_sendmsg(&self->a, "x", 1, self->a.to, NULL, FI_DELIVERY_COMPLETE), 0);
+        wait_alone(self->a.tx, NULL);
         assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
     }
 }
@@ -174,14 +147,14 @@ static void *receive_shared(void *arg)
 /* One endpoint sends by several threads, another one receives by several. */
 TEST_F(pair, ofi_auto__threads_share_endpoints)
 {
-    static const struct end_options automatic = {
+    static const struct end_options shared = {
         .wait = FI_WAIT_FD, .threading = FI_THREAD_SAFE, .progress = FI_PROGRESS_AUTO};
     static unsigned in[THREADS * EACH];
     static bool seen[THREADS * EACH];
     struct sharer from[THREADS], to[THREADS];
     void *result;
 
-    pair_open(self, &automatic);
+    pair_open(self, &shared);
     memset(seen, 0, sizeof(seen));
     for (unsigned i = 0; i < THREADS * EACH; i++)
         POST(fi_recv(self->b.ep, &in[i], sizeof(in[i]), NULL, FI_ADDR_UNSPEC, &in[i]));

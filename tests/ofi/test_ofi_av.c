@@ -3,28 +3,15 @@
 #include "pair.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MANY = 20000, SOME = 200 };
-
-static const struct end_options plain = {0};
 
 static struct sockaddr_in nth(unsigned i)
 {
     return (struct sockaddr_in){.sin_family = AF_INET,
                                 .sin_port = htons((uint16_t)(1 + i % 60000)),
                                 .sin_addr = {htonl(0x0a000001u + i)}};
-}
-
-static struct fid_av *open_table(struct end *e)
-{
-    struct fi_av_attr attr = {.type = FI_AV_TABLE, .count = 2};
-    struct fid_av *av;
-
-    assert_int_equal(fi_av_open(e->domain, &attr, &av, NULL), 0);
-    return av;
 }
 
 static void assert_nth(struct fid_av *av, fi_addr_t addr, unsigned i)
@@ -43,9 +30,12 @@ TEST_F(end, ofi_av__table_with_removed_entries)
     struct sockaddr_in in[SOME], back;
     fi_addr_t addr[SOME], gone[SOME];
     size_t bytes = sizeof(back), num = 0;
+    struct fid_av *av;
 
-    end_open(self, &plain, NULL);
-    struct fid_av *av = open_table(self);
+    end_open(self, &(struct end_options){0}, NULL);
+    assert_int_equal(
+        fi_av_open(self->domain, &(struct fi_av_attr){.type = FI_AV_TABLE, .count = 2}, &av, NULL),
+        0);
     for (unsigned i = 0; i < SOME; i++)
         in[i] = nth(i);
     assert_int_equal(fi_av_insert(av, in, SOME, NULL, 0, NULL), SOME);
@@ -89,7 +79,7 @@ TEST_F(end, ofi_av__some_are_no_addresses)
     fi_addr_t addr[4];
     int errors[4];
 
-    end_open(self, &plain, NULL);
+    end_open(self, &(struct end_options){0}, NULL);
     in[0].sin_port = 0;
     in[2].sin_family = AF_UNIX;
     assert_int_equal(fi_av_insert(self->av, in, 4, addr, FI_SYNC_ERR, errors), 2);
@@ -110,42 +100,36 @@ static void exchange(struct pair *p, fi_addr_t src)
 
     POST(fi_recv(p->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
     POST(fi_send(p->a.ep, "x", 1, NULL, p->a.to, p));
-    struct entry entry = end_ok(p->b.rx, in);
-    assert_int_equal(entry.src, src);
+    assert_int_equal(end_ok(p->b.rx, in).src, src);
     end_ok(p->a.tx, p);
 }
 
 /* While they are inserted, and removed, messages go to one of them. */
-TEST(ofi_av__thousands)
+TEST_F(plain, ofi_av__thousands)
 {
-    fi_addr_t *addr = malloc(MANY * sizeof(*addr));
-    struct sockaddr_in in;
-    struct pair p;
+    struct fid_av *const av[2] = {self->b.av, self->a.av};
+    fi_addr_t *addr = zeros(MANY * sizeof(*addr));
 
-    assert_non_null(addr);
-    pair_open(&p, &plain);
     for (unsigned i = 0; i < MANY; i++) {
-        in = nth(i);
-        assert_int_equal(fi_av_insert(i % 2 ? p.a.av : p.b.av, &in, 1, &addr[i], 0, NULL), 1);
+        struct sockaddr_in in = nth(i);
+
+        assert_int_equal(fi_av_insert(av[i % 2], &in, 1, &addr[i], 0, NULL), 1);
         if (i % 1000 == 0)
-            exchange(&p, p.b.to);
+            exchange(self, self->b.to);
     }
     for (unsigned i = 0; i < MANY; i++)
-        assert_nth(i % 2 ? p.a.av : p.b.av, addr[i], i);
+        assert_nth(av[i % 2], addr[i], i);
     for (unsigned i = 0; i < MANY; i++) {
-        assert_int_equal(fi_av_remove(i % 2 ? p.a.av : p.b.av, &addr[i], 1, 0), 0);
+        assert_int_equal(fi_av_remove(av[i % 2], &addr[i], 1, 0), 0);
         if (i % 1000 == 0)
-            exchange(&p, p.b.to);
+            exchange(self, self->b.to);
     }
-    exchange(&p, p.b.to);
-    pair_close(&p);
-    free(addr);
+    exchange(self, self->b.to);
 }
 
 /* Twice in the vector: the first entry is its name, as long as there is one. */
-TEST_F(pair, ofi_av__twice)
+TEST_F(plain, ofi_av__twice)
 {
-    pair_open(self, &plain);
     fi_addr_t second = end_meet(&self->b, &self->a);
     assert_true(second != self->b.to);
     exchange(self, self->b.to);
@@ -159,25 +143,20 @@ TEST_F(pair, ofi_av__twice)
 }
 
 /* What was posted before its entry was removed goes on. */
-TEST(ofi_av__removed_under_way)
+TEST_F(plain, ofi_av__removed_under_way)
 {
     enum { LONG = 300000 };
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
-    struct pair p;
 
-    pair_open(&p, &plain);
-    fi_addr_t to = p.a.to;
-    POST(fi_recv(p.b.ep, in, LONG, NULL, p.b.to, in));
-    POST(fi_send(p.a.ep, out, LONG, NULL, to, out));
-    assert_int_equal(fi_av_remove(p.a.av, &to, 1, 0), 0);
-    assert_int_equal(fi_av_remove(p.b.av, &p.b.to, 1, 0), 0);
-    assert_int_equal(end_ok(p.b.rx, in).src, FI_ADDR_NOTAVAIL);
-    end_ok(p.a.tx, out);
+    fi_addr_t to = self->a.to;
+    POST(fi_recv(self->b.ep, in, LONG, NULL, self->b.to, in));
+    POST(fi_send(self->a.ep, out, LONG, NULL, to, out));
+    assert_int_equal(fi_av_remove(self->a.av, &to, 1, 0), 0);
+    assert_int_equal(fi_av_remove(self->b.av, &self->b.to, 1, 0), 0);
+    assert_int_equal(end_ok(self->b.rx, in).src, FI_ADDR_NOTAVAIL);
+    end_ok(self->a.tx, out);
     assert_filled(in, LONG, 1);
-    assert_int_equal(fi_send(p.a.ep, "x", 1, NULL, to, NULL), -FI_EINVAL);
-    assert_int_equal(fi_recv(p.b.ep, in, LONG, NULL, p.b.to, in), -FI_EINVAL);
-    assert_int_equal(fi_inject(p.a.ep, "x", 1, FI_ADDR_UNSPEC), -FI_EINVAL);
-    pair_close(&p);
-    free(in);
-    free(out);
+    assert_int_equal(fi_send(self->a.ep, "x", 1, NULL, to, NULL), -FI_EINVAL);
+    assert_int_equal(fi_recv(self->b.ep, in, LONG, NULL, self->b.to, in), -FI_EINVAL);
+    assert_int_equal(fi_inject(self->a.ep, "x", 1, FI_ADDR_UNSPEC), -FI_EINVAL);
 }

@@ -5,7 +5,6 @@
  */
 #include "pair.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { KEY = 5, LONG = 20000, EACH = 500, KINDS = 6, DEPTH = 8192, SILENT = 2000 };
@@ -34,13 +33,21 @@ struct objects {
     struct fid_ep *ep;
 };
 
+static void bind_once(struct fid_ep *ep, struct fid *fid, uint64_t flags)
+{
+    assert_int_equal(fi_ep_bind(ep, fid, flags), 0);
+    assert_int_equal(fi_ep_bind(ep, fid, flags), -FI_EINVAL);
+}
+
+static void close_all(struct fid *const *fids, unsigned num)
+{
+    for (unsigned i = 0; i < num; i++)
+        assert_int_equal(fi_close(fids[i]), 0);
+}
+
 static void objects_open(struct objects *o, void *memory)
 {
-    struct fi_info *hints = end_hints(&(struct end_options){0});
-
-    assert_int_equal(fi_getinfo(FI_VERSION(1, 15), "127.0.0.1", NULL, FI_SOURCE, hints, &o->info),
-                     0);
-    fi_freeinfo(hints);
+    o->info = end_offered("127.0.0.1", NULL, FI_SOURCE, end_hints(&(struct end_options){0}));
     assert_int_equal(fi_fabric(o->info->fabric_attr, &o->fabric, NULL), 0);
     assert_int_equal(fi_eq_open(o->fabric, &(struct fi_eq_attr){0}, &o->eq, NULL), 0);
     assert_int_equal(fi_domain(o->fabric, o->info, &o->domain, NULL), 0);
@@ -55,16 +62,12 @@ static void objects_open(struct objects *o, void *memory)
     assert_int_equal(fi_mr_bind(o->mr, &o->written->fid, FI_REMOTE_WRITE), 0);
     assert_int_equal(fi_mr_bind(o->mr, &o->written->fid, FI_REMOTE_WRITE), -FI_EINVAL);
     assert_int_equal(fi_endpoint(o->domain, o->info, &o->ep, NULL), 0);
-    assert_int_equal(fi_ep_bind(o->ep, &o->av->fid, 0), 0);
-    assert_int_equal(fi_ep_bind(o->ep, &o->av->fid, 0), -FI_EINVAL);
-    assert_int_equal(fi_ep_bind(o->ep, &o->eq->fid, 0), 0);
-    assert_int_equal(fi_ep_bind(o->ep, &o->eq->fid, 0), -FI_EINVAL);
-    assert_int_equal(fi_ep_bind(o->ep, &o->tx->fid, FI_TRANSMIT), 0);
-    assert_int_equal(fi_ep_bind(o->ep, &o->tx->fid, FI_TRANSMIT), -FI_EINVAL);
+    bind_once(o->ep, &o->av->fid, 0);
+    bind_once(o->ep, &o->eq->fid, 0);
+    bind_once(o->ep, &o->tx->fid, FI_TRANSMIT);
+    bind_once(o->ep, &o->sent->fid, FI_SEND);
     assert_int_equal(fi_ep_bind(o->ep, &o->rx->fid, FI_RECV), 0);
     assert_int_equal(fi_ep_bind(o->ep, &o->rx->fid, 0), -FI_EINVAL);
-    assert_int_equal(fi_ep_bind(o->ep, &o->sent->fid, FI_SEND), 0);
-    assert_int_equal(fi_ep_bind(o->ep, &o->sent->fid, FI_SEND), -FI_EINVAL);
     assert_int_equal(fi_ep_bind(o->ep, &o->mr->fid, 0), -FI_EINVAL);
 }
 
@@ -81,10 +84,7 @@ static void objects_close(struct objects *o)
     assert_int_equal(fi_poll_add(o->set, &o->rx->fid, 0), 0);
     assert_int_equal(fi_poll_add(o->set, &o->written->fid, 0), 0);
     assert_int_equal(fi_poll_add(o->set, &o->eq->fid, 0), 0);
-    assert_int_equal(fi_close(&o->ep->fid), 0);
-    assert_int_equal(fi_close(&o->av->fid), 0);
-    assert_int_equal(fi_close(&o->tx->fid), 0);
-    assert_int_equal(fi_close(&o->sent->fid), 0);
+    close_all((struct fid *[]){&o->ep->fid, &o->av->fid, &o->tx->fid, &o->sent->fid}, 4);
     assert_busy(&o->rx->fid); /* of the poll set */
     assert_int_equal(fi_close(&o->mr->fid), 0);
     assert_busy(&o->written->fid);
@@ -92,14 +92,9 @@ static void objects_close(struct objects *o)
     assert_busy(&o->domain->fid);
     assert_int_equal(fi_poll_del(o->set, &o->eq->fid, 0), 0);
     assert_int_equal(fi_poll_del(o->set, &o->eq->fid, 0), -FI_EINVAL);
-    assert_int_equal(fi_close(&o->set->fid), 0);
-    assert_int_equal(fi_close(&o->rx->fid), 0);
-    assert_int_equal(fi_close(&o->written->fid), 0);
-    assert_int_equal(fi_close(&o->domain->fid), 0);
+    close_all((struct fid *[]){&o->set->fid, &o->rx->fid, &o->written->fid, &o->domain->fid}, 4);
     assert_busy(&o->fabric->fid);
-    assert_int_equal(fi_close(&o->eq->fid), 0);
-    assert_int_equal(fi_close(&o->fabric->fid), 0);
-    fi_freeinfo(o->info);
+    close_all((struct fid *[]){&o->eq->fid, &o->fabric->fid}, 2);
 }
 
 TEST(ofi_close__who_is_used_is_busy)
@@ -121,13 +116,11 @@ TEST(ofi_close__event_queue_of_others)
     struct fi_av_attr attr = {.flags = FI_EVENT};
     struct fid_fabric *fabric;
     struct fid_domain *domain;
-    struct fi_info *info;
     struct fid_eq *eq;
     struct fid_av *av;
-    struct fi_info *hints = end_hints(&(struct end_options){0});
+    struct fi_info *info =
+        end_offered("127.0.0.1", NULL, FI_SOURCE, end_hints(&(struct end_options){0}));
 
-    assert_int_equal(fi_getinfo(FI_VERSION(1, 15), "127.0.0.1", NULL, FI_SOURCE, hints, &info), 0);
-    fi_freeinfo(hints);
     assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
     assert_int_equal(fi_eq_open(fabric, &(struct fi_eq_attr){0}, &eq, NULL), 0);
     assert_int_equal(fi_domain(fabric, info, &domain, NULL), 0);
@@ -140,49 +133,45 @@ TEST(ofi_close__event_queue_of_others)
     assert_busy(&domain->fid);
     assert_int_equal(fi_close(&av->fid), 0);
     assert_busy(&eq->fid);
-    assert_int_equal(fi_close(&domain->fid), 0);
-    assert_int_equal(fi_close(&eq->fid), 0);
-    assert_int_equal(fi_close(&fabric->fid), 0);
-    fi_freeinfo(info);
+    close_all((struct fid *[]){&domain->fid, &eq->fid, &fabric->fid}, 3);
 }
 
 /* ------------------------------------------------------------------------------- much under way */
 
-struct world {
+/* Two ends with memory, and buffers; the key is known. */
+FIXTURE(deep)
+{
     struct pair p;
-    struct fid_mr *mr;
-    uint8_t *out, *in, *memory;
+    struct end *a, *b; /* of the pair */
+    uint8_t *out, *in;
 };
 
-static void world_open(struct world *w)
+FIXTURE_SETUP(deep)
 {
-    pair_open(&w->p, &deep);
-    w->out = filled(LONG, 1);
-    w->in = blank(LONG);
-    w->memory = blank(LONG);
-    assert_int_equal(fi_mr_reg(w->p.b.domain, w->memory, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-                               KEY, 0, &w->mr, NULL),
-                     0);
-    POST(fi_write(w->p.a.ep, w->out, LONG, NULL, w->p.a.to, 0, KEY, w));
-    end_ok(w->p.a.tx, w);
+    self->a = &self->p.a;
+    self->b = &self->p.b;
+    pair_open(&self->p, &deep);
+    self->out = filled(LONG, 1);
+    self->in = blank(LONG);
+    pair_register(&self->p, LONG, KEY);
+    end_write(self->a, self->out, LONG, 0, KEY);
 }
 
-static void world_free(struct world *w)
+FIXTURE_TEARDOWN(deep)
 {
-    free(w->memory);
-    free(w->in);
-    free(w->out);
+    if (self->a->ep)
+        end_close(self->a);
+    if (self->b->ep)
+        end_close(self->b);
 }
 
-static ssize_t post(struct world *w, fi_addr_t to, unsigned kind)
+static ssize_t post(struct deep *w, fi_addr_t to, unsigned kind)
 {
-    struct iovec iov = {w->out, 100};
-    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = to};
-    struct fid_ep *ep = w->p.a.ep;
+    struct fid_ep *ep = w->a->ep;
 
     switch (kind) {
     case 0:
-        return fi_sendmsg(ep, &msg, FI_DELIVERY_COMPLETE);
+        return end_sendmsg(w->a, w->out, 100, to, NULL, FI_DELIVERY_COMPLETE);
     case 1:
         return fi_send(ep, w->out, LONG, NULL, to, NULL);
     case 2:
@@ -198,7 +187,7 @@ static ssize_t post(struct world *w, fi_addr_t to, unsigned kind)
 }
 
 /* Nobody drives b, so nothing of what needs its program is done. Returns how many were posted. */
-static unsigned post_many(struct world *w, fi_addr_t to)
+static unsigned post_many(struct deep *w, fi_addr_t to)
 {
     unsigned num = 0;
 
@@ -212,99 +201,84 @@ static unsigned post_many(struct world *w, fi_addr_t to)
     }
     for (unsigned i = 0; i < EACH; i++)
         assert_int_equal(
-            fi_trecv(w->p.a.ep, w->in, LONG, NULL, i % 2 ? to : FI_ADDR_UNSPEC, i, 0, NULL), 0);
+            fi_trecv(w->a->ep, w->in, LONG, NULL, i % 2 ? to : FI_ADDR_UNSPEC, i, 0, NULL), 0);
     assert_true(num >= 2 * EACH);
     return num;
 }
 
 /* Then no buffer is used any more, and the other end goes on. */
-TEST(ofi_close__thousands_under_way)
+TEST_F(deep, ofi_close__thousands_under_way)
 {
-    struct world w;
-    struct end other;
+    struct end *b = self->b;
     char in[8];
 
-    world_open(&w);
-    post_many(&w, w.p.a.to);
-    end_close(&w.p.a);
-    memset(w.in, BLANK, LONG);
+    post_many(self, self->a->to);
+    end_close(self->a);
+    memset(self->in, BLANK, LONG);
     ends_drive_for(50);
-    assert_blank(w.in, LONG);
+    assert_blank(self->in, LONG);
 
     /* What was announced by it cannot be read any more. */
-    POST(fi_recv(w.p.b.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, w.in));
-    POST(fi_recv(w.p.b.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, w.in));
     for (unsigned i = 0; i < 2; i++)
-        (void)end_next(w.p.b.rx);
-    end_open(&other, &deep, NULL);
-    other.to = end_meet(&other, &w.p.b);
-    w.p.b.to = end_meet(&w.p.b, &other);
-    POST(fi_trecv(w.p.b.ep, in, sizeof(in), NULL, w.p.b.to, 0, 0, in));
-    POST(fi_tsend(other.ep, "x", 1, NULL, other.to, 0, &other));
-    end_ok(w.p.b.rx, in);
-    end_ok(other.tx, &other);
-    end_close(&other);
-    assert_int_equal(fi_close(&w.mr->fid), 0);
-    end_close(&w.p.b); /* with thousands of messages that nobody received */
-    world_free(&w);
+        POST(fi_recv(b->ep, self->in, LONG, NULL, FI_ADDR_UNSPEC, self->in));
+    for (unsigned i = 0; i < 2; i++)
+        (void)end_next(b->rx);
+    struct end *other = end_new(&deep, NULL);
+    other->to = end_meet(other, b);
+    b->to = end_meet(b, other);
+    POST(fi_trecv(b->ep, in, sizeof(in), NULL, b->to, 0, 0, in));
+    POST(fi_tsend(other->ep, "x", 1, NULL, other->to, 0, other));
+    end_ok(b->rx, in);
+    end_ok(other->tx, other);
+    end_close(other);
+    end_close(b); /* with thousands of messages that nobody received */
 }
 
 /* Each operation has one end, whatever it is. */
-TEST(ofi_close__the_other_end_with_thousands_to_it)
+TEST_F(deep, ofi_close__the_other_end_with_thousands_to_it)
 {
-    unsigned num, good = 0;
-    struct world w;
+    unsigned num = post_many(self, self->a->to), good = 0;
+    struct fid_ep *ep = self->a->ep;
 
-    world_open(&w);
-    num = post_many(&w, w.p.a.to);
     for (unsigned i = 0; i < 10; i++) /* some of it is done, some under way */
-        POST(fi_recv(w.p.b.ep, w.memory, LONG, NULL, FI_ADDR_UNSPEC, NULL));
-    (void)fi_cq_read(w.p.b.rx, NULL, 0);
-    assert_int_equal(fi_close(&w.mr->fid), 0);
-    end_close(&w.p.b);
+        POST(fi_recv(self->b->ep, self->p.memory, LONG, NULL, FI_ADDR_UNSPEC, NULL));
+    (void)fi_cq_read(self->b->rx, NULL, 0);
+    end_close(self->b);
     for (unsigned i = 0; i < num; i++)
-        good += !end_next(w.p.a.tx).err;
+        good += !end_next(self->a->tx).err;
     assert_true(good < num);
-    end_silent(w.p.a.tx);
-    assert_int_equal(w.p.a.ep->ops->tx_size_left(w.p.a.ep), DEPTH);
-    end_close(&w.p.a);
-    world_free(&w);
+    end_silent(self->a->tx);
+    assert_int_equal(ep->ops->tx_size_left(ep), DEPTH);
 }
 
-/* To somebody who was never there: what is posted last cannot have been given up yet. */
-TEST(ofi_close__thousands_to_nobody)
+/* The fi_addr of an endpoint that was there once. */
+static fi_addr_t meet_gone(struct end *e)
 {
-    struct world w;
-    struct end gone;
+    struct end *gone = end_new(&deep, NULL);
+    fi_addr_t to = end_meet(e, gone);
 
-    world_open(&w);
-    end_open(&gone, &deep, NULL);
-    fi_addr_t to = end_meet(&w.p.a, &gone);
-    end_close(&gone);
+    end_close(gone);
+    return to;
+}
+
+/* To somebody who is not there: what is posted last cannot have been given up yet. */
+TEST_F(deep, ofi_close__thousands_to_nobody)
+{
+    fi_addr_t to = meet_gone(self->a);
+
     for (unsigned i = 0; i < SILENT; i++)
-        if (fi_inject(w.p.a.ep, w.out, 100, to) == -FI_EAGAIN)
+        if (fi_inject(self->a->ep, self->out, 100, to) == -FI_EAGAIN)
             break;
-    post_many(&w, to);
-    end_close(&w.p.a);
-    assert_int_equal(fi_close(&w.mr->fid), 0);
-    end_close(&w.p.b);
-    world_free(&w);
+    post_many(self, to);
 }
 
 /* The endpoint's own address is as good as any. */
-TEST(ofi_close__thousands_to_oneself)
+TEST_F(deep, ofi_close__thousands_to_oneself)
 {
-    struct world w;
-
-    world_open(&w);
-    w.p.a.to = end_meet(&w.p.a, &w.p.a);
-    post_many(&w, w.p.a.to);
+    self->a->to = end_meet(self->a, self->a);
+    post_many(self, self->a->to);
     for (unsigned i = 0; i < 20; i++)
-        assert_int_equal(fi_recv(w.p.a.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, NULL), 0);
-    end_close(&w.p.a);
-    assert_int_equal(fi_close(&w.mr->fid), 0);
-    end_close(&w.p.b);
-    world_free(&w);
+        assert_int_equal(fi_recv(self->a->ep, self->in, LONG, NULL, FI_ADDR_UNSPEC, NULL), 0);
 }
 
 /* That something injected has failed, without an entry, is no entry of the queue's. */
@@ -313,12 +287,9 @@ TEST_F(end, ofi_close__with_an_error_that_nobody_read)
     enum { ENTRIES = 1024 }; /* of the queue: the entry after the last was used before */
     struct end_options o = {.depth = DEPTH, .counts = FI_SEND};
     struct fi_cq_err_entry error = {0};
-    struct end gone;
 
     end_open(self, &o, NULL);
-    end_open(&gone, &o, NULL);
-    fi_addr_t to = end_meet(self, &gone);
-    end_close(&gone);
+    fi_addr_t to = meet_gone(self);
     for (unsigned i = 0; i < ENTRIES; i++)
         POST(fi_send(self->ep, "x", 1, NULL, to, NULL));
     POST(fi_inject(self->ep, "x", 1, to));
@@ -326,37 +297,31 @@ TEST_F(end, ofi_close__with_an_error_that_nobody_read)
     for (unsigned i = 0; i < ENTRIES; i++)
         assert_int_equal(fi_cq_readerr(self->tx, &error, 0), 1);
     assert_int_equal(fi_cq_readerr(self->tx, &error, 0), -FI_EAGAIN);
-    end_close(self);
 }
 
 /* At some moment of a long message that is read into a receive for many. */
 TEST(ofi_close__while_messages_are_read)
 {
-    struct iovec iov;
-    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC};
-
     for (unsigned i = 0; i < 12; i++) {
-        struct world w;
+        uint8_t *out = filled(LONG, 1), *in = blank(LONG);
+        struct pair p;
 
-        world_open(&w);
-        iov = (struct iovec){w.in, LONG};
+        pair_open(&p, &deep);
         if (i % 2)
-            assert_int_equal(fi_recvmsg(w.p.b.ep, &msg, FI_MULTI_RECV), 0);
+            assert_int_equal(end_recvmsg(&p.b, in, LONG, FI_ADDR_UNSPEC, NULL, FI_MULTI_RECV), 0);
         else
-            POST(fi_recv(w.p.b.ep, w.in, LONG, NULL, FI_ADDR_UNSPEC, NULL));
+            POST(fi_recv(p.b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, NULL));
         for (unsigned j = 0; j < 3; j++)
-            POST(fi_send(w.p.a.ep, w.out, EAGER_BYTES + 1, NULL, w.p.a.to, NULL));
+            POST(fi_send(p.a.ep, out, EAGER_BYTES + 1, NULL, p.a.to, NULL));
         for (unsigned j = 0; j < i / 2; j++)
-            (void)fi_cq_read(w.p.b.rx, NULL, 0);
+            (void)fi_cq_read(p.b.rx, NULL, 0);
         if (i % 4 == 3)
-            (void)fi_cancel(&w.p.b.ep->fid, NULL);
-        assert_int_equal(fi_close(&w.mr->fid), 0);
-        end_close(i % 3 ? &w.p.b : &w.p.a);
-        memset(w.in, BLANK, LONG);
+            (void)fi_cancel(&p.b.ep->fid, NULL);
+        end_close(i % 3 ? &p.b : &p.a);
+        memset(in, BLANK, LONG);
         ends_drive_for(2);
         if (i % 3)
-            assert_blank(w.in, LONG);
-        end_close(i % 3 ? &w.p.a : &w.p.b);
-        world_free(&w);
+            assert_blank(in, LONG);
+        end_close(i % 3 ? &p.a : &p.b);
     }
 }

@@ -125,7 +125,6 @@ TEST(ofi_dead__messages)
     expect_error(e.tx, &victim, out);
     expect_alive(&e, &other);
     end_close(&e);
-    free(out);
 }
 
 /* How many lines of the file name the peer. */
@@ -195,7 +194,6 @@ TEST(ofi_dead__under_traffic)
     }
     assert_int_equal(entry.err, FI_EHOSTUNREACH);
     end_close(&e);
-    free(out);
 }
 
 /* It was announced by its sender, who is killed before it is read. */
@@ -228,7 +226,6 @@ TEST(ofi_dead__sender_of_a_long_message)
     assert_true(end_now_ns() - since_ns < SLACK_S * SEC_NS);
     expect_alive(&e, &other);
     end_close(&e);
-    free(in);
 }
 
 /* ---------------------------------------------------------------------------------------------- memory */
@@ -260,8 +257,6 @@ TEST(ofi_dead__memory)
     expect_error(e.tx, &victim, out);
     expect_alive(&e, &other);
     end_close(&e);
-    free(in);
-    free(out);
 }
 
 TEST_F(end, ofi_dead__atomics)
@@ -330,7 +325,6 @@ TEST(ofi_dead__another_at_its_address)
     }
     expect_alive(&e, &second);
     end_close(&e);
-    free(out);
 }
 
 /* That one peer was gone is not the fate of what is posted after another one came. */
@@ -357,7 +351,6 @@ TEST(ofi_dead__old_news)
     end_ok(e.tx, out);
     expect_alive(&e, &second);
     end_close(&e);
-    free(out);
 }
 
 /* Nobody waits for what is under way: not for somebody who is dead, nor for receives. */
@@ -388,8 +381,6 @@ TEST(ofi_dead__close_with_work_under_way)
     uint64_t since_ns = end_now_ns();
     end_close(&e);
     assert_true(end_now_ns() - since_ns < SLACK_S * SEC_NS);
-    free(in);
-    free(out);
 }
 
 TEST(ofi_dead__injected_and_closed_at_once)

@@ -6,8 +6,6 @@
 #include "pair.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
-#include <stdlib.h>
 
 #include "tests/support/fake_ibv_impl.h"
 
@@ -15,15 +13,7 @@ enum { KEY = 7, TAG = 3, LONG = 1 << 20, WORDS = 200 };
 
 static struct fake_ibv_device *device;
 
-static int ask(const char *node, const char *service, uint64_t flags, struct fi_info **info)
-{
-    struct fi_info *hints = end_hints(&(struct end_options){0});
-    int result = fi_getinfo(FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION), node, service, flags,
-                            hints, info);
-
-    fi_freeinfo(hints);
-    return result;
-}
+static const struct end_options none = {0};
 
 static void assert_address(const void *addr, size_t bytes, const char *gid)
 {
@@ -40,12 +30,10 @@ static void assert_address(const void *addr, size_t bytes, const char *gid)
 
 static void assert_source(const char *node, const char *service, uint64_t flags, const char *gid)
 {
-    struct fi_info *info;
+    const struct fi_info *info = end_offered(node, service, flags, end_hints(&none));
 
-    assert_int_equal(ask(node, service, flags, &info), 0);
     assert_int_equal(info->addr_format, FI_SOCKADDR_IN6);
     assert_address(info->src_addr, info->src_addrlen, gid);
-    fi_freeinfo(info);
 }
 
 /* Applications read src_addr, and write to it, without looking whether it is there. */
@@ -61,27 +49,21 @@ TEST(ofi_device__source)
 /* A host and a port are no peer; what an endpoint tells of itself is. */
 TEST(ofi_device__destination)
 {
-    struct fi_info *info;
-
-    assert_int_equal(ask("192.0.2.1", "9228", 0, &info), -FI_ENODATA);
-    assert_int_equal(ask("192.0.2.1/17", NULL, 0, &info), 0);
+    end_not_offered("192.0.2.1", "9228", 0, end_hints(&none));
+    const struct fi_info *info = end_offered("192.0.2.1/17", NULL, 0, end_hints(&none));
     assert_address(info->src_addr, info->src_addrlen, "::");
     assert_address(info->dest_addr, info->dest_addrlen, "::ffff:192.0.2.1");
     assert_int_equal(ntohl(((struct sockaddr_in6 *)info->dest_addr)->sin6_flowinfo), 17);
-    fi_freeinfo(info);
 }
 
 /* The source that getinfo tells is any of the device's; then the endpoint has one. */
-TEST_F(pair, ofi_device__name)
+TEST_F(plain, ofi_device__name)
 {
-    struct sockaddr_in6 name;
-    size_t bytes = sizeof(name);
     char in = 0;
 
-    pair_open(self, &(struct end_options){0});
     assert_address(self->a.info->src_addr, self->a.info->src_addrlen, "::");
-    assert_int_equal(fi_getname(&self->a.ep->fid, &name, &bytes), 0);
-    assert_address(&name, bytes, "::ffff:192.0.2.1");
+    struct sockaddr_in6 name = end_name6(self->a.ep);
+    assert_address(&name, sizeof(name), "::ffff:192.0.2.1");
     assert_true(ntohl(name.sin6_flowinfo) > 0);
     POST(fi_recv(self->b.ep, &in, 1, NULL, FI_ADDR_UNSPEC, &in));
     POST(fi_inject(self->a.ep, "x", 1, self->a.to));
@@ -90,46 +72,24 @@ TEST_F(pair, ofi_device__name)
 }
 
 /* Who names an interface with it gets the device's GID of that address, which has none. */
-TEST(ofi_device__link_local_with_a_scope)
+TEST_F(end, ofi_device__link_local_with_a_scope)
 {
-    struct fi_av_attr av_attr = {.type = FI_AV_MAP};
-    struct sockaddr_in6 name;
-    size_t bytes = sizeof(name);
-    struct fid_fabric *fabric;
-    struct fid_domain *domain;
-    struct fi_info *info;
-    struct fid_av *av;
-    struct fid_cq *cq;
-    struct fid_ep *ep;
+    struct fi_info *info = end_offered("fe80::1%lo", NULL, FI_SOURCE, end_hints(&none));
 
-    assert_int_equal(ask("fe80::1%lo", NULL, FI_SOURCE, &info), 0);
-    assert_int_equal(fi_fabric(info->fabric_attr, &fabric, NULL), 0);
-    assert_int_equal(fi_domain(fabric, info, &domain, NULL), 0);
-    assert_int_equal(fi_av_open(domain, &av_attr, &av, NULL), 0);
-    assert_int_equal(fi_cq_open(domain, &(struct fi_cq_attr){0}, &cq, NULL), 0);
-    assert_int_equal(fi_endpoint(domain, info, &ep, NULL), 0);
-    assert_int_equal(fi_ep_bind(ep, &av->fid, 0), 0);
-    assert_int_equal(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
+    end_open(self, &none, NULL);
+    struct fid_ep *ep = end_beside(self, info);
     assert_int_equal(fi_enable(ep), 0);
-    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
-    assert_address(&name, bytes, "fe80::1");
+    struct sockaddr_in6 name = end_name6(ep);
+    assert_address(&name, sizeof(name), "fe80::1");
     assert_int_equal(fi_close(&ep->fid), 0);
-    assert_int_equal(fi_close(&cq->fid), 0);
-    assert_int_equal(fi_close(&av->fid), 0);
-    assert_int_equal(fi_close(&domain->fid), 0);
-    assert_int_equal(fi_close(&fabric->fid), 0);
-    fi_freeinfo(info);
 }
 
 /* What would be an answer too long to be sent without registering it says that there is none. */
-TEST_F(pair, ofi_device__no_memory_for_an_answer)
+TEST_F(plain, ofi_device__no_memory_for_an_answer)
 {
     static uint64_t memory[WORDS], result[WORDS];
-    struct fid_mr *mr;
 
-    pair_open(self, &(struct end_options){0});
-    assert_int_equal(
-        fi_mr_reg(self->b.domain, memory, sizeof(memory), FI_REMOTE_READ, 0, KEY, 0, &mr, NULL), 0);
+    end_register(&self->b, memory, sizeof(memory), FI_REMOTE_READ, KEY);
     for (unsigned i = 0; i < 2; i++) {
         device->memlock_bytes = i == 0; /* no more may be registered; any may */
         POST(fi_fetch_atomic(self->a.ep, NULL, WORDS, NULL, result, NULL, self->a.to, 0, KEY,
@@ -139,19 +99,14 @@ TEST_F(pair, ofi_device__no_memory_for_an_answer)
         else
             end_ok(self->a.tx, self);
     }
-    assert_int_equal(fi_close(&mr->fid), 0);
 }
 
 /* Two that send long messages to each other do not wait for each other's memory. */
-TEST(ofi_device__no_memory_for_two_receives)
+TEST_F(plain, ofi_device__no_memory_for_two_receives)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
-    struct end *ends[2];
-    struct pair p;
+    struct end *ends[2] = {&self->a, &self->b};
 
-    pair_open(&p, &(struct end_options){0});
-    ends[0] = &p.a;
-    ends[1] = &p.b;
     for (unsigned i = 0; i < 2; i++)
         POST(fi_tsend(ends[i]->ep, out, LONG, NULL, ends[i]->to, TAG, out));
     ends_drive_for(20);
@@ -163,22 +118,18 @@ TEST(ofi_device__no_memory_for_two_receives)
         end_fails(ends[i]->tx, out, FI_ENOMEM);
     }
     device->memlock_bytes = 0;
-    pair_close(&p);
-    free(in);
-    free(out);
 }
 
 /*
  * The memory of a message that was read is free for the one that comes with the news: a is told of
  * both at once.
  */
-TEST_F(pair, ofi_device__memory_of_what_just_ended)
+TEST_F(plain, ofi_device__memory_of_what_just_ended)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
     uint64_t since_ns = end_now_ns();
     struct entry entry;
 
-    pair_open(self, &(struct end_options){0});
     POST(fi_tsend(self->a.ep, out, LONG, NULL, self->a.to, TAG, out));
     POST(fi_trecv(self->a.ep, in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
     POST(fi_trecv(self->b.ep, in, LONG, NULL, FI_ADDR_UNSPEC, TAG, 0, in));
@@ -193,46 +144,35 @@ TEST_F(pair, ofi_device__memory_of_what_just_ended)
     end_ok(self->a.tx, out);
     end_ok(self->b.tx, out);
     assert_filled(in, LONG, 1);
-    free(in);
-    free(out);
 }
 
 /* What waits for an answer, or for a message, ends when the device does. */
-TEST(ofi_device__gone)
+TEST_F(plain, ofi_device__gone)
 {
+    static char many[2048];
+    struct end *a = &self->a, *b = &self->b;
     uint8_t *out = filled(LONG, 1);
     uint64_t word = 0;
-    static char many[2048];
-    struct iovec iov = {many, sizeof(many)};
-    struct fi_msg multi = {
-        .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = many};
-    struct pair p;
     char in[2];
 
-    pair_open(&p, &(struct end_options){0});
-    assert_int_equal(fi_setopt(&p.a.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &(size_t){1},
-                               sizeof(size_t)),
-                     0);
-    POST(fi_recv(p.a.ep, &in[0], 0, NULL, FI_ADDR_UNSPEC, &in[0]));
+    end_set_min_multi_recv(a, 1);
+    POST(fi_recv(a->ep, &in[0], 0, NULL, FI_ADDR_UNSPEC, &in[0]));
     for (unsigned i = 0; i < 2; i++) /* the other one is there when the device goes */
-        POST(fi_inject(p.b.ep, "x", i, p.b.to));
-    end_ok(p.a.rx, &in[0]);
-    POST(fi_send(p.a.ep, out, LONG, NULL, p.a.to, out));
-    POST(fi_trecv(p.a.ep, &in[0], 1, NULL, FI_ADDR_UNSPEC, TAG, 0, &in[0]));
+        POST(fi_inject(b->ep, "x", i, b->to));
+    end_ok(a->rx, &in[0]);
+    POST(fi_send(a->ep, out, LONG, NULL, a->to, out));
+    POST(fi_trecv(a->ep, &in[0], 1, NULL, FI_ADDR_UNSPEC, TAG, 0, &in[0]));
     ends_drive_for(20);
     fake_ibv_raise(device, IBV_EVENT_DEVICE_FATAL, 0);
-    end_fails(p.a.tx, out, FI_EIO);
-    end_fails(p.a.rx, &in[0], FI_EIO);
-    POST(fi_trecv(p.a.ep, &in[1], 1, NULL, p.a.to, TAG, 0, &in[1]));
-    end_fails(p.a.rx, &in[1], FI_EIO);
-    POST(fi_recvmsg(p.a.ep, &multi, FI_MULTI_RECV));
-    end_ok(p.a.rx, many);
-    struct entry entry = end_fails(p.a.rx, many, FI_EIO);
-    assert_true(entry.ok.flags & FI_MULTI_RECV);
-    assert_true(fi_read(p.a.ep, &word, sizeof(word), NULL, p.a.to, 0, KEY, &word) != 0 ||
-                end_next(p.a.tx).err != 0);
-    pair_close(&p);
-    free(out);
+    end_fails(a->tx, out, FI_EIO);
+    end_fails(a->rx, &in[0], FI_EIO);
+    POST(fi_trecv(a->ep, &in[1], 1, NULL, a->to, TAG, 0, &in[1]));
+    end_fails(a->rx, &in[1], FI_EIO);
+    POST(end_recvmsg(a, many, sizeof(many), FI_ADDR_UNSPEC, many, FI_MULTI_RECV));
+    end_ok(a->rx, many);
+    assert_true(end_fails(a->rx, many, FI_EIO).ok.flags & FI_MULTI_RECV);
+    assert_true(fi_read(a->ep, &word, sizeof(word), NULL, a->to, 0, KEY, &word) != 0 ||
+                end_next(a->tx).err != 0);
 }
 
 int kit_before_all(void)
@@ -240,7 +180,8 @@ int kit_before_all(void)
     struct fi_info *info;
 
     fake_ibv_begin(1);
-    if (!ask(NULL, NULL, 0, &info)) /* libfabric's own providers look for devices now: none yet */
+    /* libfabric's own providers look for devices now: there are none yet. */
+    if (!fi_getinfo(end_version, NULL, NULL, 0, end_hints(&none), &info))
         return 1;
     device = fake_ibv_add(FAKE_IBV_RXE, "fake0");
     return 0;

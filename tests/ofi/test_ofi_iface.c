@@ -6,7 +6,6 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +14,6 @@
 #include "log.h"
 #include "pair.h"
 #include "space.h"
-
-static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 
 /* A bridge with the port of a container; the cable to other hosts comes later in the list. */
 #define BRIDGE                                                                                     \
@@ -64,18 +61,16 @@ static void lay(const char *commands)
 /* The names of the interfaces that are offered to who asks as Open MPI does, in order. */
 static void offered(const char *expected)
 {
-    struct fi_info *hints = end_hints(&(struct end_options){.format = FI_SOCKADDR_IN}), *info;
+    struct fi_info *hints = end_hints(&(struct end_options){.format = FI_SOCKADDR_IN});
     char names[256] = "";
 
     hints->caps |= FI_REMOTE_COMM;
-    assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
+    const struct fi_info *info = end_offered(NULL, NULL, 0, hints);
     for (const struct fi_info *i = info; i; i = i->next) {
         strncat(names, i == info ? "" : " ", sizeof(names) - strlen(names) - 1);
         strncat(names, i->domain_attr->name, sizeof(names) - strlen(names) - 1);
     }
     assert_string_equal(names, expected);
-    fi_freeinfo(info);
-    fi_freeinfo(hints);
 }
 
 /* --------------------------------------------------------------------------------------- the order */
@@ -132,31 +127,24 @@ TEST(ofi_iface__others_that_each_host_has)
 
 /* --------------------------------------------------------------------------------------- endpoints */
 
-static struct in_addr host_of(struct fid_ep *ep)
+static void assert_host(struct fid_ep *ep, const char *host)
 {
-    struct sockaddr_in name = {0};
-    size_t bytes = sizeof(name);
-
-    assert_int_equal(fi_getname(&ep->fid, &name, &bytes), 0);
-    return name.sin_addr;
+    assert_string_equal(inet_ntoa(end_name(ep).sin_addr), host);
 }
 
 /* An endpoint beside `e`, without a source address or with that of any. */
 static void expect_at(struct end *e, const struct sockaddr_in *any, const char *host)
 {
     struct fi_info *info = fi_dupinfo(e->info);
-    struct fid_ep *ep;
 
     free(info->src_addr);
     info->src_addr = NULL;
     info->src_addrlen = 0;
-    assert_int_equal(fi_endpoint(e->domain, info, &ep, NULL), 0);
+    struct fid_ep *ep = end_beside(e, info);
     if (any)
         assert_int_equal(fi_setname(&ep->fid, (void *)(uintptr_t)any, sizeof(*any)), 0);
-    assert_int_equal(fi_ep_bind(ep, &e->av->fid, 0), 0);
-    assert_int_equal(fi_ep_bind(ep, &e->tx->fid, FI_TRANSMIT | FI_RECV), 0);
     assert_int_equal(fi_enable(ep), 0);
-    assert_string_equal(inet_ntoa(host_of(ep)), host);
+    assert_host(ep, host);
     assert_int_equal(fi_close(&ep->fid), 0);
     fi_freeinfo(info);
 }
@@ -167,7 +155,7 @@ TEST_F(end, ofi_iface__endpoint_without_a_source)
 
     lay(BRIDGE CABLE "true");
     end_open(self, &(struct end_options){.node = "172.17.0.1", .format = FI_SOCKADDR_IN}, NULL);
-    assert_string_equal(inet_ntoa(host_of(self->ep)), "172.17.0.1"); /* whoever names it, has it */
+    assert_host(self->ep, "172.17.0.1"); /* whoever names it, has it */
     expect_at(self, NULL, "10.81.0.1");
     expect_at(self, &any, "10.81.0.1");
 }

@@ -2,142 +2,109 @@
 /* Nothing at all, and as much as may be: lengths of zero, lists, what is injected, flags. */
 #include "pair.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { KEY = 6, BYTES = 4096, LIST = 8 };
 
-struct world {
-    struct pair p;
-    struct fid_mr *mr;
-    uint8_t *memory;
-};
-
-static void world_open(struct world *w, const struct end_options *o)
+static void open_target(struct pair *p, const struct end_options *o)
 {
-    pair_open(&w->p, o);
-    w->memory = blank(BYTES);
-    assert_int_equal(fi_mr_reg(w->p.b.domain, w->memory, BYTES, FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
-                               KEY, 0, &w->mr, NULL),
-                     0);
-}
-
-static void world_close(struct world *w)
-{
-    assert_int_equal(fi_close(&w->mr->fid), 0);
-    pair_close(&w->p);
-    free(w->memory);
+    pair_open(p, o);
+    pair_register(p, BYTES, KEY);
 }
 
 /* -------------------------------------------------------------------------------------- nothing */
 
-static void empty_message(struct world *w, ssize_t posted)
+/* Each way to send nothing. */
+static ssize_t send_nothing(struct end *a, unsigned kind)
 {
-    struct end *a = &w->p.a, *b = &w->p.b;
+    struct fi_msg_tagged tmsg = {.tag = 3, .addr = a->to, .context = a};
+    struct iovec none[LIST] = {{NULL, 0}};
 
-    assert_int_equal(posted, 0);
-    assert_int_equal(end_ok(b->rx, b).ok.len, 0);
-    if (a->tx)
-        end_ok(a->tx, a);
+    switch (kind) {
+    case 0:
+        return fi_send(a->ep, NULL, 0, NULL, a->to, a);
+    case 1:
+        return fi_sendv(a->ep, none, NULL, LIST, a->to, a);
+    case 2:
+        return fi_sendv(a->ep, NULL, NULL, 0, a->to, a);
+    case 3:
+        return fi_sendmsg(a->ep, &(struct fi_msg){.addr = a->to, .context = a},
+                          FI_DELIVERY_COMPLETE | FI_INJECT);
+    case 4:
+        return fi_tsend(a->ep, NULL, 0, NULL, a->to, 3, a);
+    default:
+        return fi_tsendmsg(a->ep, &tmsg, FI_INJECT);
+    }
 }
 
-TEST(ofi_limits__empty_messages)
+/* Before the message, as lists; after it, as no buffer. */
+static ssize_t receive_nothing(struct end *b, unsigned kind, bool after)
 {
-    struct fi_msg_tagged tmsg = {.tag = 3};
-    struct fi_msg msg = {.addr = 0};
     struct iovec none[LIST] = {{NULL, 0}};
-    struct world w;
 
-    world_open(&w, &(struct end_options){0});
-    struct end *a = &w.p.a;
-    struct end *b = &w.p.b;
-    msg.addr = tmsg.addr = a->to;
-    msg.context = tmsg.context = a;
-    for (unsigned first = 0; first < 2; first++) {
+    if (kind >= 4)
+        return after ? fi_trecv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, 3, 0, b)
+                     : fi_trecvv(b->ep, NULL, NULL, 0, FI_ADDR_UNSPEC, 3, 0, b);
+    if (after)
+        return fi_recv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, b);
+    return kind % 2 ? fi_recvv(b->ep, NULL, NULL, 0, FI_ADDR_UNSPEC, b)
+                    : fi_recvv(b->ep, none, NULL, LIST, FI_ADDR_UNSPEC, b);
+}
+
+TEST_F(plain, ofi_limits__empty_messages)
+{
+    struct end *a = &self->a, *b = &self->b;
+
+    for (unsigned after = 0; after < 2; after++) {
         for (unsigned kind = 0; kind < 6; kind++) {
-            bool tagged = kind >= 4;
-
-            if (!first && tagged)
-                assert_int_equal(fi_trecvv(b->ep, NULL, NULL, 0, FI_ADDR_UNSPEC, 3, 0, b), 0);
-            else if (!first)
-                assert_int_equal(fi_recvv(b->ep, kind % 2 ? NULL : none, NULL, kind % 2 ? 0 : LIST,
-                                          FI_ADDR_UNSPEC, b),
-                                 0);
-            switch (kind) {
-            case 0:
-                assert_int_equal(fi_send(a->ep, NULL, 0, NULL, a->to, a), 0);
-                break;
-            case 1:
-                assert_int_equal(fi_sendv(a->ep, none, NULL, LIST, a->to, a), 0);
-                break;
-            case 2:
-                assert_int_equal(fi_sendv(a->ep, NULL, NULL, 0, a->to, a), 0);
-                break;
-            case 3:
-                assert_int_equal(fi_sendmsg(a->ep, &msg, FI_DELIVERY_COMPLETE | FI_INJECT), 0);
-                break;
-            case 4:
-                assert_int_equal(fi_tsend(a->ep, NULL, 0, NULL, a->to, 3, a), 0);
-                break;
-            default:
-                assert_int_equal(fi_tsendmsg(a->ep, &tmsg, FI_INJECT), 0);
-            }
-            if (first) {
+            if (!after)
+                assert_int_equal(receive_nothing(b, kind, false), 0);
+            assert_int_equal(send_nothing(a, kind), 0);
+            if (after) {
                 ends_drive_for(5);
-                assert_int_equal(tagged ? fi_trecv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, 3, 0, b)
-                                        : fi_recv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, b),
-                                 0);
+                assert_int_equal(receive_nothing(b, kind, true), 0);
             }
-            empty_message(&w, 0);
+            assert_int_equal(end_ok(b->rx, b).ok.len, 0);
+            end_ok(a->tx, a);
         }
         assert_int_equal(fi_recv(b->ep, NULL, 0, NULL, FI_ADDR_UNSPEC, b), 0);
         assert_int_equal(fi_inject(a->ep, NULL, 0, a->to), 0);
         assert_int_equal(end_ok(b->rx, b).ok.len, 0);
     }
     end_silent(a->tx);
-    world_close(&w);
 }
 
 /* A receive of no bytes takes a message of some: it is cut off, long or not. */
-TEST(ofi_limits__no_room)
+TEST_F(plain, ofi_limits__no_room)
 {
     static const size_t lens[] = {1, EAGER_BYTES, EAGER_BYTES + 1, 100000};
-    struct entry entry;
-    struct world w;
     uint8_t *out = filled(100000, 1);
 
-    world_open(&w, &(struct end_options){0});
     for (unsigned i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
-        POST(fi_recv(w.p.b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, &w));
-        POST(fi_send(w.p.a.ep, out, lens[i], NULL, w.p.a.to, &w));
-        entry = end_fails(w.p.b.rx, &w, FI_ETRUNC);
+        POST(fi_recv(self->b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, self));
+        POST(fi_send(self->a.ep, out, lens[i], NULL, self->a.to, self));
+        struct entry entry = end_fails(self->b.rx, self, FI_ETRUNC);
         assert_int_equal(entry.ok.len, 0);
         assert_int_equal(entry.olen, lens[i]);
-        end_ok(w.p.a.tx, &w);
+        end_ok(self->a.tx, self);
     }
-    world_close(&w);
-    free(out);
 }
 
 /* Of memory: a key is needed all the same, and bounds hold. */
-TEST(ofi_limits__no_memory)
+TEST_F(pair, ofi_limits__no_memory)
 {
     struct fi_rma_iov to[LIST];
     struct iovec none[LIST] = {{NULL, 0}};
-    struct fi_msg_rma msg = {.msg_iov = none, .rma_iov = to, .rma_iov_count = LIST};
+    struct end *a = &self->a;
+    struct fi_msg_rma msg = {.msg_iov = none, .rma_iov = to, .rma_iov_count = LIST, .context = a};
     uint64_t word = 1, old = 2;
-    struct world w;
 
-    world_open(&w, &(struct end_options){.counts = FI_WRITE | FI_READ});
-    struct end *a = &w.p.a;
+    open_target(self, &(struct end_options){.counts = FI_WRITE | FI_READ});
     msg.addr = a->to;
-    msg.context = a;
     for (unsigned i = 0; i < LIST; i++)
         to[i] = (struct fi_rma_iov){i % 2 ? BYTES : 0, 0, KEY};
-    POST(fi_write(a->ep, NULL, 0, NULL, a->to, 0, KEY, a));
-    end_ok(a->tx, a);
-    POST(fi_read(a->ep, NULL, 0, NULL, a->to, BYTES, KEY, a));
-    end_ok(a->tx, a);
+    end_write(a, NULL, 0, 0, KEY);
+    end_read(a, NULL, 0, BYTES, KEY);
     POST(fi_write(a->ep, NULL, 0, NULL, a->to, BYTES + 1, KEY, a));
     end_fails(a->tx, a, FI_EINVAL);
     POST(fi_write(a->ep, NULL, 0, NULL, a->to, 0, KEY + 1, a));
@@ -151,7 +118,7 @@ TEST(ofi_limits__no_memory)
     }
     POST(fi_writedata(a->ep, NULL, 0, NULL, 44, a->to, 0, KEY, a));
     end_ok(a->tx, a);
-    assert_int_equal(end_next(w.p.b.rx).ok.data, 44);
+    assert_int_equal(end_next(self->b.rx).ok.data, 44);
     POST(fi_inject_write(a->ep, NULL, 0, a->to, 0, KEY));
     UNTIL(fi_cntr_read(end_cntr(a, FI_WRITE)) == 5);
 
@@ -161,13 +128,12 @@ TEST(ofi_limits__no_memory)
     POST(fi_fetch_atomic(a->ep, &word, 0, NULL, &old, NULL, a->to, 0, KEY, FI_UINT8, FI_SUM, a));
     end_ok(a->tx, a);
     assert_int_equal(old, 2);
-    assert_blank(w.memory, BYTES);
-    world_close(&w);
+    assert_blank(self->memory, BYTES);
 }
 
 /* ---------------------------------------------------------------------------------------- lists */
 
-TEST(ofi_limits__lists)
+TEST_F(plain, ofi_limits__lists)
 {
     struct fi_rma_iov to[LIST + 1];
     struct iovec list[LIST + 1];
@@ -181,10 +147,9 @@ TEST(ofi_limits__lists)
                                    .rma_iov_count = LIST,
                                    .datatype = FI_UINT64,
                                    .op = FI_SUM};
-    struct world w;
+    struct end *a = &self->a;
 
-    world_open(&w, &(struct end_options){0});
-    struct end *a = &w.p.a;
+    pair_register(self, BYTES, KEY);
     rma.addr = atomic.addr = a->to;
     for (unsigned i = 0; i <= LIST; i++) {
         list[i] = (struct iovec){&words[i], sizeof(words[i])};
@@ -221,7 +186,7 @@ TEST(ofi_limits__lists)
     end_silent(a->tx);
 
     /* Of eight there is no harm. */
-    memset(w.memory, 0, BYTES);
+    memset(self->memory, 0, BYTES);
     words[LIST - 1] = 5;
     rma.rma_iov_count = LIST;
     rma.context = atomic.context = a;
@@ -229,13 +194,12 @@ TEST(ofi_limits__lists)
     end_ok(a->tx, a);
     POST(fi_atomicmsg(a->ep, &atomic, FI_INJECT));
     end_ok(a->tx, a);
-    assert_int_equal(((uint64_t *)(void *)w.memory)[LIST - 1], 10);
-    world_close(&w);
+    assert_int_equal(((uint64_t *)(void *)self->memory)[LIST - 1], 10);
 }
 
 /* ------------------------------------------------------------------------------------- injected */
 
-TEST(ofi_limits__injected)
+TEST_F(pair, ofi_limits__injected)
 {
     uint8_t *out = filled(INJECT_BYTES + 1, 1), *in = blank(BYTES);
     struct iovec list[LIST];
@@ -243,11 +207,9 @@ TEST(ofi_limits__injected)
     struct fi_rma_iov to = {0, INJECT_BYTES, KEY};
     struct fi_msg_rma rma = {
         .msg_iov = list, .iov_count = LIST, .rma_iov = &to, .rma_iov_count = 1};
-    struct world w;
+    struct end *a = &self->a, *b = &self->b;
 
-    world_open(&w, &(struct end_options){.counts = FI_WRITE});
-    struct end *a = &w.p.a;
-    struct end *b = &w.p.b;
+    open_target(self, &(struct end_options){.counts = FI_WRITE});
     msg.addr = rma.addr = a->to;
     msg.context = rma.context = a;
     assert_int_equal(a->info->tx_attr->inject_size, INJECT_BYTES);
@@ -278,7 +240,6 @@ TEST(ofi_limits__injected)
         memset(out, 0, INJECT_BYTES);
         assert_int_equal(end_ok(b->rx, in).ok.len, INJECT_BYTES);
         assert_filled(in, INJECT_BYTES, 1);
-        free(out);
         out = filled(INJECT_BYTES + 1, 1);
         for (unsigned i = 0; i < LIST; i++)
             list[i].iov_base = out + i * (INJECT_BYTES / LIST);
@@ -287,11 +248,8 @@ TEST(ofi_limits__injected)
     POST(fi_inject_write(a->ep, out, INJECT_BYTES, a->to, 0, KEY));
     memset(out, 0, INJECT_BYTES);
     UNTIL(fi_cntr_read(end_cntr(a, FI_WRITE)) == 1);
-    assert_filled(w.memory, INJECT_BYTES, 1);
+    assert_filled(self->memory, INJECT_BYTES, 1);
     end_silent(a->tx);
-    world_close(&w);
-    free(in);
-    free(out);
 }
 
 /* ---------------------------------------------------------------------------------------- flags */
@@ -310,15 +268,13 @@ static void set_flags(struct fid_ep *ep, uint64_t flags)
 }
 
 /* Those that calls have that name none. */
-TEST(ofi_limits__flags_by_default)
+TEST_F(pair, ofi_limits__flags_by_default)
 {
     uint64_t none = FI_COMPLETION;
+    struct end *a = &self->a, *b = &self->b;
     uint8_t in[8];
-    struct world w;
 
-    world_open(&w, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION, .counts = FI_WRITE});
-    struct end *a = &w.p.a;
-    struct end *b = &w.p.b;
+    open_target(self, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION, .counts = FI_WRITE});
     flags_of(a->ep, FI_TRANSMIT, 0);
     flags_of(a->ep, FI_RECV, 0);
     assert_int_equal(fi_control(&a->ep->fid, FI_SETOPSFLAG, &none), -FI_EINVAL);
@@ -339,33 +295,30 @@ TEST(ofi_limits__flags_by_default)
     assert_int_equal(fi_recv(b->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, b), 0);
     end_ok(b->rx, b);
     end_ok(a->tx, a);
-    POST(fi_write(a->ep, "x", 1, NULL, a->to, 0, KEY, a));
-    end_ok(a->tx, a);
+    end_write(a, "x", 1, 0, KEY);
 
     /* Injected ones are not told of, whatever the default. */
     assert_int_equal(fi_recv(b->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, b), 0);
     POST(fi_inject(a->ep, "x", 1, a->to));
     end_ok(b->rx, b);
     end_silent(a->tx);
-    world_close(&w);
 }
 
 /* An error is told of always. */
-TEST(ofi_limits__selective_and_failed)
+TEST_F(pair, ofi_limits__selective_and_failed)
 {
-    struct world w;
+    struct end *a = &self->a;
     uint64_t word = 0;
 
-    world_open(&w, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION});
-    POST(fi_write(w.p.a.ep, "x", 1, NULL, w.p.a.to, BYTES, KEY, &w));
-    end_fails(w.p.a.tx, &w, FI_EINVAL);
-    POST(fi_inject_write(w.p.a.ep, "x", 1, w.p.a.to, BYTES, KEY));
-    end_fails(w.p.a.tx, NULL, FI_EINVAL);
-    POST(fi_inject_atomic(w.p.a.ep, &word, 1, w.p.a.to, BYTES, KEY, FI_UINT64, FI_SUM));
-    end_fails(w.p.a.tx, NULL, FI_EINVAL);
-    assert_int_equal(fi_recv(w.p.b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, &w), 0);
-    POST(fi_send(w.p.a.ep, "x", 1, NULL, w.p.a.to, &w));
-    end_fails(w.p.b.rx, &w, FI_ETRUNC);
-    end_silent(w.p.a.tx);
-    world_close(&w);
+    open_target(self, &(struct end_options){.bind = FI_SELECTIVE_COMPLETION});
+    POST(fi_write(a->ep, "x", 1, NULL, a->to, BYTES, KEY, self));
+    end_fails(a->tx, self, FI_EINVAL);
+    POST(fi_inject_write(a->ep, "x", 1, a->to, BYTES, KEY));
+    end_fails(a->tx, NULL, FI_EINVAL);
+    POST(fi_inject_atomic(a->ep, &word, 1, a->to, BYTES, KEY, FI_UINT64, FI_SUM));
+    end_fails(a->tx, NULL, FI_EINVAL);
+    assert_int_equal(fi_recv(self->b.ep, NULL, 0, NULL, FI_ADDR_UNSPEC, self), 0);
+    POST(fi_send(a->ep, "x", 1, NULL, a->to, self));
+    end_fails(self->b.rx, self, FI_ETRUNC);
+    end_silent(a->tx);
 }

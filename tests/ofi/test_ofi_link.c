@@ -5,10 +5,7 @@
  */
 #include <arpa/inet.h>
 #include <net/if.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "log.h"
 #include "pair.h"
@@ -17,7 +14,6 @@
 
 enum { PORT = 4793 };
 
-static const uint32_t now = FI_VERSION(FI_MAJOR_VERSION, FI_MINOR_VERSION);
 static const struct end_options left = {.node = "fe80::1%left"};
 static const struct end_options right = {.node = "fe80::2%right", .format = FI_SOCKADDR_IN6};
 
@@ -26,20 +22,10 @@ static const struct sockaddr_in6 *in6_of(const void *addr)
     return addr;
 }
 
-static struct sockaddr_in6 name_of(const struct end *e)
-{
-    struct sockaddr_in6 name;
-    size_t bytes = sizeof(name);
-
-    assert_int_equal(fi_getname(&e->ep->fid, &name, &bytes), 0);
-    assert_int_equal(bytes, sizeof(name));
-    return name;
-}
-
 /* As `interface` knows it. */
 static fi_addr_t meet(struct end *e, const struct end *other, const char *interface)
 {
-    struct sockaddr_in6 name = name_of(other);
+    struct sockaddr_in6 name = end_name6(other->ep);
     fi_addr_t addr;
 
     name.sin6_scope_id = if_nametoindex(interface);
@@ -50,43 +36,36 @@ static fi_addr_t meet(struct end *e, const struct end *other, const char *interf
 /* Says why there is nothing. */
 static void not_offered(const char *node, uint64_t flags, const char *why)
 {
-    struct fi_info *hints = end_hints(&left), *info;
+    struct fi_info *info;
 
     log_keep();
-    int result = fi_getinfo(now, node, "4793", flags, hints, &info);
+    int result = fi_getinfo(end_version, node, "4793", flags, end_hints(&left), &info);
     log_says(why);
     assert_int_equal(result, -FI_ENODATA);
-    fi_freeinfo(hints);
 }
 
 TEST(ofi_link__offered_by_name_only)
 {
-    struct fi_info *hints = end_hints(&left), *info;
+    struct fi_info *hints = end_hints(&left);
+    const struct fi_info *info = end_offered("fe80::2%right", "4793", FI_SOURCE, hints);
 
-    assert_int_equal(fi_getinfo(now, "fe80::2%right", "4793", FI_SOURCE, hints, &info), 0);
     assert_null(info->next);
     assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("right"));
     assert_int_equal(ntohs(in6_of(info->src_addr)->sin6_port), PORT);
     assert_string_equal(info->domain_attr->name, "right");
-    fi_freeinfo(info);
 
     /* Of a destination, it tells from which interface on. */
-    assert_int_equal(fi_getinfo(now, "fe80::2%left", "4793", 0, hints, &info), 0);
+    info = end_offered("fe80::2%left", "4793", 0, hints);
     assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("left"));
     assert_true(IN6_IS_ADDR_LINKLOCAL(&in6_of(info->src_addr)->sin6_addr));
     assert_int_equal(in6_of(info->dest_addr)->sin6_scope_id, if_nametoindex("left"));
     assert_string_equal(info->domain_attr->name, "left");
-    fi_freeinfo(info);
-    assert_int_equal(fi_getinfo(now, "[fe80::1%right]:4793", NULL, 0, hints, &info), 0);
+    info = end_offered("[fe80::1%right]:4793", NULL, 0, hints);
     assert_int_equal(in6_of(info->src_addr)->sin6_scope_id, if_nametoindex("right"));
-    fi_freeinfo(info);
 
     hints->addr_format = FI_SOCKADDR_IN6;
-    assert_int_equal(fi_getinfo(now, NULL, NULL, 0, hints, &info), 0);
-    for (const struct fi_info *i = info; i; i = i->next)
-        assert_false(IN6_IS_ADDR_LINKLOCAL(&in6_of(i->src_addr)->sin6_addr));
-    fi_freeinfo(info);
-    fi_freeinfo(hints);
+    for (info = end_offered(NULL, NULL, 0, hints); info; info = info->next)
+        assert_false(IN6_IS_ADDR_LINKLOCAL(&in6_of(info->src_addr)->sin6_addr));
 
     not_offered("fe80::1", FI_SOURCE, "fe80::1 is link-local and needs its interface");
     not_offered("fe80::1", 0, "fe80::1 is link-local and needs its interface");
@@ -96,26 +75,23 @@ TEST(ofi_link__offered_by_name_only)
 /* Of IPv4, all of 127.0.0.0/8 is this machine. */
 TEST(ofi_link__network_of_the_loopback_interface)
 {
-    struct fi_info *hints = end_hints(&left), *info;
+    struct fi_info *hints = end_hints(&left);
 
-    assert_int_equal(fi_getinfo(now, "2001:db8::1", "4793", FI_SOURCE, hints, &info), 0);
-    assert_string_equal(info->domain_attr->name, "lo");
-    fi_freeinfo(info);
+    assert_string_equal(end_offered("2001:db8::1", "4793", FI_SOURCE, hints)->domain_attr->name,
+                        "lo");
     not_offered("2001:db8::7", FI_SOURCE, "no address of this machine");
-    assert_int_equal(fi_getinfo(now, "127.0.0.7", "4793", FI_SOURCE, hints, &info), 0);
-    fi_freeinfo(info);
-    fi_freeinfo(hints);
+    end_offered("127.0.0.7", "4793", FI_SOURCE, hints);
 }
 
 TEST_F(end, ofi_link__addresses_and_their_text)
 {
-    struct sockaddr_in6 name, back;
+    struct sockaddr_in6 back;
     size_t bytes = sizeof(back), len;
     fi_addr_t addr[3];
     char text[64], expected[64];
 
     end_open(self, &left, NULL);
-    name = name_of(self);
+    struct sockaddr_in6 name = end_name6(self->ep);
     assert_int_equal(name.sin6_scope_id, if_nametoindex("left"));
     snprintf(expected, sizeof(expected), "[fe80::1%%left]:%u", ntohs(name.sin6_port));
     len = sizeof(text);
@@ -163,32 +139,25 @@ TEST(ofi_link__at_one_interface)
 }
 
 /* The same address and port at both ends of the cable: two peers. */
-TEST(ofi_link__scopes_tell_peers_apart)
+TEST_F(end, ofi_link__scopes_tell_peers_apart)
 {
     struct end_options here = {.node = "fe80::9%left", .port = PORT};
     struct end_options there = {.node = "fe80::9%right", .port = PORT};
-    struct entry entry;
-    struct end e, a, b;
+    struct end *a = end_new(&here, NULL), *b = end_new(&there, NULL);
     fi_addr_t to[2];
     char in[8];
 
-    end_open(&e, &left, NULL);
-    end_open(&a, &here, NULL);
-    end_open(&b, &there, NULL);
-    to[0] = end_meet(&e, &a); /* by left, to itself */
-    to[1] = end_meet(&e, &b);
+    end_open(self, &left, NULL);
+    to[0] = end_meet(self, a); /* by left, to itself */
+    to[1] = end_meet(self, b);
     assert_true(to[0] != to[1]);
-    a.to = end_meet(&a, &e);
+    a->to = end_meet(a, self);
     for (unsigned i = 0; i < 10; i++) {
-        POST(fi_recv(e.ep, in, sizeof(in), NULL, to[0], in));
-        POST(fi_send(a.ep, "a", 1, NULL, a.to, &a));
-        end_ok(a.tx, &a);
-        entry = end_ok(e.rx, in);
-        assert_int_equal(entry.src, to[0]);
+        POST(fi_recv(self->ep, in, sizeof(in), NULL, to[0], in));
+        POST(fi_send(a->ep, "a", 1, NULL, a->to, a));
+        end_ok(a->tx, a);
+        assert_int_equal(end_ok(self->rx, in).src, to[0]);
     }
-    end_close(&b);
-    end_close(&a);
-    end_close(&e);
 }
 
 /* ------------------------------------------------------------------------------------ namespace */

@@ -5,7 +5,6 @@
  */
 #include "pair.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -172,10 +171,8 @@ static void send_one(struct world *w)
     memcpy(w->out, &m.id, sizeof(m.id));
     struct slot *s = find_slot(w, &m);
     if (m.len == LONG) { /* its bytes have to stay until they are read */
-        uint8_t *copy = malloc(LONG);
+        uint8_t *copy = memcpy(zeros(LONG), w->out, LONG);
 
-        assert_non_null(copy);
-        memcpy(copy, w->out, LONG);
         POST(fi_tsend(from->ep, copy, LONG, NULL, from->to, m.tag, copy));
         w->sent++;
     } else if (m.tagged) {
@@ -193,7 +190,6 @@ static void send_one(struct world *w)
 
 static void post(struct world *w, struct slot *s)
 {
-    struct iovec iov = {s->buf, s->multi ? MULTI_BYTES : LONG};
     unsigned i;
 
     s->used = s->posted = true;
@@ -202,11 +198,8 @@ static void post(struct world *w, struct slot *s)
     if (s->tagged)
         POST(fi_trecv(w->c.ep, s->buf, LONG, NULL, addr_of(w, s->from), s->tag, s->ignore, s));
     else
-        POST(fi_recvmsg(
-            w->c.ep,
-            &(struct fi_msg){
-                .msg_iov = &iov, .iov_count = 1, .addr = addr_of(w, s->from), .context = s},
-            s->multi ? FI_MULTI_RECV : 0));
+        POST(end_recvmsg(&w->c, s->buf, s->multi ? MULTI_BYTES : LONG, addr_of(w, s->from), s,
+                         s->multi ? FI_MULTI_RECV : 0));
     while (s->posted && (i = find_message(w, s)) < w->waiting.num) {
         struct message m = take_off(&w->waiting, i);
 
@@ -298,14 +291,13 @@ static void take_claim(struct world *w)
 
 /* ---------------------------------------------------------------------------------------------- turns */
 
-static void free_sent(struct world *w)
+static void take_sent(struct world *w)
 {
     struct entry entry;
 
     for (unsigned i = 0; i < SENDERS; i++) {
         while (end_take(w->sender[i].tx, &entry)) {
             assert_int_equal(entry.err, 0);
-            free(entry.ok.op_context);
             w->sent--;
         }
     }
@@ -326,7 +318,7 @@ static void turn(struct world *w, unsigned messages_percent)
         send_one(w);
     else
         post_one(w);
-    free_sent(w);
+    take_sent(w);
 }
 
 /* All that waits is taken, so that no sender waits. */
@@ -348,20 +340,17 @@ static void finish(struct world *w)
     }
     while (w->claimed.num)
         take_claim(w);
-    UNTIL((free_sent(w), w->sent == 0));
+    UNTIL((take_sent(w), w->sent == 0));
 }
 
 static void run(uint64_t seed)
 {
     const struct end_options ordered = {.order = FI_ORDER_SAS};
-    struct world *w = calloc(1, sizeof(*w));
-    size_t least = MULTI_LEFT;
+    struct world *w = zeros(sizeof(*w));
 
-    assert_non_null(w);
     w->random = seed;
     end_open(&w->c, &ordered, NULL);
-    assert_int_equal(
-        fi_setopt(&w->c.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &least, sizeof(least)), 0);
+    end_set_min_multi_recv(&w->c, MULTI_LEFT);
     for (unsigned i = 0; i < SENDERS; i++) {
         end_open(&w->sender[i], &ordered, NULL);
         w->who[i] = end_meet(&w->c, &w->sender[i]);
@@ -373,7 +362,6 @@ static void run(uint64_t seed)
     for (unsigned i = 0; i < SENDERS; i++)
         end_close(&w->sender[i]);
     end_close(&w->c);
-    free(w);
 }
 
 TEST(ofi_model__at_random)

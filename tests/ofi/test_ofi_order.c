@@ -2,7 +2,6 @@
 /* Many messages: their order, receives for many of them, and more than anybody waits for. */
 #include "pair.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/rng.h"
@@ -68,7 +67,6 @@ static void flow_take(struct flow *f, bool *over)
         uint8_t **out = entry.ok.op_context;
 
         assert_int_equal(entry.err, 0);
-        free(*out);
         *out = NULL;
         f->told++;
     }
@@ -94,27 +92,17 @@ static void flow_init(struct flow *f, struct end *end, uint64_t first, uint64_t 
 {
     *f = (struct flow){.end = end, .first = first, .awaits = awaits};
     for (unsigned i = 0; i < WINDOW; i++)
-        f->in[i] = malloc(LEN_MAX + 16);
+        f->in[i] = blank(LEN_MAX + 16);
 }
 
-static void flow_fini(struct flow *f)
-{
-    for (unsigned i = 0; i < WINDOW; i++) {
-        free(f->out[i]);
-        free(f->in[i]);
-    }
-}
-
-TEST(ofi_order__mixed_messages_both_ways)
+TEST_F(ordered, ofi_order__mixed_messages_both_ways)
 {
     static bool over[2][WINDOW];
     uint64_t since_ns = end_now_ns();
     struct flow f[2];
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    flow_init(&f[0], &p.a, 0, MIXED);
-    flow_init(&f[1], &p.b, MIXED, 0);
+    flow_init(&f[0], &self->a, 0, MIXED);
+    flow_init(&f[1], &self->b, MIXED, 0);
     while (f[0].got < MIXED || f[1].got < MIXED || f[0].told < MIXED || f[1].told < MIXED) {
         for (unsigned i = 0; i < 2; i++) {
             flow_post(&f[i]);
@@ -122,43 +110,26 @@ TEST(ofi_order__mixed_messages_both_ways)
         }
         end_patience(since_ns);
     }
-    pair_close(&p);
-    flow_fini(&f[0]);
-    flow_fini(&f[1]);
 }
 
 /* ------------------------------------------------------------------------------------- unexpected */
 
-TEST(ofi_order__hundreds_that_no_receive_waits_for)
+TEST_F(ordered, ofi_order__hundreds_that_no_receive_waits_for)
 {
-    static uint8_t *out[UNEXPECTED];
     uint8_t *in = blank(LEN_MAX + 1);
-    struct entry entry;
-    unsigned told = 0;
-    struct pair p;
     int rx;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    for (unsigned i = 0; i < UNEXPECTED; i++) {
-        out[i] = filled(len_of(i), i);
-        POST(fi_send(p.a.ep, out[i], len_of(i), NULL, p.a.to, out[i]));
-    }
+    for (unsigned i = 0; i < UNEXPECTED; i++)
+        POST(fi_send(self->a.ep, filled(len_of(i), i), len_of(i), NULL, self->a.to, NULL));
     ends_drive_for(SILENCE_MS);
     for (unsigned i = 0; i < UNEXPECTED; i++) {
-        POST(fi_recv(p.b.ep, in, LEN_MAX + 1, NULL, p.b.to, &rx));
-        assert_int_equal(end_ok(p.b.rx, &rx).ok.len, len_of(i));
+        POST(fi_recv(self->b.ep, in, LEN_MAX + 1, NULL, self->b.to, &rx));
+        assert_int_equal(end_ok(self->b.rx, &rx).ok.len, len_of(i));
         assert_filled(in, len_of(i), i);
     }
-    while (told < UNEXPECTED) {
-        entry = end_next(p.a.tx);
-        assert_int_equal(entry.err, 0);
-        told++;
-    }
-    end_silent(p.a.tx);
-    pair_close(&p);
     for (unsigned i = 0; i < UNEXPECTED; i++)
-        free(out[i]);
-    free(in);
+        end_ok(self->a.tx, NULL);
+    end_silent(self->a.tx);
 }
 
 /* -------------------------------------------------------------------- receives for many messages */
@@ -194,23 +165,19 @@ static uint64_t find(const uint64_t *first, unsigned num, uint64_t word)
     return i;
 }
 
-TEST(ofi_order__receives_for_many_are_released_once)
+TEST_F(ordered, ofi_order__receives_for_many_are_released_once)
 {
     enum { NUM = 300 };
     static struct many many[BUFFERS];
     static uint8_t *out[NUM];
     static uint64_t first[NUM];
     static bool seen[NUM];
-    size_t release = RELEASE_BYTES;
     unsigned sent = 0, got = 0, posted = 0;
     uint64_t since_ns = end_now_ns();
+    struct end *a = &self->a, *b = &self->b;
     struct entry entry;
-    struct pair p;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
-    assert_int_equal(
-        fi_setopt(&p.b.ep->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &release, sizeof(release)),
-        0);
+    end_set_min_multi_recv(b, RELEASE_BYTES);
     memset(many, 0, sizeof(many));
     for (unsigned i = 0; i < NUM; i++) {
         out[i] = filled(len_of(i) + 8, i);
@@ -222,22 +189,17 @@ TEST(ofi_order__receives_for_many_are_released_once)
             struct many *m = &many[posted++];
 
             m->memory = blank(BUFFER_BYTES);
-            struct iovec iov = (struct iovec){m->memory, BUFFER_BYTES};
-            POST(fi_recvmsg(
-                p.b.ep,
-                &(struct fi_msg){
-                    .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = m},
-                FI_MULTI_RECV));
+            POST(end_recvmsg(b, m->memory, BUFFER_BYTES, FI_ADDR_UNSPEC, m, FI_MULTI_RECV));
         }
-        while (sent < NUM && fi_send(p.a.ep, out[sent], len_of(sent) + 8, NULL, p.a.to, NULL) == 0)
+        while (sent < NUM && fi_send(a->ep, out[sent], len_of(sent) + 8, NULL, a->to, NULL) == 0)
             sent++;
-        while (end_take(p.a.tx, &entry))
+        while (end_take(a->tx, &entry))
             assert_int_equal(entry.err, 0);
-        while (end_take(p.b.rx, &entry)) {
-            uint64_t word, message;
+        while (end_take(b->rx, &entry)) {
+            uint64_t word;
 
             memcpy(&word, entry.ok.buf, 8);
-            message = find(first, NUM, word);
+            uint64_t message = find(first, NUM, word);
             assert_false(seen[message]);
             seen[message] = true;
             assert_int_equal(entry.ok.len, len_of(message) + 8);
@@ -246,76 +208,53 @@ TEST(ofi_order__receives_for_many_are_released_once)
         }
         end_patience(since_ns);
     }
-    for (unsigned i = 0; i < posted; i++) {
-        /* It was released when less was left than asked for, and not before. */
-        assert_int_equal(many[i].released, many[i].used > BUFFER_BYTES - RELEASE_BYTES);
-    }
-    assert_true(many[0].released && many[1].released);
-    pair_close(&p);
-    for (unsigned i = 0; i < NUM; i++)
-        free(out[i]);
+    /* Each was released when less was left than asked for, and not before. */
     for (unsigned i = 0; i < posted; i++)
-        free(many[i].memory);
+        assert_int_equal(many[i].released, many[i].used > BUFFER_BYTES - RELEASE_BYTES);
+    assert_true(many[0].released && many[1].released);
 }
 
 /* Messages that came before go into one such receive, too. */
-TEST(ofi_order__receive_for_many_takes_unexpected_ones)
+TEST_F(ordered, ofi_order__receive_for_many_takes_unexpected_ones)
 {
     enum { NUM = 20, BYTES = 5000 };
     uint8_t *memory = blank(NUM * BYTES), *out = filled(BYTES, 7);
-    struct iovec iov = {memory, NUM * BYTES};
     unsigned released = 0;
     struct entry entry;
-    struct pair p;
     int rx;
 
-    pair_open(&p, &(struct end_options){.order = FI_ORDER_SAS});
     for (unsigned i = 0; i < NUM; i++)
-        POST(fi_send(p.a.ep, out, BYTES, NULL, p.a.to, NULL));
+        POST(fi_send(self->a.ep, out, BYTES, NULL, self->a.to, NULL));
     ends_drive_for(20);
-    POST(fi_recvmsg(
-        p.b.ep,
-        &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rx},
-        FI_MULTI_RECV));
+    POST(end_recvmsg(&self->b, memory, NUM * BYTES, FI_ADDR_UNSPEC, &rx, FI_MULTI_RECV));
     for (unsigned i = 0; i < NUM; i++) {
-        entry = end_ok(p.b.rx, &rx);
+        entry = end_ok(self->b.rx, &rx);
         assert_ptr_equal(entry.ok.buf, memory + i * BYTES);
         assert_filled(entry.ok.buf, BYTES, 7);
         released += (entry.ok.flags & FI_MULTI_RECV) != 0;
     }
     assert_true(entry.ok.flags & FI_MULTI_RECV);
     assert_int_equal(released, 1);
-    pair_close(&p);
-    free(out);
-    free(memory);
 }
 
 /* It is the application's again when that is told, and not before what is being read has come. */
-TEST(ofi_order__cancelled_receive_for_many)
+TEST_F(plain, ofi_order__cancelled_receive_for_many)
 {
     enum { BYTES = 32 << 20 };
     uint8_t *out = filled(BYTES, 1), *in = blank(BYTES + 65536);
-    struct iovec iov = {in, BYTES + 65536};
-    struct pair p;
+    struct end *b = &self->b;
     int rx, tx;
 
-    pair_open(&p, &(struct end_options){0});
-    POST(fi_recvmsg(
-        p.b.ep,
-        &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = &rx},
-        FI_MULTI_RECV));
-    POST(fi_send(p.a.ep, out, BYTES, NULL, p.a.to, &tx));
+    POST(end_recvmsg(b, in, BYTES + 65536, FI_ADDR_UNSPEC, &rx, FI_MULTI_RECV));
+    POST(fi_send(self->a.ep, out, BYTES, NULL, self->a.to, &tx));
     UNTIL(in[0] != BLANK);
-    assert_int_equal(fi_cancel(&p.b.ep->fid, &rx), 0);
-    struct entry entry = end_next(p.b.rx);
+    assert_int_equal(fi_cancel(&b->ep->fid, &rx), 0);
+    struct entry entry = end_next(b->rx);
     assert_int_equal(entry.err, 0);
     assert_int_equal(entry.ok.len, BYTES);
     assert_false(entry.ok.flags & FI_MULTI_RECV);
     assert_filled(in, BYTES, 1);
-    entry = end_next(p.b.rx);
+    entry = end_next(b->rx);
     assert_int_equal(entry.err, FI_ECANCELED);
-    end_ok(p.a.tx, &tx);
-    pair_close(&p);
-    free(in);
-    free(out);
+    end_ok(self->a.tx, &tx);
 }

@@ -8,7 +8,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -45,36 +44,27 @@ static void send_small(struct pair *p)
     assert_int_equal(in, 'x');
 }
 
-TEST(ofi_pinned__no_more)
+TEST_F(plain, ofi_pinned__no_more)
 {
     uint8_t *out = filled(LONG, 1), *in = blank(LONG);
-    struct fid_mr *mr;
-    struct pair p;
+    struct end *a = &self->a;
 
-    pair_open(&p, &(struct end_options){0});
-    assert_int_equal(
-        fi_mr_reg(p.b.domain, in, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL), 0);
-    send_small(&p);
-    POST(fi_write(p.a.ep, out, LONG, NULL, p.a.to, 0, KEY, &p)); /* the region is registered now */
-    end_ok(p.a.tx, &p);
+    end_register(&self->b, in, LONG, REGION_ACCESS, KEY);
+    send_small(self);
+    end_write(a, out, LONG, 0, KEY); /* the region is registered now */
     assert_true(pinned_bytes() > 0);
     permit(pinned_bytes());
 
-    POST(fi_send(p.a.ep, out, EAGER_BYTES, NULL, p.a.to, out));
-    end_fails(p.a.tx, out, FI_ENOMEM);
-    POST(fi_write(p.a.ep, out, LONG, NULL, p.a.to, 0, KEY, out));
-    end_fails(p.a.tx, out, FI_ENOMEM);
-    assert_int_equal(fi_send(p.a.ep, out, LONG, NULL, p.a.to, out), -FI_ENOMEM);
-    send_small(&p);
+    POST(fi_send(a->ep, out, EAGER_BYTES, NULL, a->to, out));
+    end_fails(a->tx, out, FI_ENOMEM);
+    POST(fi_write(a->ep, out, LONG, NULL, a->to, 0, KEY, out));
+    end_fails(a->tx, out, FI_ENOMEM);
+    assert_int_equal(fi_send(a->ep, out, LONG, NULL, a->to, out), -FI_ENOMEM);
+    send_small(self);
 
     permit(RLIM_INFINITY);
-    POST(fi_read(p.a.ep, out, LONG, NULL, p.a.to, 0, KEY, out));
-    end_ok(p.a.tx, out);
+    end_read(a, out, LONG, 0, KEY);
     assert_filled(out, LONG, 1);
-    assert_int_equal(fi_close(&mr->fid), 0);
-    pair_close(&p);
-    free(in);
-    free(out);
 }
 
 int kit_before_all(void)

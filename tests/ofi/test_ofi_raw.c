@@ -27,20 +27,37 @@ struct raw {
     fi_addr_t to; /* it, at the endpoint */
 };
 
+static void raw_close(void *raw)
+{
+    struct raw *r = raw;
+
+    if (r->pd) {
+        assert_int_equal(mrd_destroy_ah(r->ah), 0);
+        assert_int_equal(mrd_destroy_qp(r->messages), 0);
+        assert_int_equal(mrd_destroy_qp(r->memory), 0);
+        assert_int_equal(mrd_dereg_mr(r->mr), 0);
+        assert_int_equal(mrd_destroy_cq(r->cq), 0);
+        assert_int_equal(mrd_dealloc_pd(r->pd), 0);
+    }
+    assert_int_equal(mrd_close_device(r->context), 0);
+}
+
+/* Opens the endpoint, too. It is closed after the test. */
 static struct raw *raw_context(struct end *e)
 {
     struct mrd_context_attr attr = {.address = "127.0.0.1"};
     struct sockaddr_in name = {.sin_family = AF_INET};
-    struct raw *r = calloc(1, sizeof(*r));
+    struct raw *r = zeros(sizeof(*r));
     char text[MRD_ADDRESS_MAX];
 
-    assert_non_null(r);
+    end_open(e, &(struct end_options){0}, NULL);
     r->context = mrd_open_device(NULL, &attr);
     assert_non_null(r->context);
     assert_int_equal(mrd_query_address(r->context, text, sizeof(text)), 0);
     name.sin_port = htons((uint16_t)atoi(strrchr(text, ':') + 1));
     name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     assert_int_equal(fi_av_insert(e->av, &name, 1, &r->to, 0, NULL), 1);
+    kit_own(r, raw_close);
     return r;
 }
 
@@ -57,8 +74,6 @@ static struct raw *raw_open(struct end *e)
 {
     struct mrd_qp_init_attr qp = {.cap = {.max_send_wr = 64, .max_recv_wr = RECEIVES}};
     struct raw *r = raw_context(e);
-    struct sockaddr_in name;
-    size_t bytes = sizeof(name);
     char text[MRD_ADDRESS_MAX];
 
     r->pd = mrd_alloc_pd(r->context);
@@ -70,25 +85,10 @@ static struct raw *raw_open(struct end *e)
     assert_non_null(r->mr);
     for (uint64_t i = 0; i < RECEIVES; i++)
         post_receive(r, i);
-    assert_int_equal(fi_getname(&e->ep->fid, &name, &bytes), 0);
-    snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(name.sin_port));
+    snprintf(text, sizeof(text), "127.0.0.1:%u", ntohs(end_name(e->ep).sin_port));
     r->ah = mrd_create_ah(r->pd, text);
     assert_non_null(r->ah);
     return r;
-}
-
-static void raw_close(struct raw *r)
-{
-    if (r->pd) {
-        assert_int_equal(mrd_destroy_ah(r->ah), 0);
-        assert_int_equal(mrd_destroy_qp(r->messages), 0);
-        assert_int_equal(mrd_destroy_qp(r->memory), 0);
-        assert_int_equal(mrd_dereg_mr(r->mr), 0);
-        assert_int_equal(mrd_destroy_cq(r->cq), 0);
-        assert_int_equal(mrd_dealloc_pd(r->pd), 0);
-    }
-    assert_int_equal(mrd_close_device(r->context), 0);
-    free(r);
 }
 
 /* Waits for the next completion of its sends, or of its receives; a receive is posted again. */
@@ -142,114 +142,94 @@ static void raw_say(struct raw *r, struct mrd_ofi_wire_head head, const void *mo
 /* ------------------------------------------------------------------------------------------- tests */
 
 /* Also what has to ask for a key first. */
-TEST(ofi_raw__nobody_receives)
+TEST_F(end, ofi_raw__nobody_receives)
 {
+    static const enum fi_op ops[] = {FI_SUM, FI_MAX};
+    struct raw *r = raw_context(self);
     uint64_t word = 1, old;
-    struct end e;
 
-    end_open(&e, &(struct end_options){0}, NULL);
-    struct raw *r = raw_context(&e);
-    POST(fi_send(e.ep, &word, sizeof(word), NULL, r->to, &word));
-    end_fails(e.tx, &word, FI_ECONNREFUSED);
-    POST(fi_write(e.ep, &word, sizeof(word), NULL, r->to, 0, KEY, &word));
-    end_fails(e.tx, &word, FI_ECONNREFUSED);
-    POST(fi_fetch_atomic(e.ep, &word, 1, NULL, &old, NULL, r->to, 0, KEY, FI_UINT64, FI_SUM, &old));
-    end_fails(e.tx, &old, FI_ECONNREFUSED);
-    POST(fi_fetch_atomic(e.ep, &word, 1, NULL, &old, NULL, r->to, 0, KEY, FI_UINT64, FI_MAX, &old));
-    end_fails(e.tx, &old, FI_ECONNREFUSED);
-    end_close(&e);
-    raw_close(r);
+    POST(fi_send(self->ep, &word, sizeof(word), NULL, r->to, &word));
+    end_fails(self->tx, &word, FI_ECONNREFUSED);
+    POST(fi_write(self->ep, &word, sizeof(word), NULL, r->to, 0, KEY, &word));
+    end_fails(self->tx, &word, FI_ECONNREFUSED);
+    for (unsigned i = 0; i < 2; i++) {
+        POST(fi_fetch_atomic(self->ep, &word, 1, NULL, &old, NULL, r->to, 0, KEY, FI_UINT64, ops[i],
+                             &old));
+        end_fails(self->tx, &old, FI_ECONNREFUSED);
+    }
+}
+
+/* Says that it is done with an operation. */
+static void raw_done(struct raw *r, uint32_t answer, uint64_t cookie)
+{
+    raw_say(r, (struct mrd_ofi_wire_head){.what = MRD_OFI_DONE, .answer = answer, .tag = cookie},
+            NULL, 0);
 }
 
 /* One for an operation of the process that had this address before names another cookie. */
-TEST(ofi_raw__answers_to_an_earlier_life)
+TEST_F(end, ofi_raw__answers_to_an_earlier_life)
 {
-    struct mrd_ofi_wire_head head, done = {.what = MRD_OFI_DONE};
-    uint8_t *out = calloc(1, LONG);
-    struct end e;
+    struct raw *r = raw_open(self);
+    uint8_t *out = zeros(LONG);
 
-    assert_non_null(out);
-    end_open(&e, &(struct end_options){0}, NULL);
-    struct raw *r = raw_open(&e);
-    POST(fi_send(e.ep, out, LONG, NULL, r->to, out));
-    head = raw_hear(r);
+    POST(fi_send(self->ep, out, LONG, NULL, r->to, out));
+    struct mrd_ofi_wire_head head = raw_hear(r);
     assert_int_equal(head.what, MRD_OFI_MSG);
     assert_true(head.flags & MRD_OFI_PULL);
-    done.answer = head.id;
-    done.tag = head.answer + 1;
-    raw_say(r, done, NULL, 0);
-    end_silent(e.tx);
-    done.tag = head.answer;
-    raw_say(r, done, NULL, 0);
-    end_ok(e.tx, out);
-    end_close(&e);
-    raw_close(r);
-    free(out);
+    raw_done(r, head.id, head.answer + 1);
+    end_silent(self->tx);
+    raw_done(r, head.id, head.answer);
+    end_ok(self->tx, out);
 }
 
 /* An operation that waits for a key is not done with by an answer to a message. */
-TEST(ofi_raw__answers_to_no_question)
+TEST_F(end, ofi_raw__answers_to_no_question)
 {
-    struct mrd_ofi_wire_head head, done = {.what = MRD_OFI_DONE};
-    uint8_t *out = calloc(1, LONG);
-    struct end e;
+    struct raw *r = raw_open(self);
+    uint8_t *out = zeros(LONG);
 
-    assert_non_null(out);
-    end_open(&e, &(struct end_options){0}, NULL);
-    struct raw *r = raw_open(&e);
-    POST(fi_send(e.ep, out, LONG, NULL, r->to, out));
-    head = raw_hear(r);
-    done.answer = head.id;
-    done.tag = head.answer;
-    raw_say(r, done, NULL, 0);
-    end_ok(e.tx, out);
-    POST(fi_write(e.ep, out, 8, NULL, r->to, 0, KEY, &e));
+    POST(fi_send(self->ep, out, LONG, NULL, r->to, out));
+    struct mrd_ofi_wire_head head = raw_hear(r);
+    raw_done(r, head.id, head.answer);
+    end_ok(self->tx, out);
+    POST(fi_write(self->ep, out, 8, NULL, r->to, 0, KEY, self));
     assert_int_equal(raw_hear(r).what, MRD_OFI_ASK);
     for (uint32_t i = 0; i < 64; i++) { /* numbers are given out again, with another generation */
-        done.answer = (head.id & ~0xfffffu) + i;
-        raw_say(r, done, NULL, 0);
-        done.answer += 1 << 20;
-        raw_say(r, done, NULL, 0);
+        raw_done(r, (head.id & ~0xfffffu) + i, head.answer);
+        raw_done(r, (head.id & ~0xfffffu) + i + (1 << 20), head.answer);
     }
-    end_silent(e.tx);
+    end_silent(self->tx);
+    kit_disown(r);
     raw_close(r);
-    assert_true(end_next(e.tx).err != 0);
-    end_close(&e);
-    free(out);
+    assert_true(end_next(self->tx).err != 0);
 }
 
 /*
  * What it is asked it cannot answer, if it is of another version: it refuses, or says what this
  * version does not know, which is refused.
  */
-TEST(ofi_raw__another_version)
+TEST_F(end, ofi_raw__another_version)
 {
     const struct mrd_ofi_wire_head says[] = {
         {.version = MRD_OFI_WIRE_VERSION + 1, .what = MRD_OFI_REFUSED},
         {.version = MRD_OFI_WIRE_VERSION + 1, .what = MRD_OFI_TELL, .tag = KEY},
     };
-    uint8_t *out = calloc(1, LONG);
-    struct end e;
+    struct raw *r = raw_open(self);
+    uint8_t *out = zeros(LONG);
 
-    assert_non_null(out);
-    end_open(&e, &(struct end_options){0}, NULL);
-    struct raw *r = raw_open(&e);
     for (unsigned i = 0; i < 2; i++) {
-        POST(fi_write(e.ep, out, 8, NULL, r->to, 0, KEY, out));
+        POST(fi_write(self->ep, out, 8, NULL, r->to, 0, KEY, out));
         assert_int_equal(raw_hear(r).what, MRD_OFI_ASK);
-        POST(fi_send(e.ep, out, LONG, NULL, r->to, out));
+        POST(fi_send(self->ep, out, LONG, NULL, r->to, out));
         assert_int_equal(raw_hear(r).what, MRD_OFI_MSG);
-        end_silent(e.tx);
+        end_silent(self->tx);
         raw_say(r, says[i], NULL, 0);
-        end_fails(e.tx, out, FI_EOPNOTSUPP);
-        end_fails(e.tx, out, FI_EOPNOTSUPP);
+        end_fails(self->tx, out, FI_EOPNOTSUPP);
+        end_fails(self->tx, out, FI_EOPNOTSUPP);
     }
     struct mrd_ofi_wire_head head = raw_hear(r);
     assert_int_equal(head.what, MRD_OFI_REFUSED);
     assert_int_equal(head.version, MRD_OFI_WIRE_VERSION);
-    end_close(&e);
-    raw_close(r);
-    free(out);
 }
 
 static uint64_t seed;
@@ -312,19 +292,13 @@ static void say_noise(struct raw *r)
 /* Something is under way all the time. */
 static void post_something(struct end *e, struct raw *r, uint8_t *memory)
 {
-    struct iovec iov = {memory, 4000};
-
     switch (draw(6)) {
     case 0:
         (void)fi_trecv(e->ep, memory, draw(2) ? 4000 : draw(50), NULL, FI_ADDR_UNSPEC, draw(6),
                        draw(8), memory);
         break;
     case 1:
-        (void)fi_recvmsg(
-            e->ep,
-            &(struct fi_msg){
-                .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .context = memory},
-            draw(2) ? FI_MULTI_RECV : 0);
+        (void)end_recvmsg(e, memory, 4000, FI_ADDR_UNSPEC, memory, draw(2) ? FI_MULTI_RECV : 0);
         break;
     case 2:
         (void)fi_write(e->ep, memory, draw(200), NULL, r->to, draw(100), draw(6), memory);
@@ -343,31 +317,22 @@ static void post_something(struct end *e, struct raw *r, uint8_t *memory)
 }
 
 /* Whatever it says is dropped, or answered; nothing else breaks. */
-TEST(ofi_raw__noise)
+TEST_F(end, ofi_raw__noise)
 {
     static uint64_t target[1024];
     const char *text = getenv("MRD_TEST_SEED");
-    uint8_t *memory = calloc(1, 1 << 16);
+    uint8_t *memory = zeros(1 << 16);
     struct entry entry;
-    struct fid_mr *mr;
-    struct end e;
 
     seed = text ? strtoull(text, NULL, 0) : 12345;
     print_message("MRD_TEST_SEED=%llu\n", (unsigned long long)seed);
-    assert_non_null(memory);
-    end_open(&e, &(struct end_options){0}, NULL);
-    assert_int_equal(fi_mr_reg(e.domain, target, sizeof(target), FI_REMOTE_WRITE | FI_REMOTE_READ,
-                               0, KEY, 0, &mr, NULL),
-                     0);
-    struct raw *r = raw_open(&e);
+    struct raw *r = raw_open(self);
+    end_register(self, target, sizeof(target), REGION_ACCESS, KEY);
     for (unsigned i = 0; i < NOISE; i++) {
-        post_something(&e, r, memory);
+        post_something(self, r, memory);
         say_noise(r);
-        while (end_take(e.rx, &entry) || end_take(e.tx, &entry))
+        while (end_take(self->rx, &entry) || end_take(self->tx, &entry))
             continue;
     }
-    assert_int_equal(fi_close(&mr->fid), 0);
-    end_close(&e);
-    raw_close(r);
-    free(memory);
+    end_close(self);
 }

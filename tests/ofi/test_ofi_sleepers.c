@@ -90,27 +90,27 @@ static void *count(void *arg)
 static void count_to_thresholds(enum fi_wait_obj wait)
 {
     struct end_options o = {.wait = wait, .counts = FI_RECV};
+    struct end *b = end_new(&o, NULL), *a = end_new(&o, NULL);
+    struct fid_cntr *cntr = end_cntr(b, FI_RECV);
     struct counter counters[THREADS];
-    struct pair p;
     char in[8];
 
-    pair_open(&p, &o);
+    a->to = end_meet(a, b);
     for (unsigned i = 0; i < THREADS; i++) {
-        assert_int_equal(fi_recv(p.b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
-        counters[i] = (struct counter){.cntr = end_cntr(&p.b, FI_RECV), .threshold = i + 1};
+        assert_int_equal(fi_recv(b->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
+        counters[i] = (struct counter){.cntr = cntr, .threshold = i + 1};
         assert_int_equal(pthread_create(&counters[i].thread, NULL, count, &counters[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         end_sleep_ms(2); /* until they wait */
-        assert_int_equal(fi_inject(p.a.ep, "x", 1, p.a.to), 0);
+        assert_int_equal(fi_inject(a->ep, "x", 1, a->to), 0);
         assert_int_equal(pthread_join(counters[i].thread, NULL), 0);
         assert_int_equal(counters[i].result, 0);
     }
     /* Nobody is left who waits, and more does not come. */
-    assert_int_equal(fi_cntr_wait(end_cntr(&p.b, FI_RECV), THREADS + 1, 0), -FI_ETIMEDOUT);
-    assert_int_equal(fi_cntr_wait(end_cntr(&p.b, FI_RECV), THREADS + 1, 20), -FI_ETIMEDOUT);
-    assert_int_equal(fi_cntr_wait(end_cntr(&p.b, FI_RECV), THREADS, 0), 0);
-    pair_close(&p);
+    assert_int_equal(fi_cntr_wait(cntr, THREADS + 1, 0), -FI_ETIMEDOUT);
+    assert_int_equal(fi_cntr_wait(cntr, THREADS + 1, 20), -FI_ETIMEDOUT);
+    assert_int_equal(fi_cntr_wait(cntr, THREADS, 0), 0);
 }
 
 TEST(ofi_sleepers__thresholds_of_a_counter)
@@ -240,8 +240,8 @@ TEST_F(pair, ofi_sleepers__poll_sets)
         assert_int_equal(fi_poll_add(set[i], &self->b.rx->fid, 0), 0);
         assert_int_equal(fi_poll_add(set[i], &self->b.rx->fid, 0), 0); /* once more is once */
         assert_int_equal(fi_poll_add(set[i], &self->b.rx->fid, FI_SEND), -FI_EBADFLAGS);
-        assert_int_equal(fi_poll_add(set[i], &self->a.rx->fid, 0),
-                         -FI_EINVAL); /* another domain's */
+        /* Another domain's: */
+        assert_int_equal(fi_poll_add(set[i], &self->a.rx->fid, 0), -FI_EINVAL);
         assert_int_equal(fi_poll_add(set[i], &self->b.av->fid, 0), -FI_EINVAL);
         assert_int_equal(fi_poll_del(set[i], &self->b.tx->fid, 0), -FI_EINVAL);
     }

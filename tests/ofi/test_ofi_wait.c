@@ -90,14 +90,10 @@ TEST_F(pair, ofi_wait__sread_wakes_by_a_message)
 TEST_F(pair, ofi_wait__sread_behind_what_others_are_told)
 {
     enum { NUM = 1500 };
-    struct end_options answering = {.progress = FI_PROGRESS_AUTO};
     struct fi_cq_tagged_entry entry;
     char in[8];
 
-    end_open(&self->a, &waiting, NULL);
-    end_open(&self->b, &answering, NULL);
-    self->a.to = end_meet(&self->a, &self->b);
-    self->b.to = end_meet(&self->b, &self->a);
+    pair_open_each(self, &waiting, &(struct end_options){.progress = FI_PROGRESS_AUTO});
     POST(fi_recv(self->a.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
     for (unsigned i = 0; i < NUM; i++)
         POST(fi_inject(self->a.ep, "x", 1, self->a.to));
@@ -175,38 +171,33 @@ TEST_F(end, ofi_wait__signal_wakes_a_reader)
 }
 
 /* The reader waits for several entries at once. */
-TEST(ofi_wait__threshold_of_a_queue)
+TEST_F(pair, ofi_wait__threshold_of_a_queue)
 {
     enum { NUM = 3 };
     struct fi_cq_tagged_entry entry[NUM];
     struct fi_cq_attr attr = {
         .format = FI_CQ_FORMAT_TAGGED, .wait_obj = FI_WAIT_FD, .wait_cond = FI_CQ_COND_THRESHOLD};
+    struct end *a = &self->a, *b = &self->b;
     struct fid_cq *cq;
     struct fid_ep *ep;
     struct sender s;
-    struct end a, b;
-    uint8_t name[FI_NAME_MAX];
-    size_t bytes = sizeof(name);
     char in[8];
 
-    end_open(&a, &waiting, NULL);
-    end_open(&b, &waiting, NULL);
-    assert_int_equal(fi_cq_open(b.domain, &attr, &cq, NULL), 0);
-    assert_int_equal(fi_endpoint(b.domain, b.info, &ep, NULL), 0);
-    assert_int_equal(fi_ep_bind(ep, &b.av->fid, 0), 0);
+    pair_open(self, &waiting);
+    assert_int_equal(fi_cq_open(b->domain, &attr, &cq, NULL), 0);
+    assert_int_equal(fi_endpoint(b->domain, b->info, &ep, NULL), 0);
+    assert_int_equal(fi_ep_bind(ep, &b->av->fid, 0), 0);
     assert_int_equal(fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV), 0);
     assert_int_equal(fi_enable(ep), 0);
-    assert_int_equal(fi_getname(&ep->fid, name, &bytes), 0);
-    assert_int_equal(fi_av_insert(a.av, name, 1, &a.to, 0, NULL), 1);
+    struct sockaddr_in name = end_name(ep);
+    assert_int_equal(fi_av_insert(a->av, &name, 1, &a->to, 0, NULL), 1);
     for (unsigned i = 0; i < NUM; i++)
         POST(fi_recv(ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
-    sender_start(&s, &a, NUM, true);
+    sender_start(&s, a, NUM, true);
     assert_int_equal(fi_cq_sread(cq, entry, NUM, (void *)(uintptr_t)NUM, LONG_MS), NUM);
     sender_join(&s);
     assert_int_equal(fi_close(&ep->fid), 0);
     assert_int_equal(fi_close(&cq->fid), 0);
-    end_close(&b);
-    end_close(&a);
 }
 
 /* ------------------------------------------------------------------------------------- descriptors */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "traffic.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { LONG = 300000, KEY = 0x51, TAG = 0x52 };
@@ -18,8 +17,6 @@ static void send_one(struct end *src, struct end *dst, size_t len)
     assert_int_equal(entry.src, dst->to);
     end_ok(src->tx, out);
     assert_filled(in, len, len);
-    free(in);
-    free(out);
 }
 
 /* Nobody waits for it; and then only a receive for this sender. */
@@ -33,8 +30,6 @@ static void send_unexpected(struct end *src, struct end *dst, size_t len)
     assert_int_equal(end_ok(dst->rx, in).ok.data, 99);
     end_ok(src->tx, out);
     assert_filled(in, len, 7);
-    free(in);
-    free(out);
 }
 
 static void messages(struct end *src, struct end *dst)
@@ -57,16 +52,11 @@ static void memory(struct end *src, struct end *dst)
 {
     uint8_t *out = filled(LONG, 3), *in = blank(LONG), *there = blank(LONG);
     uint64_t add[2] = {5, 6}, was = 1, words[2];
-    struct fid_mr *mr;
+    struct fid_mr *mr = end_register(dst, there, LONG, REGION_ACCESS, KEY);
 
-    assert_int_equal(
-        fi_mr_reg(dst->domain, there, LONG, FI_REMOTE_READ | FI_REMOTE_WRITE, 0, KEY, 0, &mr, NULL),
-        0);
-    POST(fi_write(src->ep, out, LONG, NULL, src->to, 0, KEY, out));
-    end_ok(src->tx, out);
+    end_write(src, out, LONG, 0, KEY);
     assert_filled(there, LONG, 3);
-    POST(fi_read(src->ep, in, LONG, NULL, src->to, 0, KEY, in));
-    end_ok(src->tx, in);
+    end_read(src, in, LONG, 0, KEY);
     assert_filled(in, LONG, 3);
     memset(there, 0, sizeof(words));
     POST(fi_atomic(src->ep, add, 2, NULL, src->to, 0, KEY, FI_UINT64, FI_SUM, add));
@@ -78,10 +68,7 @@ static void memory(struct end *src, struct end *dst)
     assert_int_equal(was, 5);
     assert_int_equal(words[0], 10);
     assert_int_equal(words[1], 6);
-    assert_int_equal(fi_close(&mr->fid), 0);
-    free(there);
-    free(in);
-    free(out);
+    end_unregister(dst, mr);
 }
 
 void pair_exercise(struct pair *p)
