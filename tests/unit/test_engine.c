@@ -136,9 +136,7 @@ TEST_F(pair, mrd_engine_expire__a_timer_that_fires_early)
     assert_true(mrd_engine_deadline(e) == MRD_NEVER);
 }
 
-/*
- * Timers are set late, but as of when they were begun: a stall counts from the first deadline on.
- */
+/* Timers are set late, but as of when they began: a stall counts from the first deadline on. */
 TEST_F(pair, mrd_timer_touch__a_stall_begins_at_the_deadline)
 {
     const uint64_t whole_ns = 2 * MRD_SEC;
@@ -207,9 +205,7 @@ TEST_F(pair, mrd_engine_quiet__only_with_nothing_to_send)
     assert_false(mrd_engine_quiet(b));
 }
 
-/*
- * The ack of half a message is lost, and its sender says nothing more: the silence repeats the ack.
- */
+/* The ack of half a message is lost, and its sender says no more: the silence repeats the ack. */
 TEST_F(pair, mrd_engine_expire__silence_repeats_the_ack)
 {
     pair_post(self, 0, MRD_WR_RDMA_WRITE, 0, 2 * PAIR_PAYLOAD);
@@ -263,10 +259,7 @@ TEST_F(pair, mrd_engine_get_event__more_than_fit_are_counted)
     assert_int_equal(e->stats.events_lost, 3);
 }
 
-/*
- * A window that grew since the last packet left, and is below one again, waits no longer than it
- * says now.
- */
+/* A window that grew since the last packet, and is below one again, waits as long as it says now. */
 TEST(mrd_tx_pace_ns__by_the_window_as_it_is)
 {
     static struct mrd_send_state tx = {.sent_ns = 1000, .loss = {.srtt_ns = 24000}};

@@ -46,10 +46,7 @@ static void begin_late_acks(struct pair *p)
     pair_open(p);
 }
 
-/*
- * Two long messages leave together; how many packets of them arrive, and whether they are acked
- * at once.
- */
+/* Two long messages leave together, and so many packets of them arrive; how many acks leave at once. */
 static unsigned acks_after(struct pair *p, unsigned packets)
 {
     begin_late_acks(p);

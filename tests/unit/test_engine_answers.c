@@ -69,10 +69,7 @@ static struct pair_frame empty_ack(const struct pair *p, const struct mrd_send_s
     return f;
 }
 
-/*
- * Our packets get nowhere, and such acks come all the time: the peer is given up as if it
- * were silent.
- */
+/* Our packets get nowhere, and such acks come all the time: the peer is given up as a silent one. */
 TEST_F(pair, mrd_rx_ack__that_tells_nothing_is_no_answer)
 {
     uint32_t serial = 1000;

@@ -33,10 +33,7 @@ TEST_F(pair, mrd_rx_place__receive_without_memory)
     receive_without_memory(self, 3 * PAIR_PAYLOAD);
 }
 
-/*
- * Sends that wait, that are half sent and that are in flight: with their queue pair goes
- * their completion.
- */
+/* Sends that wait, are half sent or in flight: with their queue pair goes their completion. */
 TEST_F(pair, mrd_engine_destroy_qp__completes_nothing)
 {
     for (unsigned sent = 0; sent < 2; sent++) {

@@ -307,9 +307,7 @@ TEST_F(pair, mrd_msg_apply_refusal__by_index)
     assert_int_equal(self->end[AT].e->stats.rx_refusals, 4);
 }
 
-/*
- * For want of a receive: each attempt costs a retry, unless it was let go by a hint, or for ever.
- */
+/* For want of a receive: each attempt costs a retry, unless a hint let it go, or they are endless. */
 TEST_F(pair, mrd_msg_apply_refusal__retries)
 {
     static const struct {
@@ -357,9 +355,7 @@ TEST_F(pair, mrd_msg_apply_refusal__closes_idle_flows)
     }
 }
 
-/*
- * A half-sent message stops; it waits when its packets are acked, and begins anew under a new id.
- */
+/* A half-sent message stops, waits when its packets are acked, and begins anew under a new id. */
 TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
 {
     struct mrd_msg *msg = post(self, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
@@ -380,9 +376,7 @@ TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
     pair_expect_nothing(self, AT);
 }
 
-/*
- * Nothing behind an ordered message that found no queue pair was delivered, even if it was acked.
- */
+/* Nothing behind an ordered message that found no queue pair was delivered, even if it is acked. */
 TEST_F(ordered, mrd_msg_apply_refusal__breaks_the_flow)
 {
     acked(self, 2);
