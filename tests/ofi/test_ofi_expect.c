@@ -8,6 +8,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+static const struct end_options sleeps = {
+    .order = FI_ORDER_SAS, .counts = FI_SEND, .wait = FI_WAIT_UNSPEC, .threading = FI_THREAD_SAFE};
+
 /* Of a test that needs a FI_MRD_PEER_TIMEOUT which no start of a process exceeds. */
 static void needs_patience(void)
 {
@@ -29,9 +32,10 @@ static void twice(int channel)
     drive_until_told(channel);
 }
 
-/* Opens an endpoint that has heard of the peer. */
+/* Opens an endpoint that has heard of the peer, which answers. */
 static void open_and_hear(struct end *e, const struct end_options *o, struct peer *p)
 {
+    start(p, alive);
     end_open(e, o, NULL);
     meet(e, p);
     hear_of(e, p);
@@ -60,8 +64,6 @@ static void take_over(struct end *e, const struct told *place, struct peer *next
 TEST_F(end, ofi_expect__receives_from_it)
 {
     char in[64], any[8], all[8];
-    struct iovec iov = {in + 32, 32};
-    struct fi_msg multi = {.msg_iov = &iov, .iov_count = 1, .context = in + 32};
     struct peer victim, other;
 
     start(&victim, alive);
@@ -70,9 +72,8 @@ TEST_F(end, ofi_expect__receives_from_it)
     meet(self, &victim);
     meet(self, &other);
     hear_of(self, &victim);
-    multi.addr = victim.to;
     POST(fi_trecv(self->ep, any, sizeof(any), NULL, FI_ADDR_UNSPEC, TAG, 0, any));
-    POST(fi_recvmsg(self->ep, &multi, FI_MULTI_RECV));
+    POST(end_recvmsg(self, in + 32, 32, victim.to, in + 32, FI_MULTI_RECV));
     POST(fi_recv(self->ep, in, 8, NULL, victim.to, in));
     POST(fi_recv(self->ep, all, sizeof(all), NULL, other.to, all));
     POST(fi_trecv(self->ep, in + 8, 8, NULL, victim.to, TAG, 0, in + 8));
@@ -104,7 +105,6 @@ TEST_F(end, ofi_expect__injected_and_no_receive)
     struct peer victim;
     char in[8];
 
-    start(&victim, alive);
     open_and_hear(self, &options, &victim);
     POST(fi_trecv(self->ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
@@ -127,7 +127,6 @@ TEST_F(end, ofi_expect__injected_with_an_event_queue)
     uint32_t event;
 
     with.events = true;
-    start(&victim, alive);
     open_and_hear(self, &with, &victim);
     process_kill(&victim.process);
     POST(fi_inject(self->ep, "a", 1, victim.to));
@@ -179,12 +178,9 @@ TEST_F(end, ofi_expect__injected_to_one_never_heard_and_no_receive)
 /* Who sleeps wakes up for it. */
 TEST_F(end, ofi_expect__injected_and_sleeping)
 {
-    struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
 
-    sleeps.wait = FI_WAIT_UNSPEC;
-    start(&victim, alive);
     open_and_hear(self, &sleeps, &victim);
     process_kill(&victim.process);
     POST(fi_inject(self->ep, "a", 1, victim.to));
@@ -197,33 +193,28 @@ TEST_F(end, ofi_expect__injected_and_sleeping)
 TEST_F(end, ofi_expect__injected_with_a_context)
 {
     struct end_options selective = options;
-    struct iovec iov = {(void *)(uintptr_t) "a", 1};
-    struct fi_msg msg = {.msg_iov = &iov, .iov_count = 1, .context = &iov};
     struct peer victim;
+    int tx;
 
     selective.bind = FI_SELECTIVE_COMPLETION;
     start(&victim, alive);
     end_open(self, &selective, NULL);
     meet(self, &victim);
-    msg.addr = victim.to;
     process_kill(&victim.process);
-    POST(fi_sendmsg(self->ep, &msg, FI_INJECT));
-    expect_error(self->tx, &victim, &iov);
-    POST(fi_sendmsg(self->ep, &msg, FI_INJECT | FI_COMPLETION));
-    expect_error(self->tx, &victim, &iov);
+    POST(end_sendmsg(self, "a", 1, victim.to, &tx, FI_INJECT));
+    expect_error(self->tx, &victim, &tx);
+    POST(end_sendmsg(self, "a", 1, victim.to, &tx, FI_INJECT | FI_COMPLETION));
+    expect_error(self->tx, &victim, &tx);
     end_silent(self->tx);
 }
 
 /* One that sleeps until there is something has no other reason to wake up. */
 TEST_F(end, ofi_expect__receive_in_sleep)
 {
-    struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
     char in[8];
 
-    sleeps.wait = FI_WAIT_UNSPEC;
-    start(&victim, alive);
     open_and_hear(self, &sleeps, &victim);
     POST(fi_trecv(self->ep, in, 8, NULL, victim.to, TAG, 0, in));
     process_kill(&victim.process);
@@ -250,17 +241,13 @@ static void *post_in_a_while(void *arg)
 /* It is posted while another thread sleeps, which nothing else will wake. */
 TEST_F(end, ofi_expect__receive_posted_in_sleep)
 {
-    struct end_options sleeps = options;
     struct fi_cq_tagged_entry entry;
     struct peer victim;
     pthread_t thread;
 
-    sleeps.wait = FI_WAIT_UNSPEC;
-    sleeps.threading = FI_THREAD_SAFE;
-    start(&victim, alive);
     open_and_hear(self, &sleeps, &victim);
     process_kill(&victim.process);
-    struct sleeper s = (struct sleeper){.e = self, .from = victim.to};
+    struct sleeper s = {.e = self, .from = victim.to};
     must(pthread_create(&thread, NULL, post_in_a_while, &s) == 0);
     assert_int_equal(fi_cq_sread(self->rx, &entry, 1, NULL, SLACK_S * 1000), -FI_EAVAIL);
     expect_error(self->rx, &victim, s.in);
@@ -274,7 +261,9 @@ TEST_F(end, ofi_expect__message_before_the_news)
     char in[8], word;
 
     start(&victim, twice);
-    open_and_hear(self, &options, &victim);
+    end_open(self, &options, NULL);
+    meet(self, &victim);
+    hear_of(self, &victim);
     POST(fi_recv(self->ep, in, 1, NULL, victim.to, in));
     ends_drive_for(20);
     process_tell(victim.process.channel, "s", 1);
@@ -324,7 +313,6 @@ TEST_F(end, ofi_expect__injected_after_another_came)
     char in[8];
 
     needs_patience();
-    start(&victim, alive);
     start(&second, reborn);
     start(&third, reborn);
     open_and_hear(self, &options, &victim);
@@ -368,7 +356,6 @@ TEST_F(end, ofi_expect__receive_from_one_that_closed)
     struct peer victim;
     char in[8];
 
-    start(&victim, alive);
     open_and_hear(self, &options, &victim);
     POST(fi_recv(self->ep, in, sizeof(in), NULL, victim.to, in));
     ends_drive_for(20);
@@ -383,7 +370,6 @@ TEST_F(end, ofi_expect__receive_across_a_restart)
     char in[8];
 
     needs_patience();
-    start(&victim, alive);
     start(&second, reborn);
     open_and_hear(self, &options, &victim);
     POST(fi_recv(self->ep, in, sizeof(in), NULL, victim.to, in));
@@ -402,7 +388,6 @@ TEST_F(end, ofi_expect__death_of_the_next_one)
     char in[8], any[8];
 
     needs_patience();
-    start(&victim, alive);
     start(&second, reborn);
     open_and_hear(self, &options, &victim);
     POST(fi_trecv(self->ep, in, sizeof(in), NULL, victim.to, TAG, 0, in));
@@ -424,7 +409,6 @@ static void replace_unread(struct end *e, struct peer *victim, struct peer *seco
 {
     char in[8];
 
-    start(victim, alive);
     start(second, reborn);
     open_and_hear(e, &options, victim);
     POST(fi_recv(e->ep, in, sizeof(in), NULL, victim->to, in));
@@ -466,17 +450,14 @@ TEST_F(end, ofi_expect__write_after_old_news)
 /* for the receiver to have it, */
 TEST_F(end, ofi_expect__confirmed_message_after_old_news)
 {
-    struct iovec iov = {"a", 1};
     struct peer victim, second;
+    int tx;
     char in[8];
 
     replace_unread(self, &victim, &second);
     POST(fi_recv(self->ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, in));
-    POST(fi_sendmsg(
-        self->ep,
-        &(struct fi_msg){.msg_iov = &iov, .iov_count = 1, .addr = victim.to, .context = &iov},
-        FI_DELIVERY_COMPLETE));
-    end_ok(self->tx, &iov);
+    POST(end_sendmsg(self, "a", 1, victim.to, &tx, FI_DELIVERY_COMPLETE));
+    end_ok(self->tx, &tx);
     end_ok(self->rx, in);
     part(&second);
 }

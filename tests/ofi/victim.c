@@ -67,21 +67,17 @@ void alive(int channel)
 
 void reborn(int channel)
 {
-    uint64_t *memory = calloc(2, MEMORY);
-    struct fid_mr *mr[2];
+    uint8_t *memory = zeros(2 * MEMORY);
     struct told told;
     struct end e;
 
     must(process_hear(channel, &told, sizeof(told), patience_ns()));
     child_open(channel, &e, ntohs(told.name.sin_port));
     for (unsigned i = 0; i < 2; i++)
-        must(fi_mr_reg(e.domain, memory + i * MEMORY / 8, MEMORY, FI_REMOTE_READ | FI_REMOTE_WRITE,
-                       0, KEY + i, 0, &mr[i], NULL) == 0);
+        end_register(&e, memory + i * MEMORY, MEMORY, REGION_ACCESS, KEY + i);
     process_tell(channel, "r", 1);
     answer(&e);
     drive_until_told(channel);
-    for (unsigned i = 0; i < 2; i++)
-        must(fi_close(&mr[i]->fid) == 0);
     end_close(&e);
 }
 
