@@ -10,20 +10,26 @@
 
 static struct fake_ibv_device *device;
 
-static void open_one(struct fixture_end *end, const char *entropy)
-{
-    struct mrd_context_attr attr = {.entropy = entropy};
+FIXTURE_OF(one, fixture_end);
 
+FIXTURE_SETUP(one)
+{
     fake_ibv_begin(1);
     device = fake_ibv_add(FAKE_IBV_MLX5, NULL);
-    memset(end, 0, sizeof(*end));
-    fixture_open(end, "mlx5_0", &attr);
+    fixture_open(self, "mlx5_0", &(struct mrd_context_attr){.entropy = "ah"});
 }
 
-static void close_one(struct fixture_end *end)
+FIXTURE_TEARDOWN(one)
+{
+    fixture_close(self);
+    assert_int_equal(fake_ibv_end(), 0);
+}
+
+/* Opens it anew. */
+static void open_with(struct fixture_end *end, const char *entropy)
 {
     fixture_close(end);
-    assert_int_equal(fake_ibv_end(), 0);
+    fixture_open(end, "mlx5_0", &(struct mrd_context_attr){.entropy = entropy});
 }
 
 /* What an address is written as; NULL: it is none, and the sentence has `text` in it. */
@@ -53,7 +59,7 @@ static void check_row(struct fixture_end *end, const struct row *row)
     assert_int_equal(mrd_destroy_ah(ah), 0);
 }
 
-TEST(mrd_create_ah__strings)
+TEST_F(one, mrd_create_ah__strings)
 {
     static const struct row rows[] = {
         {"::ffff:10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
@@ -92,16 +98,13 @@ TEST(mrd_create_ah__strings)
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa/17", NULL,
          "is not an address"},
     };
-    struct fixture_end end;
 
-    open_one(&end, "ah");
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        check_row(&end, &rows[i]);
-    close_one(&end);
+        check_row(self, &rows[i]);
 }
 
 /* Where pairs of queue pairs are paths, further QPNs are kept and told; up to eight, each once. */
-TEST(mrd_create_ah__further_qpns)
+TEST_F(one, mrd_create_ah__further_qpns)
 {
     static const struct row rows[] = {
         {"10.0.0.7/17", "::ffff:10.0.0.7/17", NULL},
@@ -115,61 +118,47 @@ TEST(mrd_create_ah__further_qpns)
          "::ffff:10.0.0.9/16777214,16777213,16777212,16777211,16777210,16777209,16777208,16777207",
          NULL},
     };
-    struct fixture_end end;
 
-    open_one(&end, "qpair");
+    open_with(self, "qpair");
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        check_row(&end, &rows[i]);
-    close_one(&end);
+        check_row(self, &rows[i]);
 }
 
 /* Our own address names the first queue pair; where pairs are paths, all of them. */
-TEST(mrd_query_address__own)
+TEST_F(one, mrd_query_address__own)
 {
-    static const char *const entropies[] = {"ah", "qp", "qpair"};
-
-    for (unsigned e = 0; e < 3; e++) {
-        struct fixture_end end;
+    for (unsigned e = 0; e < ENTROPIES; e++) {
         char address[MRD_ADDRESS_MAX], expected[MRD_ADDRESS_MAX];
         int n;
 
-        open_one(&end, entropies[e]);
+        open_with(self, fixture_entropies[e]);
         n = snprintf(expected, sizeof(expected), "::ffff:192.0.2.1/%u", fake_ibv_qpn(device, 0));
         for (unsigned i = 1; e == 2 && i < 8; i++)
             n += snprintf(expected + n, sizeof(expected) - (size_t)n, ",%u",
                           fake_ibv_qpn(device, i));
-        assert_int_equal(mrd_query_address(end.context, address, sizeof(address)), 0);
+        assert_int_equal(mrd_query_address(self->context, address, sizeof(address)), 0);
         assert_string_equal(address, expected);
-        close_one(&end);
     }
 }
 
 /* The other family cannot be reached, whatever is spelled right. */
-TEST(mrd_create_ah__other_family)
+TEST_F(one, mrd_create_ah__other_family)
 {
-    struct fixture_end end;
-
-    open_one(&end, "ah");
-    assert_null(mrd_create_ah(end.pd, "2001:db8::7/17"));
+    assert_null(mrd_create_ah(self->pd, "2001:db8::7/17"));
     assert_int_equal(errno, EHOSTUNREACH);
     assert_non_null(strstr(mrd_last_error(), "is IPv6, but GID 3 of mlx5_0 is IPv4"));
-    close_one(&end);
 }
 
 /* A device that cannot resolve the address says so at once, and again when asked again. */
-TEST(mrd_create_ah__no_way)
+TEST_F(one, mrd_create_ah__no_way)
 {
-    struct fixture_end end;
-
-    open_one(&end, "ah");
     for (unsigned i = 0; i < 2; i++) {
         fake_ibv_fail("ibv_create_ah", 1, ETIMEDOUT);
-        assert_null(mrd_create_ah(end.pd, "10.0.0.7/17"));
+        assert_null(mrd_create_ah(self->pd, "10.0.0.7/17"));
         assert_int_equal(errno, EHOSTUNREACH);
         assert_non_null(strstr(mrd_last_error(), "no way to ::ffff:10.0.0.7/17"));
     }
-    struct mrd_ah *ah = mrd_create_ah(end.pd, "10.0.0.7/17");
+    struct mrd_ah *ah = mrd_create_ah(self->pd, "10.0.0.7/17");
     assert_non_null(ah);
     assert_int_equal(mrd_destroy_ah(ah), 0);
-    close_one(&end);
 }

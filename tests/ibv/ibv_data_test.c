@@ -168,10 +168,8 @@ TEST(mrd_ibv__ipv6)
 
 TEST(mrd_ibv__no_srq)
 {
-    static const char *const entropies[] = {"ah", "qp", "qpair"};
-
-    for (unsigned e = 0; e < 3; e++) {
-        struct mrd_context_attr attr = {.entropy = entropies[e]};
+    for (unsigned e = 0; e < ENTROPIES; e++) {
+        struct mrd_context_attr attr = {.entropy = fixture_entropies[e]};
         struct fixture *f = fixture_devices(FAKE_IBV_MLX5);
 
         for (unsigned i = 0; i < 2; i++)
@@ -214,14 +212,12 @@ static const struct {
 
 TEST(mrd_ibv__survives)
 {
-    static const char *const entropies[] = {"ah", "qp", "qpair"};
-
-    for (unsigned e = 0; e < 3; e++) {
+    for (unsigned e = 0; e < ENTROPIES; e++) {
         for (unsigned r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
-            struct mrd_context_attr attr = {.entropy = entropies[e]};
+            struct mrd_context_attr attr = {.entropy = fixture_entropies[e]};
             struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
 
-            print_message("%s, %s\n", entropies[e], rows[r].name);
+            print_message("%s, %s\n", fixture_entropies[e], rows[r].name);
             fake_ibv_set(&rows[r].knobs);
             for (unsigned o = 0; o < OPCODES; o++) {
                 fixture_transfer(f, opcodes[o], 100, 100);

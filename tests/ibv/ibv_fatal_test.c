@@ -22,12 +22,6 @@ static bool ended(const struct mrd_wc *wc)
     return wc->status == MRD_WC_SUCCESS || wc->status == MRD_WC_WR_FLUSH_ERR;
 }
 
-static void turn_often(struct fixture *f)
-{
-    for (unsigned i = 0; i < 100; i++)
-        fixture_turn(f);
-}
-
 /*
  * The device of a goes. Returns when a knows, and could take its completions: by turns, as a busy
  * machine may make one in any time.
@@ -40,7 +34,7 @@ static void lose_device(struct fixture *f)
     for (unsigned i = 0; i < 10000 && qp->state != MRD_QPS_ERR; i++)
         fixture_pass(f, MSEC_NS);
     assert_int_equal(qp->state, MRD_QPS_ERR);
-    turn_often(f);
+    fixture_turn_times(f, 100);
 }
 
 /* A device that is gone says so once; work ends in errors; closing works. */
@@ -71,7 +65,6 @@ TEST(mrd_get_async_event__device_fatal)
 TEST(fatal__with_full_ring)
 {
     struct fixture *f = open_impatient();
-    struct mrd_async_event event;
 
     fixture_transfer(f, MRD_WR_SEND, 1000, 4);
     for (unsigned i = 0; i < 64; i++) {
@@ -83,8 +76,7 @@ TEST(fatal__with_full_ring)
     lose_device(f);
     assert_int_equal(f->a.num_wc, 4);
     assert_int_equal(f->a.wc[0].status, MRD_WC_WR_FLUSH_ERR);
-    while (!mrd_get_async_event(f->a.context, &event))
-        mrd_ack_async_event(&event);
+    fixture_drain_events(f->a.context);
 }
 
 /* A queue pair made after the device is gone. */
@@ -105,14 +97,13 @@ TEST(fatal__queue_pair_made_after_device_fatal)
     assert_non_null(qp);
     f->a.qp = qp;
     assert_int_equal(fixture_post(&f->a, &f->b, MRD_WR_RDMA_WRITE, 1, 0, 1000, 0), 0);
-    turn_often(f);
+    fixture_turn_times(f, 100);
     assert_int_equal(qp->state, MRD_QPS_ERR);
     assert_int_equal(f->a.num_wc, 1);
     fixture_pass(f, 1000 * MSEC_NS); /* its timeout passes, too */
     assert_int_equal(f->a.num_wc, 1);
     assert_int_equal(f->a.wc[0].status, MRD_WC_WR_FLUSH_ERR);
-    while (!mrd_get_async_event(f->a.context, &event))
-        mrd_ack_async_event(&event);
+    fixture_drain_events(f->a.context);
     assert_int_equal(mrd_destroy_qp(qp), 0);
     f->a.qp = kept;
 }
@@ -123,7 +114,6 @@ TEST(fatal__with_reads)
     for (unsigned ordered = 0; ordered < 2; ordered++) {
         struct fixture *f = open_impatient();
         struct mrd_qp_init_attr attr;
-        struct mrd_async_event event;
         struct mrd_qp *kept = f->a.qp;
         bool seen[90] = {false};
 
@@ -141,8 +131,7 @@ TEST(fatal__with_reads)
                                                        : MRD_WR_SEND,
                                           i, i * 20000, 20000, i % 7 ? 0 : MRD_SEND_FENCE),
                              0);
-        for (unsigned i = 0; i < 5; i++)
-            fixture_turn(f);
+        fixture_turn_times(f, 5);
         lose_device(f);
         assert_int_equal(f->a.num_wc, 90);
         for (unsigned i = 0; i < 90; i++) {
@@ -152,8 +141,7 @@ TEST(fatal__with_reads)
                 assert_int_equal(f->a.wc[i].wr_id, i);
             assert_true(ended(&f->a.wc[i]));
         }
-        while (!mrd_get_async_event(f->a.context, &event))
-            mrd_ack_async_event(&event);
+        fixture_drain_events(f->a.context);
         assert_int_equal(mrd_destroy_qp(f->a.qp), 0);
         f->a.qp = kept;
         fixture_end(f);
@@ -330,7 +318,6 @@ TEST(fatal__wakes_sleepers)
 {
     for (unsigned async = 0; async < 2; async++) {
         struct mrd_qp_init_attr attr;
-        struct mrd_async_event event;
         struct pollfd fd = {.events = POLLIN};
 
         fixture_progress = MRD_PROGRESS_THREAD;
@@ -362,8 +349,7 @@ TEST(fatal__wakes_sleepers)
             assert_int_equal(mrd_get_cq_event(channel, &got, &ctx), 0);
             mrd_ack_cq_events(got, 1);
         }
-        while (!mrd_get_async_event(f->a.context, &event))
-            mrd_ack_async_event(&event);
+        fixture_drain_events(f->a.context);
         assert_int_equal(mrd_destroy_qp(qp), 0);
         assert_int_equal(mrd_destroy_cq(cq), 0);
         assert_int_equal(mrd_destroy_comp_channel(channel), 0);

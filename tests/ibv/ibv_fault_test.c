@@ -36,8 +36,7 @@ TEST(mrd_ibv_qp_revive__any_of_them)
             uint32_t qpn = fake_ibv_qpn(device, round / 2);
 
             start_writes(f, 30, 50000);
-            for (unsigned i = 0; i < 3; i++)
-                fixture_turn(f);
+            fixture_turn_times(f, 3);
             if (!qpn)
                 qpn = fake_ibv_qpn(device, 0);
             assert_true(fake_ibv_break_qp(device, qpn));
@@ -195,8 +194,7 @@ TEST(mrd_dereg_mr__waits_for_the_device)
     fixture_transfer(f, MRD_WR_RDMA_WRITE, 100, 1);
     start_writes(f, 1, 50000);
     fake_ibv_set(&(struct fake_ibv_knobs){.hold_cqes = true});
-    for (unsigned i = 0; i < 3; i++)
-        fixture_turn(f);
+    fixture_turn_times(f, 3);
     assert_int_equal(pthread_create(&thread, NULL, dereg_thread, &d), 0);
     usleep(50000);
     assert_int_equal(fake_ibv_calls("ibv_dereg_mr"), 0);
@@ -250,11 +248,9 @@ TEST(mrd_dereg_mr__after_a_partial_post)
 /* Whatever is under way: closing leaves nothing behind. */
 TEST(mrd_close_device__in_the_middle)
 {
-    static const char *const entropies[] = {"ah", "qp", "qpair"};
-
     for (unsigned i = 0; i < 24; i++) {
         struct fixture *f =
-            open_pair(i % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE, entropies[i % 3], i % 4);
+            open_pair(i % 2 ? FAKE_IBV_MLX5 : FAKE_IBV_RXE, fixture_entropies[i % 3], i % 4);
         struct fake_ibv_knobs knobs = {.drop_ppm = i % 5 == 0 ? 1000000 : 10000};
 
         fixture_transfer(f, MRD_WR_SEND, 1000, 4);

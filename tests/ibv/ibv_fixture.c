@@ -10,6 +10,7 @@
 #include "tests/support/payload.h"
 
 enum mrd_progress fixture_progress = MRD_PROGRESS_MANUAL;
+const char *const fixture_entropies[ENTROPIES] = {"ah", "qp", "qpair"};
 
 /* ---------------------------------------------------------------------------------------- open, close */
 
@@ -21,6 +22,15 @@ struct mrd_context *fixture_open_context(const char *name, const struct mrd_cont
     strncpy(device.name, name, sizeof(device.name) - 1);
     own.progress = fixture_progress;
     return mrd_open_device(&device, &own);
+}
+
+struct mrd_context *fixture_must_open(const char *device, const struct mrd_context_attr *attr)
+{
+    struct mrd_context *context = fixture_open_context(device, attr);
+
+    if (!context)
+        fail_msg("%s: %s", device, mrd_last_error());
+    return context;
 }
 
 void fixture_refused(const char *device, const struct mrd_context_attr *attr, int error,
@@ -40,9 +50,7 @@ void fixture_open(struct fixture_end *end, const char *device, const struct mrd_
         .qkey = FIXTURE_QKEY,
     };
 
-    end->context = fixture_open_context(device, attr);
-    if (!end->context)
-        fail_msg("%s: %s", device, mrd_last_error());
+    end->context = fixture_must_open(device, attr);
     end->pd = mrd_alloc_pd(end->context);
     end->cq = mrd_create_cq(end->context, 2 * FIXTURE_DEPTH, NULL);
     init.send_cq = init.recv_cq = end->cq;
@@ -185,6 +193,12 @@ void fixture_turn(struct fixture *f)
     fixture_turn_one(&f->b);
 }
 
+void fixture_turn_times(struct fixture *f, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++)
+        fixture_turn(f);
+}
+
 static uint64_t now_ns(void)
 {
     struct timespec ts;
@@ -244,10 +258,10 @@ static void check_bytes(const struct fixture *f, enum mrd_wr_opcode opcode, uint
 
         if (opcode == MRD_WR_SEND_WITH_IMM)
             number = f->b.wc[i].imm_data;
-        if (opcode == MRD_WR_SEND || opcode == MRD_WR_SEND_WITH_IMM)
+        if (opcode == MRD_WR_SEND || opcode == MRD_WR_SEND_WITH_IMM) {
             slot = f->b.wc[i].wr_id;
-        if (opcode == MRD_WR_SEND || opcode == MRD_WR_SEND_WITH_IMM)
             assert_int_equal(f->b.wc[i].byte_len, len);
+        }
         if (opcode == MRD_WR_SEND && len >= 8) { /* unordered: whose it is, its bytes tell */
             for (number = 0; number < count; number++)
                 if (memcmp(f->b.memory + slot * stride, f->a.memory + number * stride, len) == 0)
@@ -278,6 +292,14 @@ void fixture_transfer(struct fixture *f, enum mrd_wr_opcode opcode, uint32_t len
     if (takes_receive(opcode))
         check_once(&f->b, count);
     check_bytes(f, opcode, len, stride, count);
+}
+
+void fixture_drain_events(struct mrd_context *context)
+{
+    struct mrd_async_event event;
+
+    while (!mrd_get_async_event(context, &event))
+        mrd_ack_async_event(&event);
 }
 
 uint64_t fixture_counter(struct mrd_context *context, const char *name)

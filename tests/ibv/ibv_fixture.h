@@ -45,6 +45,10 @@ extern enum mrd_progress fixture_progress;
 struct fixture *fixture_alloc(void);
 /* Likewise, and each end has a device, which the test may change before fixture_open_both(). */
 struct fixture *fixture_devices(enum fake_ibv_kind kind);
+/* All ways that paths get their source ports by. */
+enum { ENTROPIES = 3 };
+extern const char *const fixture_entropies[ENTROPIES];
+
 /* Both ends are open, and a has a handle to b. `attr` may be NULL. */
 void fixture_open_both(struct fixture *f, const struct mrd_context_attr *attr);
 /* All of this, and b has a handle to a, too. */
@@ -56,6 +60,8 @@ void fixture_open(struct fixture_end *end, const char *device, const struct mrd_
 void fixture_close(struct fixture_end *end);
 /* The context alone, or NULL. */
 struct mrd_context *fixture_open_context(const char *device, const struct mrd_context_attr *attr);
+/* Fails the test instead of returning NULL. */
+struct mrd_context *fixture_must_open(const char *device, const struct mrd_context_attr *attr);
 /* Opening fails with this error and a sentence that has `text` in it. */
 void fixture_refused(const char *device, const struct mrd_context_attr *attr, int error,
                      const char *text);
@@ -78,6 +84,7 @@ void fixture_turn(struct fixture *f);
 void fixture_turn_one(struct fixture_end *end);
 /* Turns until the ends have so many completions each; false: that took too long. */
 bool fixture_run(struct fixture *f, unsigned a, unsigned b);
+void fixture_turn_times(struct fixture *f, unsigned times);
 /* Turns for so long. */
 void fixture_pass(struct fixture *f, uint64_t ns);
 
@@ -86,6 +93,9 @@ void fixture_pass(struct fixture *f, uint64_t ns);
  * at its sender.
  */
 void fixture_transfer(struct fixture *f, enum mrd_wr_opcode opcode, uint32_t len, unsigned count);
+
+/* Takes all events of the context, and gives them back. */
+void fixture_drain_events(struct mrd_context *context);
 
 uint64_t fixture_counter(struct mrd_context *context, const char *name);
 

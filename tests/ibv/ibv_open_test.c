@@ -34,11 +34,9 @@ FIXTURE_TEARDOWN(fake_device)
 /* The GID that a context takes with these attributes, as its address says. */
 static void assert_gid(const struct mrd_context_attr *attr, const char *gid)
 {
-    struct mrd_context *context = fixture_open_context("mlx5_0", attr);
+    struct mrd_context *context = fixture_must_open("mlx5_0", attr);
     char address[MRD_ADDRESS_MAX];
 
-    if (!context)
-        fail_msg("%s", mrd_last_error());
     assert_int_equal(mrd_query_address(context, address, sizeof(address)), 0);
     *strchr(address, '/') = '\0';
     assert_string_equal(address, gid);
@@ -249,9 +247,7 @@ TEST_F(fake_device, mrd_open_device__tight_limits)
     device->attr.max_sge = 1;
     device->attr.max_srq_sge = 1;
     device->max_inline = 0;
-    struct mrd_context *context = fixture_open_context("mlx5_0", &attr);
-    if (!context)
-        fail_msg("%s", mrd_last_error());
+    struct mrd_context *context = fixture_must_open("mlx5_0", &attr);
     assert_int_equal(mrd_query_context(context, &info, sizeof(info)), 0);
     assert_int_equal(info.paths, 5);
     assert_int_equal(mrd_close_device(context), 0);
@@ -334,13 +330,12 @@ TEST_F(fake_device, mrd_open_device__any_call_fails)
         "ibv_alloc_pd",    "ibv_reg_mr",       "ibv_create_comp_channel", "ibv_create_cq",
         "ibv_create_srq",  "ibv_create_qp",    "ibv_modify_qp",
     };
-    static const char *const entropies[] = {"ah", "qp", "qpair"};
     unsigned failures = 0;
 
-    for (unsigned e = 0; e < 3; e++) {
+    for (unsigned e = 0; e < ENTROPIES; e++) {
         for (unsigned i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
             for (unsigned nth = 1;; nth++) {
-                struct mrd_context_attr attr = {.entropy = entropies[e]};
+                struct mrd_context_attr attr = {.entropy = fixture_entropies[e]};
 
                 fake_ibv_fail(calls[i], nth, EPERM);
                 errno = 0;
@@ -351,7 +346,8 @@ TEST_F(fake_device, mrd_open_device__any_call_fails)
                     break;
                 }
                 if (context) {
-                    fail_msg("%s, %s, call %u: opened all the same", entropies[e], calls[i], nth);
+                    fail_msg("%s, %s, call %u: opened all the same", fixture_entropies[e], calls[i],
+                             nth);
                 } else {
                     assert_int_not_equal(errno, 0);
                     assert_true(strlen(mrd_last_error()) > 10);

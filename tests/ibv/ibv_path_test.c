@@ -163,10 +163,8 @@ TEST(mrd_ibv_entropy__qpair)
  */
 TEST(mrd_ibv_entropy__never_label_0)
 {
-    static const char *const entropies[] = {"ah", "qp", "qpair"};
-
-    for (unsigned e = 0; e < 3; e++) {
-        struct mrd_context_attr attr = {.paths = 8, .entropy = entropies[e]};
+    for (unsigned e = 0; e < ENTROPIES; e++) {
+        struct mrd_context_attr attr = {.paths = 8, .entropy = fixture_entropies[e]};
         struct fixture *f = fixture_begin(FAKE_IBV_MLX5, &attr);
 
         fixture_transfer(f, MRD_WR_SEND, 50000, 10);
@@ -223,9 +221,7 @@ TEST(mrd_ibv_entropy__auto)
 
         fake_ibv_begin(1);
         struct fake_ibv_device *device = fake_ibv_add(rows[i / 2].kind, "a_renamed_one");
-        struct mrd_context *context = fixture_open_context("a_renamed_one", &attr);
-        if (!context)
-            fail_msg("%s", mrd_last_error());
+        struct mrd_context *context = fixture_must_open("a_renamed_one", &attr);
         assert_int_not_equal(fake_ibv_qpn(device, rows[i / 2].qps - 1), 0);
         assert_int_equal(fake_ibv_qpn(device, rows[i / 2].qps), 0);
         assert_int_equal(mrd_close_device(context), 0);
