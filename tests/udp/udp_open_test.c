@@ -202,8 +202,8 @@ TEST(mrd_udp_open__mtu)
     static const uint32_t rows[] = {16384, 8192, 1344, 64};
 
     for (unsigned i = 0; i < 4; i++) {
-        struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i]};
-        struct mrd_backend *b = fixture_open(&attr, 0);
+        struct mrd_backend *b =
+            fixture_open(&(struct mrd_context_attr){.paths = 1, .mtu = rows[i]}, 0);
 
         assert_int_equal(b->mover.payload_bytes, rows[i]);
         assert_int_equal(b->mover.payload_usual, rows[i]);
@@ -304,13 +304,16 @@ TEST(mrd_udp_open__no_ipv6)
                   "IPv6");
 }
 
-static void set_descriptor_limit(rlim_t n)
+/* Returns the limit before. */
+static rlim_t set_descriptor_limit(rlim_t n)
 {
     struct rlimit limit;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    rlim_t before = limit.rlim_cur;
     limit.rlim_cur = n;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    return before;
 }
 
 /* The lowest free descriptor is where the next socket goes. */
@@ -327,11 +330,9 @@ static rlim_t lowest_free(void)
 TEST(mrd_udp_open__no_descriptors)
 {
     struct mrd_context_attr attr = {.paths = 8};
-    struct rlimit old;
     unsigned before = open_descriptors();
-    rlim_t free_at = lowest_free();
+    rlim_t free_at = lowest_free(), old = set_descriptor_limit(free_at);
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     for (rlim_t room = 0; room < 10; room++) {
         char word[64];
 
@@ -339,7 +340,7 @@ TEST(mrd_udp_open__no_descriptors)
         snprintf(word, sizeof(word), "the limit is %u", (unsigned)(free_at + room));
         check_refused(&attr, 0, -EMFILE, word);
     }
-    set_descriptor_limit(old.rlim_cur);
+    set_descriptor_limit(old);
     assert_int_equal(open_descriptors(), before);
 }
 
@@ -347,16 +348,14 @@ TEST(mrd_udp_open__no_descriptors)
 TEST_F(movers, mrd_udp_payload_bytes__no_descriptors)
 {
     struct mrd_addr v6 = fixture_addr("::1", self->b);
-    struct rlimit old;
+    rlim_t old = set_descriptor_limit(lowest_free());
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    set_descriptor_limit(lowest_free());
     for (int again = 0; again < 2; again++) {
         assert_int_equal(self->a->ops->payload_bytes(self->a, &self->to_b), 16128);
         assert_int_equal(self->a->ops->payload_bytes(self->a, &v6), 16128);
         assert_true(self->a->ops->one_way(self->a, &self->to_b));
     }
-    set_descriptor_limit(old.rlim_cur);
+    set_descriptor_limit(old);
 }
 
 TEST_F(movers, udp_new_path__up_to_four_times)
@@ -378,12 +377,10 @@ TEST_F(movers, udp_new_path__up_to_four_times)
 
 TEST_F(movers, udp_new_path__no_descriptors)
 {
-    struct rlimit old;
+    rlim_t old = set_descriptor_limit(lowest_free());
 
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
-    set_descriptor_limit(lowest_free());
     assert_int_equal(self->a->ops->new_path(self->a), -EMFILE);
-    set_descriptor_limit(old.rlim_cur);
+    set_descriptor_limit(old);
     assert_int_equal(self->a->ops->new_path(self->a), 4);
 }
 
