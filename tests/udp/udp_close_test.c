@@ -69,10 +69,7 @@ TEST(udp_close__right_after_the_completion)
         struct mrd_wc wc;
 
         must(process_hear(receiver.channel, &name, sizeof(name), until_ns));
-
-        struct mrd_ah *to = mrd_create_ah(n.pd, name.address);
-
-        must(to);
+        struct mrd_ah *to = node_ah(&n, name.address);
         node_fill(&n, 0, MESSAGE_BYTES, round);
         node_send(&n, 0, to, name.qpn[0], round, 0, MESSAGE_BYTES);
         if (!node_poll(&n, &wc, until_ns))

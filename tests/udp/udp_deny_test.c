@@ -342,12 +342,8 @@ static void child(int channel)
     for (unsigned e = 0; e < 2; e++)
         open_end(&ends[e], d->address);
     must(!d->late || deny(d->rules));
-    for (unsigned e = 0; e < 2; e++) {
-        struct node_name name = node_name(&ends[!e]);
-
-        to[e] = mrd_create_ah(ends[e].pd, name.address);
-        must(to[e]);
-    }
+    for (unsigned e = 0; e < 2; e++)
+        to[e] = node_ah(&ends[e], node_name(&ends[!e]).address);
     for (unsigned e = 0; e < 2; e++)
         litter(&ends[e]);
     exchange(ends, to, SHORTS, false);

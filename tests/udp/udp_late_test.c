@@ -60,10 +60,7 @@ TEST(udp_late__receives_after_sends_of_several_packets)
 
     node_open(&n, &defaults, 1, MESSAGES, MESSAGES * MESSAGE_BYTES);
     must(process_hear(receiver.channel, &name, sizeof(name), until_ns));
-
-    struct mrd_ah *to = mrd_create_ah(n.pd, name.address);
-
-    must(to);
+    struct mrd_ah *to = node_ah(&n, name.address);
     for (unsigned i = 0; i < MESSAGES; i++) {
         node_fill(&n, (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES, i);
         node_send(&n, 0, to, name.qpn[0], i, (size_t)i * MESSAGE_BYTES, MESSAGE_BYTES);

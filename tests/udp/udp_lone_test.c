@@ -78,12 +78,8 @@ TEST(udp_lone__one_call)
     for (unsigned i = 0; i < 2; i++)
         node_open(&end[i], &(struct mrd_context_attr){.progress = MRD_PROGRESS_MANUAL}, 1, 4,
                   2 * BYTES);
-    for (unsigned i = 0; i < 2; i++) {
-        struct node_name name = node_name(&end[!i]);
-
-        to[i] = mrd_create_ah(end[i].pd, name.address);
-        must(to[i]);
-    }
+    for (unsigned i = 0; i < 2; i++)
+        to[i] = node_ah(&end[i], node_name(&end[!i]).address);
     for (unsigned round = 0; round < ROUNDS; round++) {
         unsigned calls = pass(&end[round % 2], to[round % 2], &end[(round + 1) % 2]);
 

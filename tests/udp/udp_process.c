@@ -196,6 +196,27 @@ struct node_name node_name(const struct node *n)
     return name;
 }
 
+struct mrd_ah *node_ah(struct node *n, const char *address)
+{
+    struct mrd_ah *ah = mrd_create_ah(n->pd, address);
+
+    must(ah);
+    return ah;
+}
+
+uint64_t node_counter(const struct node *n, const char *name)
+{
+    struct mrd_counter counters[COUNTERS_MAX];
+    int num = mrd_query_counters(n->context, counters, COUNTERS_MAX);
+
+    for (int i = 0; i < num && i < COUNTERS_MAX; i++)
+        if (strcmp(counters[i].name, name) == 0)
+            return counters[i].value;
+    fprintf(stderr, "no counter %s\n", name);
+    must(false);
+    return 0;
+}
+
 void node_receive(struct node *n, unsigned qp, uint64_t wr_id, size_t offset, uint32_t bytes)
 {
     struct mrd_sge sge = {(uintptr_t)(n->memory + offset), bytes, n->mr->lkey};

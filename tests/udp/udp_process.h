@@ -24,7 +24,8 @@
 
 enum {
     NODE_QPS_MAX = 8,
-    PATIENCE_S = 600, /* until a test that hangs fails: long, for machines that are busy */
+    COUNTERS_MAX = 256, /* room for all */
+    PATIENCE_S = 600,   /* until a test that hangs fails: long, for machines that are busy */
 };
 
 struct process {
@@ -72,6 +73,10 @@ void node_open(struct node *n, const struct mrd_context_attr *attr, unsigned num
                uint32_t depth, size_t memory_bytes);
 void node_close(struct node *n);
 struct node_name node_name(const struct node *n);
+
+/* A handle to that address. */
+struct mrd_ah *node_ah(struct node *n, const char *address);
+uint64_t node_counter(const struct node *n, const char *name);
 
 void node_receive(struct node *n, unsigned qp, uint64_t wr_id, size_t offset, uint32_t bytes);
 void node_send(struct node *n, unsigned qp, struct mrd_ah *to, uint32_t qpn, uint64_t wr_id,

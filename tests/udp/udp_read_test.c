@@ -3,30 +3,14 @@
  * Reads of memory whose owner never sends of its own: it has no address handle of the reader, and
  * yet answers by packets as large as the route takes.
  */
-#include <string.h>
-
 #include "udp_process.h"
 
 #include "tests/kit/kit.h"
 
 enum {
     BYTES = 4 << 20,
-    PACKET = 8192,  /* no more is asked of the loopback */
-    COUNTERS = 256, /* room for all */
+    PACKET = 8192, /* no more is asked of the loopback */
 };
-
-static uint64_t counter(const struct node *n, const char *name)
-{
-    struct mrd_counter c[COUNTERS];
-    int num = mrd_query_counters(n->context, c, COUNTERS);
-
-    for (int i = 0; i < num; i++) {
-        if (!strcmp(c[i].name, name))
-            return c[i].value;
-    }
-    fail_msg("no counter %s", name);
-    return 0;
-}
 
 TEST(udp_read__answers_as_large_as_the_route_takes)
 {
@@ -46,11 +30,10 @@ TEST(udp_read__answers_as_large_as_the_route_takes)
     sge.lkey = reader->mr->lkey;
     wr.sg_list = &sge;
     wr.num_sge = 1;
-    wr.ud.ah = mrd_create_ah(reader->pd, node_name(owner).address);
+    wr.ud.ah = node_ah(reader, node_name(owner).address);
     wr.ud.remote_qpn = owner->qp[0]->qp_num;
     wr.wr.rdma.remote_addr = (uintptr_t)owner->memory;
     wr.wr.rdma.rkey = source->rkey;
-    must(wr.ud.ah);
     must(mrd_post_send(reader->qp[0], &wr, &bad) == 0);
     uint64_t until_ns = clock_now_ns() + PATIENCE_S * SEC_NS;
     while (!mrd_poll_cq(reader->cq, 1, &wc)) {
@@ -60,7 +43,7 @@ TEST(udp_read__answers_as_large_as_the_route_takes)
     assert_int_equal(wc.status, MRD_WC_SUCCESS);
     assert_true(node_is_filled(reader, 0, BYTES, 1));
     /* Those sent again, if the machine is slow, and acks do not count. */
-    assert_in_range(counter(owner, "tx_packets") - counter(owner, "retx_packets"), 1,
+    assert_in_range(node_counter(owner, "tx_packets") - node_counter(owner, "retx_packets"), 1,
                     BYTES / PACKET + 64);
     must(mrd_destroy_ah(wr.ud.ah) == 0);
     must(mrd_dereg_mr(source) == 0);

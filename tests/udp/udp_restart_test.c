@@ -209,8 +209,7 @@ static void restart(const struct mrd_context_attr *attr, unsigned num_lives, uns
     node_fill(&s.node, 0, MESSAGE_BYTES, 1);
     expect_greeting(&s);
     appear(&s, &lives[0], port, until_ns);
-    s.to = mrd_create_ah(s.node.pd, s.name.address);
-    must(s.to);
+    s.to = node_ah(&s.node, s.name.address);
     for (unsigned i = 0; i < QPS; i++)
         send_next(&s, i);
     go_on(&s, BEFORE, until_ns);

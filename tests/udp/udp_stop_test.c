@@ -66,10 +66,7 @@ TEST(udp_stop__receiver_in_mid_message)
 
     node_open(&n, &sender_attr, 1, 1, MESSAGE_BYTES);
     must(process_hear(receiver.channel, &name, sizeof(name), until_ns));
-
-    struct mrd_ah *to = mrd_create_ah(n.pd, name.address);
-
-    must(to);
+    struct mrd_ah *to = node_ah(&n, name.address);
     begin(&n, to, name.qpn[0], until_ns);
     process_stop(&receiver);
     must(node_poll(&n, &wc, until_ns)); /* the sender's patience is over */
