@@ -14,8 +14,7 @@ TEST_F(wary_pair, mrd_engine_tx__headers_fit_in_96_bytes)
     for (int i = 0; self->now < end_ns; i++) {
         unsigned at = i & 1;
 
-        if (i == 20 ||
-            i == 22) { /* the second: an ack is owed when the challenged answer is repeated */
+        if (i == 20 || i == 22) { /* at 22 an ack is owed: the challenged answer is repeated */
             pair_post(self, 0, MRD_WR_SEND_WITH_IMM, 0, 100);
             pair_post_recv(self, 1, 0, PAIR_MEMORY);
         }

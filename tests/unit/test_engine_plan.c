@@ -249,8 +249,7 @@ TEST_F(half_a_write, mrd_engine_rx_plan__refuses_a_broken_header)
     }
     for (unsigned peeked = 0; peeked < head_len; peeked++)
         assert_int_equal(plan_sizes(self, peeked, 2, segment_len, 2 * segment_len), 0);
-    self->end[1].e->config.mover.reply_max =
-        self->end[0].addr.port - 1; /* it names a port beyond */
+    self->end[1].e->config.mover.reply_max = self->end[0].addr.port - 1; /* less than it names */
     assert_int_equal(plan(self, 0, BURST), 0);
     self->end[1].e->config.mover.reply_max++;
     assert_int_equal(plan(self, 0, BURST), BURST);

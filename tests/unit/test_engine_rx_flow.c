@@ -196,8 +196,7 @@ TEST_F(pair, mrd_rx_skip_message__frees_its_receive)
     bind(&t, 2);
     end(&t, 2);
     mrd_rx_skip_message(self->end[AT].e, t.flow, 1, true, 1);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted,
-                     2); /* number 1 and the one never taken */
+    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 2); /* number 1, and one never taken */
     assert_int_equal(t.peer->uses.gone, 1);
     pair_expect_nothing(self, AT);
     mrd_rx_skip_message(self->end[AT].e, t.flow, 0, true, 0);

@@ -32,8 +32,8 @@ TEST_F(shared, srq__post_is_checked)
 
     for (unsigned i = 0; i < 3; i++)
         sge[i] = (struct mrd_sge){(uintptr_t)self->p->end[TO].memory, SHORT, self->mr->lkey};
-    assert_int_equal(mrd_engine_post_srq_recv(self->e, self->srq, wr, &bad),
-                     -EINVAL); /* 3 entries */
+    /* 3 entries */
+    assert_int_equal(mrd_engine_post_srq_recv(self->e, self->srq, wr, &bad), -EINVAL);
     assert_ptr_equal(bad, &wr[1]);
     assert_int_equal(num_posted(self), 1);
     sge[0].lkey = self->p->end[TO].mr->lkey; /* of the queue pairs' domain */

@@ -92,8 +92,7 @@ TEST_F(path_fixture, mrd_path_lost__usual)
     assert_int_equal(self->path[7].until_ns, 2 * SEC_NS + 8 * BASE_NS);
     assert_int_equal(self->paths.num_out, 1);
 
-    begin_lossy(self, PATHS,
-                0.3f); /* one loss more does not make this path worse than the others */
+    begin_lossy(self, PATHS, 0.3f); /* one loss more makes this path no worse than the others */
     lose_at(self, 7, 3 * SEC_NS);
     assert_int_equal(self->path[7].state, MRD_PATH_GOOD);
     ack(self, 8);

@@ -143,8 +143,8 @@ TEST_F(peer_fixture, mrd_peer_remove__is_not_found_again)
 
 TEST_F(peer_fixture, mrd_peer_tx_begin__nothing_sent)
 {
-    memset(self->peers.send_states.items, 0xff,
-           self->peers.send_states.item_bytes); /* as an earlier tenant leaves it */
+    /* As an earlier tenant leaves it. */
+    memset(self->peers.send_states.items, 0xff, self->peers.send_states.item_bytes);
     struct mrd_send_state *tx = mrd_peer_tx_begin(&self->peers, add(self, 1), PATHS, NULL, 1000);
     assert_int_equal(tx->sent.next, 0);
     assert_int_equal(tx->sent.una, 0);

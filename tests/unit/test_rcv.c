@@ -401,8 +401,8 @@ TEST(mrd_rcv_build__tells_nothing_beyond_the_highest)
         build(&f, 0);
         assert_int_equal(f.ack.cum, table[i].cum);
         assert_true(tells(&f.ack, table[i].highest - 1));
-        assert_int_equal(f.ack.slice[0].bits[0] & ((1ull << (table[i].cum & 63)) - 1),
-                         0); /* nor below cum */
+        /* Nor below cum. */
+        assert_int_equal(f.ack.slice[0].bits[0] & ((1ull << (table[i].cum & 63)) - 1), 0);
         for (uint32_t k = 0; k < 2 * MRD_WIRE_SLICE_BITS; k++)
             assert_false(tells(&f.ack, table[i].highest + k));
         end(&f);

@@ -304,8 +304,7 @@ TEST_F(spray_fixture, adaptive_pick__shared_queue)
         self->load[i].q_ns = i ? 31 * BASE_NS : 0;
     for (int i = 0; i < 24; i++)
         mrd_path_sent(&self->paths, pick(self));
-    assert_in_range(self->picked[0], 4,
-                    7); /* of U = 0.3 RTTs it is ahead by three or four packets */
+    assert_in_range(self->picked[0], 4, 7); /* of U = 0.3 RTTs it is ahead by 3 or 4 packets */
 }
 
 /* The score of a path, as spray_adaptive.c has it at its top. */

@@ -288,8 +288,7 @@ static struct window poll_for(struct sides *f, uint64_t ns)
  */
 TEST_F(sides, progress_thread__leaves_a_polling_application_alone)
 {
-    const unsigned naps_max =
-        2 * (5 + 3 + 2); /* 5 ms of both threads, the shorter first ones, late ones */
+    const unsigned naps_max = 2 * (5 + 3 + 2); /* 5 ms of both threads, shorter first, late ones */
 
     exchange(self, 0);
     for (unsigned i = 0; i < 500; i++) {
