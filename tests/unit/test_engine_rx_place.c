@@ -103,45 +103,6 @@ TEST_F(pair, mrd_rx_place__too_many_parts)
 
 /* ------------------------------------------------------------------------------- whole messages */
 
-/* Each part has its own piece of the payload; a part without bytes takes none. */
-TEST_F(pair, mrd_rx_place__each_part_its_bytes)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part part[3] = {hand_write(self, AT, BYTES), hand_write(self, AT, 0),
-                                    hand_send(self, AT, BYTES)};
-    struct mrd_wc wc;
-
-    part[0].addr += 4 * BYTES;
-    part[1].rkey = 0; /* of a write of nothing no key is asked */
-    pair_post_recv(self, AT, 0, BYTES);
-    struct hand_placed got = hand_place(self, AT, peer, 0, part, 3);
-    assert_int_equal(got.verdict, MRD_PLACED);
-    assert_int_equal(got.end, MRD_PLACE_END_SMALL);
-    assert_memory_equal(self->end[AT].memory + 4 * BYTES, self->end[0].memory, BYTES);
-    assert_memory_equal(self->end[AT].memory, self->end[0].memory + BYTES, BYTES);
-    assert_int_equal(pair_poll(self, AT, &wc), 1);
-    assert_int_equal(wc.byte_len, BYTES);
-    assert_int_equal(wc.src_qp, self->end[0].qp->qp_num);
-}
-
-/* A write with immediate data consumes a receive, and none of its memory. */
-TEST_F(pair, mrd_rx_place__write_with_immediate)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part part = hand_write(self, AT, BYTES);
-    struct mrd_wc wc;
-
-    part.flags = MRD_PART_IMM;
-    part.imm = 0x1234;
-    pair_post_recv(self, AT, 4 * BYTES, 0);
-    assert_int_equal(place_one(self, peer, part).verdict, MRD_PLACED);
-    assert_memory_equal(self->end[AT].memory, self->end[0].memory, BYTES);
-    assert_int_equal(pair_poll(self, AT, &wc), 1);
-    assert_int_equal(wc.opcode, MRD_WC_RECV_RDMA_WITH_IMM);
-    assert_int_equal(wc.wc_flags, MRD_WC_WITH_IMM);
-    assert_int_equal(wc.imm_data, 0x1234);
-}
-
 /* A void part only keeps a place: nothing ends, and no queue pair is asked. */
 TEST_F(pair, mrd_rx_place__void)
 {
@@ -195,22 +156,6 @@ TEST_F(pair, mrd_rx_place__codes_and_counters)
         assert_int_equal(s->tx_refusals, i + 1);
     }
     assert_true(is_untouched(self));
-}
-
-/* Only the refused parts are named, by their index; those around them are placed. */
-TEST_F(pair, mrd_rx_place__parts_beside_a_refused_one)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_part part[3] = {hand_write(self, AT, BYTES), hand_send(self, AT, BYTES),
-                                    hand_write(self, AT, BYTES)};
-
-    part[2].addr += BYTES;
-    struct hand_placed got = hand_place(self, AT, peer, 0, part, 3);
-    assert_int_equal(got.verdict, MRD_PLACE_REFUSED);
-    assert_int_equal(got.num_refused, 1);
-    assert_int_equal(got.index, 1);
-    assert_memory_equal(self->end[AT].memory, self->end[0].memory, BYTES);
-    assert_memory_equal(self->end[AT].memory + BYTES, self->end[0].memory + 2 * BYTES, BYTES);
 }
 
 /* For want of a receive: when to try again, the longest of all parts; and who is to be told. */
