@@ -146,6 +146,7 @@ TEST_F(pair, mrd_rx_check_target__access)
 {
     struct mrd_wire_part write = hand_write(self, AT, BYTES);
     struct mrd_mr *mr = pair_register(self, AT, MRD_ACCESS_LOCAL_WRITE);
+
     write.rkey = mr->rkey;
     assert_int_equal(mrd_rx_check_target(self->end[AT].e, &write, hand_qp(self, AT)),
                      MRD_REFUSE_ACCESS);
@@ -153,72 +154,6 @@ TEST_F(pair, mrd_rx_check_target__access)
 }
 
 /* -------------------------------------------------------------------------------------- binding */
-
-/* Nobody has the number, or its queue pair is in error. */
-TEST_F(pair, mrd_rx_bind__no_queue_pair)
-{
-    struct bind_test t = begin(self);
-    struct mrd_wire_part part = hand_send(self, AT, BYTES);
-
-    post_recvs(self, 1);
-    part.dst_qpn++;
-    assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
-    part.dst_qpn--;
-    hand_qp(self, AT)->pub.state = MRD_QPS_ERR;
-    assert_int_equal(bind(&t, part), MRD_REFUSE_QPN);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-}
-
-/* The oldest receive, for sends and for immediate data; a write without it takes none. */
-TEST_F(pair, mrd_rx_bind__takes_the_oldest_receive)
-{
-    struct bind_test t = begin(self);
-    struct mrd_wire_part write = hand_write(self, AT, BYTES);
-
-    post_recvs(self, 2);
-    assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
-    assert_null(t.b.recv);
-    assert_int_equal(bind(&t, hand_send(self, AT, BYTES)), MRD_RX_TAKEN);
-    end_bound(&t);
-    write.flags = MRD_PART_IMM;
-    assert_int_equal(bind(&t, write), MRD_RX_TAKEN);
-    end_bound(&t);
-    expect_receives(self, 0, 2);
-    assert_int_equal(bind(&t, write), MRD_REFUSE_RNR);
-}
-
-/* A wrong key is found before a receive is taken. */
-TEST_F(pair, mrd_rx_bind__wrong_key_takes_no_receive)
-{
-    struct bind_test t = begin(self);
-    struct mrd_wire_part part = hand_send(self, AT, BYTES);
-
-    post_recvs(self, 1);
-    part.qkey++;
-    assert_int_equal(bind(&t, part), MRD_REFUSE_QKEY);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-}
-
-/* The receive of a number comes with those of all lower ones, or not at all. */
-TEST_F(pair, mrd_rx_bind__receives_by_number)
-{
-    struct bind_test t = begin(self);
-
-    post_recvs(self, 2);
-    assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_REFUSE_RNR);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 2);
-    pair_post_recv(self, AT, 2 * BYTES, BYTES);
-    assert_int_equal(bind(&t, ordered(&t, 2, 2, 2)), MRD_RX_TAKEN);
-    struct bind_test late = t;
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 0);
-    end_bound(&late);
-    expect_receives(self, 0, 0);
-    for (uint16_t msn = 0; msn < 2; msn++) {
-        assert_int_equal(bind(&t, ordered(&t, msn, msn, msn)), MRD_RX_TAKEN);
-        end_bound(&t);
-    }
-    expect_receives(self, 0, 3);
-}
 
 /* A message that came before is dropped; one beyond the window is none that its sender may send. */
 TEST_F(pair, mrd_rx_bind__order_window)
@@ -235,24 +170,6 @@ TEST_F(pair, mrd_rx_bind__order_window)
                      MRD_REFUSE_INVALID);
     assert_false(t.old);
     assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-}
-
-/* A message refused for good leaves its place in the order: what waits behind it is delivered. */
-TEST_F(pair, mrd_rx_bind__refused_for_good_frees_its_place)
-{
-    struct bind_test t = begin(self);
-
-    post_recvs(self, 2);
-    assert_int_equal(bind(&t, ordered(&t, 1, 1, 1)), MRD_RX_TAKEN);
-    end_bound(&t);
-    struct mrd_wire_part bad = ordered(&t, 0, 0, 0);
-    bad.qkey++;
-    assert_int_equal(bind(&t, bad), MRD_REFUSE_QKEY);
-    expect_receives(self, 1, 1);
-    assert_int_equal(hand_qp(self, AT)->recvq->num_posted, 1);
-    bad.qkey--;
-    assert_int_equal(bind(&t, bad), MRD_RX_TAKEN); /* and does not come again */
-    assert_true(t.old);
 }
 
 /* The last records are for messages next in order. Of the others each peer has its share. */
