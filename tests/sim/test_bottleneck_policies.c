@@ -5,39 +5,29 @@
  */
 #include "tests/support/bottleneck.h"
 
-enum { QUEUE_BYTES = 800 * 1024 };
-
-struct row {
-    const char *cc;
-    uint32_t flows; /* more than two: to one host */
-    bool ecn;
-    double loss;
-    struct bottleneck_bound utilisation, drops, jain;
-};
-
 /* clang-format off */
-static const struct row rows[] = {
-    {"nscc", 1, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"nscc", 1, false, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"nscc", 1, true, 0.001, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"nscc", 1, true, 0.01, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"nscc", 1, true, 0.05, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"nscc", 2, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0.96, 0.93}},
-    {"nscc", 32, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0.94, 0.92}},
-    {"nscc", 64, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"nscc", 64, false, 0, {0.97, 0.97}, {0.02, 0.025}, {0, 0}},
-    {"dctcp", 1, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"dctcp", 1, false, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"dctcp", 2, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0.98, 0.98}},
-    {"swift", 1, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"swift", 1, false, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"swift", 1, true, 0.001, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"swift", 1, true, 0.01, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"swift", 1, true, 0.05, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"swift", 2, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0.98, 0.98}},
-    {"swift", 32, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
-    {"swift", 64, true, 0, {0.97, 0.97}, {0.001, 0.001}, {0.98, 0.98}},
-    {"swift", 64, false, 0, {0.97, 0.97}, {0.001, 0.001}, {0, 0}},
+static const struct bottleneck_row rows[] = {
+    {.cc = "nscc", .flows = 1, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "nscc", .flows = 1, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "nscc", .flows = 1, .ecn = true, .loss = 0.001, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "nscc", .flows = 1, .ecn = true, .loss = 0.01, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "nscc", .flows = 1, .ecn = true, .loss = 0.05, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "nscc", .flows = 2, .stagger_ms = 0.5, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}, {0.96, 0.93}}},
+    {.cc = "nscc", .flows = 32, .incast = true, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}, {0.94, 0.92}}},
+    {.cc = "nscc", .flows = 64, .incast = true, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "nscc", .flows = 64, .incast = true, .bound = {{0.97, 0.97}, {0.02, 0.025}}},
+    {.cc = "dctcp", .flows = 1, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "dctcp", .flows = 1, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "dctcp", .flows = 2, .stagger_ms = 0.5, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}, {0.98, 0.98}}},
+    {.cc = "swift", .flows = 1, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "swift", .flows = 1, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "swift", .flows = 1, .ecn = true, .loss = 0.001, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "swift", .flows = 1, .ecn = true, .loss = 0.01, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "swift", .flows = 1, .ecn = true, .loss = 0.05, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "swift", .flows = 2, .stagger_ms = 0.5, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}, {0.98, 0.98}}},
+    {.cc = "swift", .flows = 32, .incast = true, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
+    {.cc = "swift", .flows = 64, .incast = true, .ecn = true, .bound = {{0.97, 0.97}, {0.001, 0.001}, {0.98, 0.98}}},
+    {.cc = "swift", .flows = 64, .incast = true, .bound = {{0.97, 0.97}, {0.001, 0.001}}},
 };
 /* clang-format on */
 
@@ -45,24 +35,12 @@ TEST(sim_bottleneck__policies)
 {
     static const enum bottleneck_figure bounded[] = {BOTTLENECK_UTILISATION, BOTTLENECK_DROPS,
                                                      BOTTLENECK_JAIN};
+    static const struct bottleneck common = {.knows = FABRIC,
+                                             .gbps = 100,
+                                             .rtt_us = 8,
+                                             .queue_bytes = 800 * 1024,
+                                             .warm_ms = 5,
+                                             .span_ms = 5};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const struct row *r = &rows[i];
-        struct bottleneck common = {.shape = r->flows > 2 ? BOTTLENECK_INCAST : BOTTLENECK_DUMBBELL,
-                                    .cc = r->cc,
-                                    .stagger_ms = r->flows == 2 ? 0.5 : 0};
-        struct bottleneck_row row = {FABRIC,
-                                     r->flows,
-                                     100,
-                                     0,
-                                     8,
-                                     QUEUE_BYTES,
-                                     5,
-                                     5,
-                                     .bound = {r->utilisation, r->drops, r->jain},
-                                     .ecn = r->ecn,
-                                     .loss = r->loss};
-
-        bottleneck_judge(r->cc, &row, 1, &common, bounded);
-    }
+    bottleneck_judge("policies", rows, sizeof(rows) / sizeof(rows[0]), &common, bounded);
 }

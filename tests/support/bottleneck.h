@@ -95,16 +95,17 @@ enum { SOCKETS = MRD_SIM_KNOWS_SOCKETS, RDMA = MRD_SIM_KNOWS_RDMA, FABRIC = MRD_
 
 enum { BOTTLENECK_BOUNDED_MAX = 4, BOTTLENECK_BDPS_MAX = 1000 };
 
-/* What a table varies of a scene, and the bounds of the figures that it names. */
+/* What a table varies of a scene, 0: as all its rows; and the bounds of the figures that it names. */
 struct bottleneck_row {
     uint32_t knows, flows;
     double gbps, speedup, rtt_us;
     double queue; /* in gbps x rtt_us; in bytes if it is more than BOTTLENECK_BDPS_MAX */
     double warm_ms, span_ms;
     struct bottleneck_bound bound[BOTTLENECK_BOUNDED_MAX];
-    bool ecn;
-    double loss, jitter_us;
+    bool ecn, incast;
+    double loss, jitter_us, stagger_ms;
     uint32_t mtu, mss;
+    const char *cc;
 };
 
 /* Plays a scene. A work request that fails, fails the test. */
@@ -114,7 +115,7 @@ void bottleneck_run(const struct bottleneck *scene, uint64_t seed,
 double bottleneck_queue_bytes(const struct bottleneck *scene);
 
 /*
- * Plays rows of a table, whose other fields are those of `common`, and compares: bound[i] is that of
+ * Plays rows of a table, in which `common` stands for what is 0, and compares: bound[i] is that of
  * bounded[i]. Fails the test if a row is out of bounds.
  */
 void bottleneck_judge(const char *table, const struct bottleneck_row *rows, size_t num,

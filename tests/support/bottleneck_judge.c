@@ -184,6 +184,11 @@ static bool judge(const char *name, const struct bottleneck *scene,
     return is_good;
 }
 
+static double or_common(double value, double common)
+{
+    return value > 0 ? value : common;
+}
+
 void bottleneck_judge(const char *table, const struct bottleneck_row *rows, size_t num,
                       const struct bottleneck *common, const enum bottleneck_figure *bounded)
 {
@@ -195,19 +200,23 @@ void bottleneck_judge(const char *table, const struct bottleneck_row *rows, size
         struct bottleneck scene = *common;
         char name[NAME_BYTES];
 
-        scene.knows = r->knows;
-        scene.flows = r->flows;
-        scene.gbps = r->gbps;
-        scene.speedup = r->speedup;
-        scene.rtt_us = r->rtt_us;
-        *(r->queue > BOTTLENECK_BDPS_MAX ? &scene.queue_bytes : &scene.queue_bdp) = r->queue;
-        scene.warm_ms = r->warm_ms;
-        scene.span_ms = r->span_ms;
+        scene.shape = r->incast ? BOTTLENECK_INCAST : common->shape;
+        scene.knows = r->knows ? r->knows : common->knows;
+        scene.cc = r->cc ? r->cc : common->cc;
+        scene.gbps = or_common(r->gbps, common->gbps);
+        scene.speedup = or_common(r->speedup, common->speedup);
+        scene.rtt_us = or_common(r->rtt_us, common->rtt_us);
+        if (r->queue > 0)
+            *(r->queue > BOTTLENECK_BDPS_MAX ? &scene.queue_bytes : &scene.queue_bdp) = r->queue;
         scene.ecn |= r->ecn;
-        scene.loss = r->loss;
-        scene.jitter_us = r->jitter_us;
+        scene.flows = r->flows;
         scene.mtu = r->mtu ? r->mtu : common->mtu;
         scene.mss = r->mss;
+        scene.loss = r->loss;
+        scene.jitter_us = r->jitter_us;
+        scene.stagger_ms = or_common(r->stagger_ms, common->stagger_ms);
+        scene.warm_ms = or_common(r->warm_ms, common->warm_ms);
+        scene.span_ms = or_common(r->span_ms, common->span_ms);
         snprintf(name, sizeof(name), "%s.%zu", table, r - rows + 1);
         if (!pattern || !*pattern || fnmatch(pattern, name, 0) == 0)
             outside += !judge(name, &scene, r->bound, bounded);
