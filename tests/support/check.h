@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What every test includes: cmocka, units of time, the seed, failing with it, and simulations.
- */
+/* What every test includes: cmocka, units of time, the seed, failing with it, and simulations. */
 #ifndef MRD_TESTS_SUPPORT_CHECK_H
 #define MRD_TESTS_SUPPORT_CHECK_H
 
