@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Who is who: all that may happen next, and what must hold whatever does. The state is in
- * identity.h.
- */
+/* Who is who: all that may happen next, and what must hold always. The state is in identity.h. */
 #include "tests/model/identity.h"
 
 #include <string.h>
@@ -334,10 +331,7 @@ TEST(identity__hello)
     search_bad(&r, "hole: data in every first contact", "a message failed without need");
 }
 
-/*
- * The sender is gone from the space, and acks the probes of a target that waits for the rest of a
- * message.
- */
+/* The sender left the space, and acks the probes of a target that waits for half a message. */
 TEST(identity__ack_without_live_epoch)
 {
     search_stuck(

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Ordered mode: all that may happen next, and what must hold whatever does. The state is in
- * ordered.h.
- */
+/* Ordered mode: all that may happen next, and what must hold always. The state is in ordered.h. */
 #include "tests/model/ordered.h"
 
 static void init(const struct rules *r, struct state *s)

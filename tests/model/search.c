@@ -199,10 +199,7 @@ static size_t print_way(uint32_t id, FILE *to)
     return steps;
 }
 
-/*
- * How it goes on from a stuck state, for the reader: any way over steps to states not seen
- * on it.
- */
+/* How it goes on from a stuck state, for the reader: any way over steps to states not on it. */
 static void print_on(uint32_t id, size_t number, FILE *to)
 {
     uint32_t way[STEPS_ON + 1] = {id}, n = 0;

@@ -15,10 +15,7 @@ static struct mrd_peer *only_peer(struct sim_world *w, uint32_t host)
     return mrd_container_of(e->peers.active.next, struct mrd_peer, node);
 }
 
-/*
- * Peer ids come again after many peers: a handle that remembers one must not follow it to
- * a stranger.
- */
+/* Peer ids come again after many peers: a handle that has one must not follow it to a stranger. */
 TEST(sim_address__a_peer_id_that_comes_again)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3, .max_peers = 1});

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Bad packets are counted and change nothing; bad requests end with their status and disturb
- * nothing else.
- */
+/* Bad packets are counted and change nothing; bad requests end with their status, alone. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +10,7 @@ enum { BYTES = 100 };
 
 /* -------------------------------------------------------------------------------------- packets */
 
-/*
- * Random bytes of any length, half of them with a believable first byte: each is dropped and
- * counted once.
- */
+/* Random bytes of any length, half with a believable first byte: dropped and counted once each. */
 TEST_F(forge_tape, bad_packet__garbage)
 {
     enum { ROUNDS = 2000 };

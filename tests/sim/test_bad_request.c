@@ -7,10 +7,7 @@
 
 enum { OTHERS = 12 };
 
-/*
- * Messages of all kinds beside a bad one: on its own QP and on another, before and after it,
- * both ways.
- */
+/* Messages of all kinds beside a bad one: on its QP and another, before and after, both ways. */
 struct beside {
     struct sim_world *w;
     uint32_t message[OTHERS], num;
@@ -149,10 +146,7 @@ TEST(bad_request__access)
     }
 }
 
-/*
- * A region that may not be written remotely, one of another protection domain, and
- * one deregistered.
- */
+/* A region that may not be written remotely, one of another PD, and one deregistered. */
 TEST(bad_request__access_by_region)
 {
     for (uint32_t i = 0; i < 3; i++) {

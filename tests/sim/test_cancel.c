@@ -197,10 +197,7 @@ TEST(sim_abort__ends_the_receive)
     assert_true(w->messages[other].equal);
 }
 
-/*
- * The window is full and no ack comes; the ABORT of what was cancelled leaves all the same,
- * at once.
- */
+/* The window is full and no ack comes; the ABORT of what was cancelled leaves at once. */
 static void abort_finds_room(const char *cc)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.cc = cc, .qps = 2});

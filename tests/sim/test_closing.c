@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A context that closes tells its peers what it received: what was delivered does not fail at
- * its sender.
- */
+/* A context that closes tells what it received: what was delivered does not fail at its sender. */
 #include "core/limits.h"
 #include "tests/support/wiretap.h"
 
@@ -41,10 +38,7 @@ TEST(sim_close__what_was_delivered_succeeds)
     receiver_closes(MRD_ORDER_MSG, 20000);
 }
 
-/*
- * Who receives from a context that closes learns that nothing more will come: half messages end
- * at once.
- */
+/* Who receives from a context that closes learns that no more will come: half messages end. */
 TEST(sim_close__half_messages_end)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.rate_bps = 10000000000});

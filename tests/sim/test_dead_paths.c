@@ -65,10 +65,7 @@ TEST(sim_dead_paths__most_of_them)
     }
 }
 
-/*
- * Two hosts below one leaf write to each other at the rate of their links, and nothing is lost
- * or repeated.
- */
+/* Two hosts below one leaf write to each other at their links' rate: none is lost or repeated. */
 TEST(sim_acks__before_data)
 {
     static const struct mrd_sim_topology topology = {

@@ -195,10 +195,7 @@ TEST(sim_restart__news_of_it_fails_what_was_sent)
 
 /* -------------------------------------------------------------------------------- one direction */
 
-/*
- * Nothing of ours arrives, but the peer's packets do: it is out of reach all the same, after
- * the timeout.
- */
+/* Nothing of ours arrives, but the peer's packets do: after the timeout it is out of reach. */
 TEST(sim_reachable__means_that_our_packets_are_acked)
 {
     for (unsigned busy = 0; busy < 3; busy++) {

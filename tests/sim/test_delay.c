@@ -347,10 +347,7 @@ TEST(sim_no_marks__late_joiner)
         check_joiner(&scenes[i], test_seed());
 }
 
-/*
- * What the one took for the way's length was the queue of the other, and that one's window is at
- * its cap.
- */
+/* One took the other's queue for the way's length, and the other's window is at its cap. */
 TEST(sim_no_marks__late_joiner_at_a_deep_queue)
 {
     enum { SEEDS = TEST_SEEDS(6) };
@@ -360,10 +357,7 @@ TEST(sim_no_marks__late_joiner_at_a_deep_queue)
         check_joiner(&scene, test_seed() + k);
 }
 
-/*
- * The target of the delay is more than the queue holds: who keeps that full loses less than who
- * comes late.
- */
+/* The delay's target is more than the queue holds: who fills it loses less than a latecomer. */
 TEST(sim_no_marks__late_joiner_at_a_short_queue)
 {
     enum { SEEDS = TEST_SEEDS(6) };
@@ -404,10 +398,7 @@ TEST(sim_no_marks__many_senders_share)
             sum += gbps[k];
             squares += gbps[k] * gbps[k];
         }
-        /*
-         * The index of Jain, Chiu and Hawe, DEC-TR-301, 1984: 1 if all have the same, 1/8 if one
-         * has all.
-         */
+        /* Jain, Chiu and Hawe, DEC-TR-301, 1984: 1 if all have the same, 1/8 if one has all. */
         test_check(seed, sum * sum / (SENDERS * squares) >= 0.6, "fairness %.3f",
                    sum * sum / (SENDERS * squares));
         for (int k = 0; k < SENDERS; k++)
@@ -438,10 +429,7 @@ static enum mrd_sim_verdict hold(void *arg, struct mrd_sim_datagram *d)
     return MRD_SIM_DROP;
 }
 
-/*
- * Acks come late by as much as the queue takes: what is lost is the queue's all the same, and all
- * give way.
- */
+/* Acks come late by as much as the queue takes: losses are the queue's still, and all give way. */
 TEST(sim_no_marks__senders_with_late_acks_share)
 {
     enum { SENDERS = 4, SEEDS = TEST_SEEDS(2) };

@@ -89,10 +89,7 @@ static struct loads count_loads(struct flows *f, uint64_t flow_bytes)
 static struct loads run_permutation(uint64_t seed, const uint32_t to[HOSTS], unsigned packets,
                                     uint64_t *last_ns)
 {
-    /*
-     * A link that says anything is taken at its word: queues without limit. Its delay is
-     * its tier's.
-     */
+    /* A link that says anything is taken at its word: no queue limit. Its delay is its tier's. */
     struct mrd_sim_attr attr = {.seed = seed, .topology = &topology, .link = {.delay_ns = 1}};
     struct flows *f = flows_create(&attr, &(struct model_flows_config){.seed = seed});
     unsigned flows = 0;

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * First contact: the flag, binding, challenges and their cookies, tables under pressure. One test
- * a rule.
- */
+/* First contact: the flag, binding, challenges, cookies, tables under pressure. One test a rule. */
 #include "tests/support/forge.h"
 
 enum { BYTES = 100 };
@@ -316,10 +313,7 @@ TEST_F(forge_tape, sim_first_contact__unanswered_for_its_life)
     assert_true(w->messages[w->num_messages - 1].received);
 }
 
-/*
- * Whoever claims an address that another incarnation holds is challenged, and the holder keeps
- * it meanwhile.
- */
+/* Who claims an address that another incarnation holds is challenged; the holder keeps it. */
 TEST_F(forge_tape, sim_challenge__address_held_by_another_incarnation)
 {
     struct sim_world *w = create(self, 0);
@@ -412,10 +406,7 @@ TEST_F(forge_tape, sim_challenge__cookie_of_another_address)
 
 /* ------------------------------------------------------------------------------- table pressure */
 
-/*
- * Strangers cost a round trip when the table runs out, and nothing when it is full; who is in
- * stays in.
- */
+/* Strangers cost a round trip when the table runs out, nothing when it is full; who is in stays. */
 TEST_F(forge_tape, sim_challenge__table_under_pressure)
 {
     enum { PEERS = 8, STRANGERS = 100 };

@@ -124,10 +124,7 @@ TEST(sim_flow__posted_while_it_is_closed)
     assert_int_equal(sim_engine(w, HOST_1)->flows_rx.pool.used, 0);
 }
 
-/*
- * The end of a flow says "5", and 5 is lost while 6 is here: the record must stay, for 6 waits
- * in it.
- */
+/* The end of a flow says "5", and 5 is lost while 6 is here: the record must stay, for 6. */
 static bool lose_late(void *arg, const struct wire_packet *p)
 {
     const bool *lose = arg;

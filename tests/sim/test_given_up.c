@@ -11,10 +11,7 @@ static void both_segments(struct puppet *p, uint32_t psn, uint32_t id)
         puppet_segment(p, psn + i, id, 0, i, 'x');
 }
 
-/*
- * An ABORT comes before all else of its message: what still comes of it takes no receive. The next
- * id does.
- */
+/* An ABORT comes first: what still comes of its message takes no receive. The next id does. */
 TEST(sim_abort__of_an_unknown_id_shuts_an_empty_slot)
 {
     struct puppet *p = puppet_create();

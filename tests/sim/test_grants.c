@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A receive buffer with less than a packet for each sender: if it fills, grants go round; all get
- * through.
- */
+/* A buffer with less than a packet for each sender: if it fills, grants go round; all arrive. */
 #include "core/engine/state.h"
 #include "core/wire.h"
 #include "tests/support/world.h"

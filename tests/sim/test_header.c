@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Straight receive, sizes, limits and silence: the rules of headers, acks and loss. One test
- * a rule.
- */
+/* Straight receive, sizes, limits, silence: rules of headers, acks and loss. One test a rule. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +10,7 @@ enum { UNIT = 4096, BYTES = 100 };
 
 /* ----------------------------------------------------------------------------- straight receive */
 
-/*
- * A message of 32 units that host 0 would write into host 1's memory; its segments are forged one
- * by one.
- */
+/* A message of 32 units that host 0 would write to host 1; its segments are forged one by one. */
 FIXTURE(write)
 {
     struct forge_tape tape;

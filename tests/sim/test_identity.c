@@ -274,10 +274,7 @@ static void cut_amid(struct forge_tape *tape, uint32_t *half, uint32_t *work)
     sim_run(w, 50 * USEC_NS);
 }
 
-/*
- * A reset acts only if it echoes our life, theirs and the epoch; it ends their spaces below its
- * own epoch.
- */
+/* A reset acts only if it echoes both lives and the epoch; it ends their spaces below its epoch. */
 TEST_F(forge_tape, sim_reset__acts_on_a_match_only)
 {
     struct sim_world *w = create(self, 0);
@@ -350,10 +347,7 @@ TEST_F(forge_tape, sim_reset__nothing_but_data_causes_one)
     forge_exchange(w, HOST_1, HOST_0);
 }
 
-/*
- * A reset or challenge is no larger than the smallest packet that it can answer: nothing
- * is amplified.
- */
+/* A reset or challenge is no larger than the least packet it can answer: nothing is amplified. */
 TEST_F(forge_tape, sim_reset__no_larger_than_its_cause)
 {
     struct sim_world *w = create(self, 0);

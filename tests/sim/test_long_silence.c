@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Work that waits for long, while nothing is sent: the peer must not forget the space that it
- * belongs to.
- */
+/* Work that waits for long, while nothing is sent: the peer must not forget its space. */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
 
@@ -15,10 +12,7 @@ static struct sim_world *create(uint32_t rnr_retry, uint64_t rnr_timer_ns)
                                                   .no_receives = true});
 }
 
-/*
- * Retries for ever, each after twice the delay, of which the greatest is longer than a space
- * is remembered.
- */
+/* Retries for ever, each after twice the delay; the longest outlasts what is known of a space. */
 TEST(sim_long_silence__a_message_that_waits_for_a_receive_for_long)
 {
     struct sim_world *w = create(MRD_RNR_RETRY_FOREVER, 500 * MSEC_NS);

@@ -157,10 +157,7 @@ static void shorten_bursts(struct sim_world *w)
         sim_engine(w, host)->config.mover.quantum = 15;
 }
 
-/*
- * Random loss, and then a longer way: what is taken for a queue is the way's length, and does
- * not drop.
- */
+/* Random loss, then a longer way: what is taken for a queue is the way, and does not drop. */
 TEST(sim_losses__longer_way_and_little_loss_rate_stays)
 {
     static const struct {

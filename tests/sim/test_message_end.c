@@ -61,10 +61,7 @@ static bool loses_first_end_ack(void *arg, const struct wire_packet *p)
     return true;
 }
 
-/*
- * One write between hosts that know each other; the tap holds it, and what was sent before does
- * not count.
- */
+/* One write between hosts that know each other; the tap holds it, and nothing from before. */
 static struct wiretap *write_tapped(const struct sim_options *options, uint32_t len,
                                     wiretap_rule *rule, struct first_end_ack *first)
 {
@@ -132,10 +129,7 @@ TEST(sim_message_end__losing_the_first_ack_costs_nothing)
     }
 }
 
-/*
- * It waits neither for company nor for an answer: the sender knows a round trip after the last
- * packet left.
- */
+/* It waits for no company and no answer: the sender knows a round trip after the last packet. */
 TEST(sim_message_end__acked_without_delay)
 {
     struct sim_options options = {.seed = test_seed()};

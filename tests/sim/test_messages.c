@@ -172,10 +172,7 @@ static uint32_t highest_psn(const struct wiretap *tap, uint32_t from)
     return highest;
 }
 
-/*
- * Host 1 has sent as much as it may and hears no ack; each message to it is refused all the same,
- * at once.
- */
+/* Host 1 has sent all that it may and hears no ack; each message to it is refused at once. */
 static void refusals_find_room(const char *cc)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.cc = cc, .qps = 2});

@@ -62,10 +62,7 @@ TEST(model_dcqcn_cut__by_alpha)
     assert_near(d.rate_bps, 100e6);
 }
 
-/*
- * Steps of the timer: four halve the distance to the target, from the fifth on the target
- * grows too.
- */
+/* Steps of the timer: four halve the distance to the target, from the fifth on it grows too. */
 TEST(model_dcqcn_pace__timer_steps)
 {
     struct model_dcqcn_limits limits = paper_limits();
@@ -184,10 +181,7 @@ static struct shares share(struct flows *f, unsigned flows, uint64_t from_ns, ui
     return s;
 }
 
-/*
- * Flows that share a link converge to equal shares of all of it, and the queue stays where it
- * is marked.
- */
+/* Flows that share a link get equal shares of all of it, and the queue stays where it is marked. */
 TEST(dcqcn_flows__fair_and_short)
 {
     static const struct {

@@ -35,10 +35,7 @@ TEST(irn_lone_flow__line_rate)
     flows_expect_line_rate("irn", true);
 }
 
-/*
- * Many to one: the windows bound what queues, so nothing is lost if they fit, and the link is
- * never idle.
- */
+/* Many to one: windows bound the queue, so nothing is lost if they fit; the link is never idle. */
 TEST(irn_window__bounds_queue)
 {
     struct mrd_sim_attr tree = {.seed = test_seed(), .topology = &flows_leaf_spine};
@@ -88,10 +85,7 @@ TEST(irn_loss__selective_repeat)
     }
 }
 
-/*
- * The last packet is lost: little is in flight, so the short timeout holds; with more, the
- * long one.
- */
+/* The last packet is lost: with little in flight the short timeout holds; else the long one. */
 TEST(irn_loss__timeouts)
 {
     static const uint64_t masks[] = {UINT64_C(1) << 9, UINT64_C(0x1f) << 5};
@@ -234,10 +228,7 @@ TEST(irn_corruption__is_loss)
     assert_true(flows_stats(f).retransmitted >= to.corrupted);
 }
 
-/*
- * Loss, duplicates and packets that overtake each other, many flows: all bytes, and the same
- * times again.
- */
+/* Loss, duplicates, reordering, many flows: all bytes arrive, and at the same times again. */
 TEST(irn_faults__deterministic)
 {
     struct mrd_sim_attr attr = {.seed = test_seed(), .topology = &flows_leaf_spine};

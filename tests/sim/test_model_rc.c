@@ -45,10 +45,7 @@ TEST(model_flows_wire_bytes__ethernet_and_htsim)
     assert_int_equal(f->model->wire_control[MODEL_ACK], 88);
 }
 
-/*
- * A lone flow takes exactly what its bytes take, whichever fabric: the default window never holds
- * it up.
- */
+/* A lone flow takes just what its bytes take, on any fabric: the window never holds it up. */
 TEST(rc_lone_flow__line_rate)
 {
     flows_expect_line_rate("rc", false);
@@ -93,10 +90,7 @@ TEST(rc_window__limits)
     assert_in_range(f->done_ns[0], 99 * rtt_ns, 100 * (rtt_ns + flows_wire_ns(4 * 4178, RATE_BPS)));
 }
 
-/*
- * The flows of a host take turns: equal ones end together, and a short one does not wait for a
- * long one.
- */
+/* Flows of a host take turns: equal ones end together, a short one does not wait for a long one. */
 TEST(rc_turns__round_robin)
 {
     struct mrd_sim_attr attr = tree_attr(test_seed());
@@ -245,10 +239,7 @@ TEST(rc_loss__of_what_was_repeated)
     assert_int_equal(flows_stats(f).timeouts, 1);
 }
 
-/*
- * The last packet is lost: nothing follows it, so only the timeout helps. So it does if an ack
- * is lost.
- */
+/* The last packet is lost: nothing follows, so only the timeout helps; also if an ack is lost. */
 TEST(rc_loss__last_packet)
 {
     uint64_t lone;
@@ -325,10 +316,7 @@ enum { GO_BACK_CASES = sizeof(go_back_cases) / sizeof(go_back_cases[0]), GO_BACK
 
 #define PACKET_NS (4178 * 8e9 / RATE_BPS)
 
-/*
- * A long flow over a path whose BDP is just the window, all packets of it lost alike: its share of
- * the line.
- */
+/* A long flow whose window is just the BDP, all packets lost alike: its share of the line. */
 static double go_back(const struct go_back *c, uint64_t seed, double rto_ns,
                       struct model_flows_stats *stats)
 {

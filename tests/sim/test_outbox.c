@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * What the device did not take waits in the outbox, but not for as long as its peer remembers
- * its space.
- */
+/* What the device did not take waits in the outbox, but for less than its peer knows its space. */
 #include "tests/support/wiretap.h"
 #include "tests/support/world.h"
 #include "transport/context.h"

@@ -47,10 +47,7 @@ static bool is_from_sender(const struct wire_packet *p)
     return p->from == HOST_0 && p->head.type == MRD_WIRE_DATA;
 }
 
-/*
- * The first packet in the tap that a packet swallowed by the path is sent again in: from here on it
- * is known.
- */
+/* The packet that first repeats one that the path swallowed: from here on it is known. */
 static uint32_t first_detection(const struct wiretap *tap)
 {
     static bool swallowed[MESSAGE_BYTES / 1024];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * How far a sender may go, whom silence condemns, and what our own absence does not. One test
- * a rule.
- */
+/* How far a sender may go, whom silence condemns, and our own absence does not. One test a rule. */
 #include "core/engine/state.h"
 #include "tests/support/forge.h"
 #include "transport/movers/sim/sim_host.h"
@@ -146,10 +143,7 @@ TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
 
 /* -------------------------------------------------------------------------------------- silence */
 
-/*
- * A message is half here and its sender dies; we have sent it nothing. The receive must not wait
- * for ever.
- */
+/* A message is half here and its sender dies; we sent it nothing. The receive must end. */
 TEST_F(forge_tape, sim_silence__a_dead_sender_is_detected)
 {
     struct sim_world *w = forge_begin(
@@ -178,10 +172,7 @@ static enum mrd_sim_verdict lose_segments(void *arg, struct mrd_sim_datagram *d)
                : MRD_SIM_PASS;
 }
 
-/*
- * Segments are lost for almost as long as the timeout, and probes are answered meanwhile: both
- * sides wait.
- */
+/* Segments are lost for almost the timeout, and probes are answered meanwhile: both sides wait. */
 TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
 {
     struct sim_world *w = forge_begin(
@@ -201,10 +192,7 @@ TEST_F(forge_tape, sim_silence__answered_probes_keep_the_peer)
 
 /* ------------------------------------------------------------------------------------ own stops */
 
-/*
- * A process that slept for longer than the timeout finds its acks waiting: it reads before
- * it judges.
- */
+/* A process that slept longer than the timeout finds acks waiting: it reads before it judges. */
 TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
 {
     struct sim_world *w = forge_begin(
@@ -228,10 +216,7 @@ TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
     assert_true(w->messages[0].sent && w->messages[0].equal);
 }
 
-/*
- * More waits than one turn of the loop reads, the acks last: nothing is sent again before they
- * were read.
- */
+/* More waits than a turn of the loop reads, acks last: nothing is repeated before they are read. */
 TEST_F(forge_tape, sim_stop__unread_acks_are_no_losses)
 {
     struct sim_world *w = forge_begin(self, &(struct sim_options){0});
@@ -267,10 +252,7 @@ TEST_F(forge_tape, sim_stop__does_not_slow_what_follows)
     sim_all_arrive(w, 10 * SEC_NS); /* and one RTO at its longest */
 }
 
-/*
- * As above with nothing in its queue: the peer gets its full time, and the probes, from the
- * wake-up on.
- */
+/* As above with an empty queue: the peer gets its full time, and probes, from the wake-up on. */
 TEST_F(forge_tape, sim_stop__time_away_is_not_the_peers_silence)
 {
     struct sim_world *w =

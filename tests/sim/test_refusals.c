@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Refusals and ABORTs never wait for a congestion window: a packet that keeps it shut may wait
- * for them.
- */
+/* Refusals and ABORTs wait for no window: a packet that keeps it shut may wait for them. */
 #include <string.h>
 
 #include "core/engine/state.h"
@@ -111,10 +108,7 @@ TEST(sim_refusal__lost_while_the_window_is_shut)
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
 }
 
-/*
- * Data leaves PSNs to refusals: with as many unacked as data may use, what comes is refused
- * at once.
- */
+/* Data leaves PSNs to refusals: with all that it may use unacked, what comes is refused at once. */
 TEST(sim_refusal__finds_a_psn)
 {
     enum { WRITES = 3000, WRITE_BYTES = 2100 };

@@ -177,10 +177,7 @@ TEST(sim_retries__no_queue_to_wait_in)
     test_check(w->options.seed, w->messages[late].sent, "a receive was there for 10 s");
 }
 
-/*
- * Messages that wait for receives of a queue pair that goes into error end soon, not one in
- * 64 delays.
- */
+/* Messages that wait for receives of a QP that goes into error end soon, not one in 64 delays. */
 static void ends_soon(enum mrd_order order, bool dies, uint32_t rnr_retry)
 {
     enum { MESSAGES = 1000 };
@@ -218,10 +215,7 @@ TEST(sim_retries__those_that_wait_for_a_dead_queue_pair_in_order)
     ends_soon(MRD_ORDER_MSG, true, MRD_RNR_RETRY_FOREVER);
 }
 
-/*
- * Of those whose retries are limited (6 of up to 6.4 ms each) none waits for the ends of all
- * before it.
- */
+/* Of limited retries (6 of up to 6.4 ms each) none waits for the ends of all before it. */
 TEST(sim_retries__limited_retries_one_after_the_other)
 {
     ends_soon(MRD_ORDER_NONE, false, 6);

@@ -368,10 +368,7 @@ TEST(mrd_sim_fabric_forward__around_down)
     assert_int_equal(f->host[7].num_arrivals, 4 * PATHS + 2);
 }
 
-/*
- * Where a way down is broken nobody above knows: packets that took it are dropped. A host has one
- * way up.
- */
+/* Nobody above knows of a broken way down: what took it is dropped. A host has one way up. */
 TEST(mrd_sim_fabric_forward__no_other_way)
 {
     struct recorder_fabric *f = create(&(struct mrd_sim_attr){0});

@@ -236,10 +236,7 @@ static unsigned plan_three(void *arg, const uint8_t *head, unsigned head_len, un
     return 3;
 }
 
-/*
- * Waiting packets of one path are one burst, over packets of others; those beyond the plan
- * are staged.
- */
+/* Waiting packets of a path are one burst, over those of others; the unplanned are staged. */
 static void check_plan(int payload_by_reference)
 {
     struct recorder_pair *f = recorder_pair_create(&(struct mrd_sim_attr){
@@ -293,10 +290,7 @@ TEST(mrd_sim_rx_burst__plan)
     check_plan(true);
 }
 
-/*
- * A stack that is woken soon and late by turns, as one that sends a packet while a timeout is
- * far off.
- */
+/* A stack that is woken soon and late by turns, as if it sent while a timeout is far off. */
 struct waker {
     struct mrd_sim *sim;
     uint64_t fired_ns[64];

@@ -68,10 +68,7 @@ TEST(mrd_sim_events_push__past)
 
 /* ---------------------------------------------------------------------------------------- links */
 
-/*
- * A packet takes its wire bytes at the link's rate, and then the delay; a queue adds one
- * serialisation each.
- */
+/* A packet takes its wire bytes at the link's rate, then the delay; those before it add theirs. */
 TEST(mrd_sim_wire_pass__rate_and_delay)
 {
     struct recorder_pair *f = recorder_pair_create(
@@ -138,10 +135,7 @@ TEST(mrd_sim_wire_pass__tail_drop)
     assert_int_equal(recorder_stats(f, 0).queue_drops, 14);
 }
 
-/*
- * No mark below ecn_min, a mark on everything from ecn_max on, a share between, and none
- * without ECT.
- */
+/* No mark below ecn_min, all marked from ecn_max on, a share between, and none without ECT. */
 TEST(mrd_sim_wire_pass__ecn)
 {
     struct mrd_sim_link attr = {

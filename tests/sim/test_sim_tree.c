@@ -61,10 +61,7 @@ TEST(mrd_sim_tree_init__numbers)
         for (uint32_t s = 0; s < tree.num_switches; s++) {
             const struct mrd_sim_switch *node = &tree.switches[s];
 
-            /*
-             * The wires of the switches follow each other, and there are as many as its
-             * radixes say.
-             */
+            /* The switches' wires follow each other, as many as the radixes say. */
             assert_int_equal(node->down_first, wire);
             assert_int_equal(node->up_first - node->down_first, t->tier[node->tier].radix_down);
             assert_int_equal(node->num_up, t->tier[node->tier].radix_up);

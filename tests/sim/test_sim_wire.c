@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A link by itself: bursts of loss, flapping, changes of its rate while packets are queued,
- * and priority.
- */
+/* A link by itself: bursts of loss, flapping, other rates while packets are queued, priority. */
 #include <string.h>
 
 #include "tests/support/check.h"

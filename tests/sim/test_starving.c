@@ -31,10 +31,7 @@ static void send_many(struct sim_world *w, uint32_t qp, uint32_t num, uint32_t l
         sim_post_on(w, HOST_0, HOST_1, qp, len, MRD_WR_SEND);
 }
 
-/*
- * All arrive although the receives come late; soon after they came, and in order where that was
- * asked for.
- */
+/* All arrive although the receives come late: soon after these, and in order where asked for. */
 static void late(enum mrd_order order, uint32_t num, uint32_t len)
 {
     struct sim_world *w = create(order, 1);

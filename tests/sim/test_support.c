@@ -21,10 +21,7 @@ TEST(payload_mismatch__finds_each_byte)
     }
 }
 
-/*
- * Every message and every seed has bytes of its own; a shorter message is the longer
- * one's beginning.
- */
+/* Every message and seed has bytes of its own; a shorter message is the longer one's beginning. */
 TEST(payload_fill__differs)
 {
     uint8_t a[BYTES], b[BYTES];

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Peers whose trackers differ: what one may have outstanding is bounded by what the other
- * can refuse.
- */
+/* Peers whose trackers differ: one may have outstanding what the other can refuse. */
 #include "core/engine/state.h"
 #include "tests/support/world.h"
 

@@ -39,10 +39,7 @@ TEST(sim_tree_host__is_not_asked_before_its_link_is_idle)
     sim_write(w, HOST_1, HOST_0, MESSAGE_BYTES);
     time_ns = sim_run_until_complete(w, 20 * MSEC_NS);
     mrd_sim_set_turn_hook(w->sim, NULL, NULL);
-    /*
-     * A packet in, a packet out, an ack in, an ack out; and a look each 10 us that the link
-     * is busy.
-     */
+    /* A packet in, one out, an ack in, one out; and a look each 10 us that the link is busy. */
     bound = 4 * PACKETS + time_ns / (10 * USEC_NS);
     for (uint32_t host = 0; host < 2; host++)
         test_check(options.seed, turns[host] <= bound, "host %u: %llu turns, at most %llu", host,

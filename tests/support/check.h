@@ -22,10 +22,7 @@
 
 /* The seed in MRD_TEST_SEED; `fallback` if it is unset. */
 uint64_t test_seed_or(uint64_t fallback, int *is_given);
-/*
- * The seed in MRD_TEST_SEED; a fixed number if it is unset. Prints it once, for the case
- * of failure.
- */
+/* The seed in MRD_TEST_SEED, or a fixed number. Prints it once, for the case of failure. */
 uint64_t test_seed(void);
 /* A simulation of the test's, which is destroyed after it. */
 struct mrd_sim *test_sim(const struct mrd_sim_attr *attr);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The bytes of a message follow from (seed, message) alone, so a receiver knows what it
- * should hold.
- */
+/* The bytes of a message follow from (seed, message), so a receiver knows what it should hold. */
 #ifndef MRD_TESTS_SUPPORT_PAYLOAD_H
 #define MRD_TESTS_SUPPORT_PAYLOAD_H
 

@@ -133,10 +133,7 @@ static bool was_faulty(const struct swarm *s)
     return s->faulty_ns > 0 && mrd_sim_now(s->sim) - s->faulty_ns < swarm_timeout_most_ns(s);
 }
 
-/*
- * The phase after the faults, with receives posted: all must complete, and all that succeeded
- * must arrive.
- */
+/* After the faults, with receives posted: all must complete, and what succeeded must arrive. */
 static void completion_phase(struct swarm *s)
 {
     uint64_t budget_ns = swarm_budget_ns(s), end_ns = mrd_sim_now(s->sim) + budget_ns;

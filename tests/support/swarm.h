@@ -271,10 +271,7 @@ struct swarm_view {
     uint32_t call_seq; /* mrd_calls.seq when it was last looked at */
     uint64_t stall_seen_ns;
     bool ack_seen;
-    /*
-     * When it sent a packet without an ack request, by its own clock, if it sent nothing since;
-     * else 0.
-     */
+    /* When it sent a packet without an ack request, by its clock, and nothing since; else 0. */
     uint64_t unasked_ns;
     uint32_t held[SWARM_POOLS];
 };
@@ -335,10 +332,7 @@ struct swarm {
     uint32_t num_messages;
     struct swarm_receive receive[SWARM_RECEIVES_MAX];
     uint32_t num_receives;
-    /*
-     * Ordered flows: index + 1 of the last message delivered; index up to which writes
-     * were checked.
-     */
+    /* Ordered flows: index + 1 of the last message delivered; up to where writes were checked. */
     uint32_t delivered[SWARM_QPS_MAX][SWARM_QPS_MAX], looked_at[SWARM_QPS_MAX][SWARM_QPS_MAX];
     /* Ordered flows: index + 1 of the last message whose send completed. */
     uint32_t completed[SWARM_QPS_MAX][SWARM_QPS_MAX];

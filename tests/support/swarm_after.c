@@ -5,10 +5,7 @@
 
 #include "tests/support/swarm.h"
 
-/*
- * A host may take work posted within a packet's flight of its open for sent to an earlier
- * life: wait.
- */
+/* Work posted within a packet's flight of an open may be taken for an earlier life's: wait. */
 #define SETTLE_NS (10 * MSEC_NS)
 /* Budget of messages between peers that know each other: round trips, and losses at full queues. */
 #define HELLO_NS (100 * MSEC_NS)
@@ -61,10 +58,7 @@ static void run_tasks(struct swarm *s, struct task *tasks, uint32_t num, uint64_
 
 enum direction { UP, DOWN, BOTH };
 
-/*
- * Sends a message from each host to each other one: to higher numbers (UP), lower ones (DOWN)
- * or all.
- */
+/* A message from each host to each other one: to higher numbers (UP), lower ones (DOWN) or all. */
 static void say_hello(struct swarm *s, enum direction direction, uint64_t budget_ns,
                       const char *what)
 {

@@ -37,10 +37,7 @@ static void make_busy(struct swarm *s, uint32_t host)
                            swarm_below(s, SWARM_PICK(s, 1000, 10000, 100000, 1000000)));
 }
 
-/*
- * Draws a QP to be given up: mostly the one whose work was posted last, so that some of it is on
- * its way.
- */
+/* Draws a QP to be given up: mostly one whose work was posted last, and is still on its way. */
 static int draw_victim(struct swarm *s, uint32_t host)
 {
     uint32_t last = s->num_messages > 0 ? s->message[s->num_messages - 1].from_qp : 0;

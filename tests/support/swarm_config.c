@@ -184,10 +184,7 @@ static void draw_narrow_paths(struct swarm *s)
                           : c->narrow_from_ns + mrd_rng_below(&rng, 200) * MSEC_NS;
 }
 
-/*
- * Hosts that want payloads without a check, where nothing is changed on the way. Of the seed's own,
- * as above.
- */
+/* Hosts that want no check of payloads, where nothing is changed on the way. As above. */
 static void draw_checks(struct swarm *s)
 {
     struct mrd_rng rng;

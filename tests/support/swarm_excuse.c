@@ -46,10 +46,7 @@ static struct swarm_pair *pair_of(struct swarm *s, uint32_t a, uint32_t b)
     return a < b ? &s->pair[a][b] : &s->pair[b][a];
 }
 
-/*
- * Half of the least patience of the two: a host that waits between tries may wait up to twice
- * as long.
- */
+/* Half of the least patience of the two: a host that waits between tries may wait twice that. */
 static uint64_t patience_ns(const struct swarm *s, uint32_t a, uint32_t b)
 {
     return min_ns(min_ns(swarm_timeout_ns(s, a), swarm_timeout_ns(s, b)), FIRST_CONTACT_NS) / 2;

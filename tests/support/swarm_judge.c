@@ -326,10 +326,7 @@ static bool is_replayed(const struct swarm *s, const struct swarm_message *m)
            mrd_sim_now(s->sim) - m->sent_ns > MRD_PACKET_LIFE_NS;
 }
 
-/*
- * Checks that an ordered message overtook none of its flow, and that earlier writes of it are
- * in place.
- */
+/* Checks that an ordered message overtook none of its flow, and earlier writes are in place. */
 static void judge_order(struct swarm *s, const struct swarm_message *m)
 {
     uint32_t *delivered = &s->delivered[m->from_qp][m->to_qp];
@@ -510,10 +507,7 @@ void swarm_poll_host(struct swarm *s, uint32_t host)
     struct swarm_host *h = &s->host[host];
     struct mrd_async_event event;
 
-    /*
-     * Until both queues are empty at once: then no completion is left of a QP that is
-     * destroyed next.
-     */
+    /* Until both queues are empty at once: then no completion of a QP destroyed next is left. */
     while (poll_cq(s, host, h->send_cq) + poll_cq(s, host, h->recv_cq) > 0)
         continue;
     while (mrd_get_async_event(h->context, &event) == 0) {

@@ -5,10 +5,7 @@
 #include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
 
-/*
- * A host may take work posted within a packet's flight of its open for sent to an earlier
- * life: wait.
- */
+/* Work posted within a packet's flight of an open may be taken for an earlier life's: wait. */
 #define SETTLE_NS (10 * MSEC_NS)
 #define STARVE_NS (200 * MSEC_NS)
 
@@ -95,10 +92,7 @@ static uint32_t count_received(const struct swarm *s)
     return received;
 }
 
-/*
- * A host that closes tells its peers, and no packet is lost: messages that it did not ack must fail
- * at once.
- */
+/* A host that closes tells its peers, and no packet is lost: what it did not ack fails at once. */
 static void check_told(struct swarm *s, uint32_t to, uint32_t first)
 {
     uint64_t wait_ns = 4 * swarm_rtt_ns(s) + MSEC_NS;
@@ -220,10 +214,7 @@ static enum mrd_wc_status tell_one(struct swarm *s, uint32_t from, uint32_t to)
     uint64_t end_ns = mrd_sim_now(s->sim) + swarm_budget_ns(s);
     uint32_t number = s->num_messages;
 
-    /*
-     * Its receive must be posted: a refusal would make the two hosts remember each other
-     * for longer.
-     */
+    /* Its receive must be posted: after a refusal the two remember each other for longer. */
     while (s->qp[s->host[to].qp[0]].receives == 0)
         swarm_post_receives(s, to);
     swarm_check(

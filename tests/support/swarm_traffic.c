@@ -29,10 +29,7 @@ static size_t padded(size_t len)
 
 /* ------------------------------------------------------------------------------------- messages */
 
-/*
- * Draws a length: mostly small, sometimes long, rarely several MiB; at most what the seed may
- * still send.
- */
+/* Draws a length: mostly small, rarely several MiB; at most what the seed may still send. */
 static uint32_t draw_len(struct swarm *s)
 {
     uint32_t dice = swarm_below(s, 1000);
@@ -192,10 +189,7 @@ static void settle_posted(struct swarm *s, struct swarm_message *m)
     s->num_messages++;
 }
 
-/*
- * Posts with an address handle of another context, which must be refused although its address
- * is right.
- */
+/* Posts with a handle of another context, which must be refused although its address is right. */
 static void try_foreign_handle(struct swarm *s, const struct swarm_message *m,
                                struct mrd_send_wr wr)
 {
@@ -404,10 +398,7 @@ void swarm_post_receive(struct swarm *s, uint32_t index)
     qp->receives++;
 }
 
-/*
- * Fills up the receives of the host's QPs; while faults are on only sometimes, so that senders
- * find none.
- */
+/* Fills up the receives of the host's QPs; amid faults only sometimes: senders find none. */
 void swarm_post_receives(struct swarm *s, uint32_t host)
 {
     if (!s->healing && mrd_sim_now(s->sim) < s->host[host].late_until_ns)

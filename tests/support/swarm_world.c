@@ -151,10 +151,7 @@ static void take_back(struct swarm *s, uint32_t receive)
     s->host[r->host].unposted[s->host[r->host].num_unposted++] = receive;
 }
 
-/*
- * Takes back the receive buffers of a QP that was destroyed: nothing may be written into them
- * any more.
- */
+/* Takes back the receive buffers of a destroyed QP: nothing may be written into them any more. */
 static void abandon_receives(struct swarm *s, uint32_t qp)
 {
     for (uint32_t i = 0; i < s->num_receives; i++) {
@@ -400,10 +397,7 @@ void swarm_open_world(struct swarm *s)
     for (uint32_t host = 0; host < c->sim.hosts; host++) {
         struct swarm_host *h = &s->host[host];
 
-        /*
-         * Clocks of different machines differ by any amount; some will soon wrap 32 bits
-         * of microseconds.
-         */
+        /* Clocks of machines differ by any amount; some will soon wrap 32 bits of microseconds. */
         mrd_sim_set_clock_offset(s->sim, host,
                                  swarm_chance(s, 500)
                                      ? (1ull << 32) * USEC_NS - swarm_below(s, 1 << 20)

@@ -195,10 +195,7 @@ static bool guard_is_clean(const uint8_t *buf, size_t len)
     return payload_is_blank(buf + len, GUARD_BYTES, 0);
 }
 
-/*
- * Finds the message of a receive without immediate data: the oldest one not received whose bytes
- * it holds.
- */
+/* The message of a receive without immediate data: the oldest not received whose bytes it holds. */
 static struct sim_message *match(struct sim_world *w, const struct sim_receive *receive,
                                  const struct mrd_wc *wc)
 {
@@ -346,10 +343,7 @@ static void open_blackhole(struct sim_world *w)
     w->options.blackhole.at_ns = 0;
 }
 
-/*
- * Runs to the next event, but for STEP_NS at least, and not beyond `end_ns` or the
- * blackhole's time.
- */
+/* Runs to the next event, for STEP_NS at least, and not beyond `end_ns` or the blackhole's time. */
 static void step(struct sim_world *w, uint64_t end_ns)
 {
     uint64_t at_ns = mrd_sim_next_event_ns(w->sim);
