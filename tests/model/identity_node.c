@@ -90,10 +90,7 @@ void identity_drop_rx(const struct rules *r, struct state *s, unsigned x, enum r
         n->rx_inc = n->rx_epoch = n->silence = 0;
 }
 
-/*
- * A space without packets, under the next epoch. It speaks to the life whose space is held, or to
- * whoever answers.
- */
+/* A space without packets, under the next epoch, to the life whose space is held or to anybody. */
 static void begin_epoch(const struct rules *r, struct state *s, unsigned x)
 {
     struct node *n = &s->node[x];

@@ -17,10 +17,7 @@
 
 enum { TRACKER_MAX = 10 };
 
-/*
- * What a PSN is, and how far it came. The PSN of the other side that a refusal is about stands in
- * the upper bits.
- */
+/* What a PSN is, and how far it came. Upper bits: the other side's PSN that a refusal is about. */
 enum what {
     ACKED,
     DATA,     /* or an ABORT: anything that may be refused */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Requests that the target refuses or that never reach it: each ends with its status and disturbs
- * nothing else.
- */
+/* Requests that are refused or never arrive: each ends with its status and disturbs no other. */
 #include "tests/support/world.h"
 
 enum { OTHERS = 12 };
@@ -220,10 +217,7 @@ TEST(bad_request__rnr_retry_for_ever)
 
 /* ----------------------------------------------------------------------------------- dead peers */
 
-/*
- * A peer that dies, in mid-message or before anything was said: within its time, an error and an
- * event that names it.
- */
+/* A peer that dies, amid a message or before: in its time, an error and an event with its name. */
 static void dead_peer(uint64_t timeout_ns, bool known)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * A transfer beside a TCP flow on one narrow path without marks: neither starves the other, whoever
- * came first.
- */
+/* Beside TCP on a narrow path without marks: neither starves the other, whoever came first. */
 #include "tests/support/check.h"
 #include "tests/support/pump.h"
 #include "tools/sim/models/cubic.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * Flows by sockets over long ways: the window becomes as wide as the way, soon, and random losses leave
- * most of it.
- */
+/* Flows by sockets over long ways: the window is soon as wide, and random loss leaves most. */
 #include "tests/support/bottleneck.h"
 
 /* clang-format off */

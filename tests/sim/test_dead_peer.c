@@ -155,10 +155,7 @@ static void restart(uint64_t down_ns, enum mrd_order order, bool spoke)
     }
 }
 
-/*
- * Whatever the time between the lives, and whoever spoke to whom: at most one error, and well again
- * within a second.
- */
+/* Whenever the new life comes, and whoever spoke: at most one error, and well within a second. */
 TEST(sim_restart__next_life_is_reached)
 {
     static const uint64_t down_ms[] = {0, 1, 50, 300, 700, 2500, 15000};

@@ -51,10 +51,7 @@ static uint32_t dead_paths(struct sim_world *w)
     return mrd_peer_find(&e->peers, &addr)->tx->paths.num_dead;
 }
 
-/*
- * What a scene does to the links from `first` on, and what is left of the rate from 50 of the new
- * round trips on.
- */
+/* What a scene does to links from `first` on, and what is left of the rate 50 round trips later. */
 struct scene {
     uint64_t there_ns, back_ns, back_jitter_ns; /* longer by that */
     int first;
@@ -252,10 +249,7 @@ TEST(sim_delay__late_acks_leave_bursts_short)
 
     double after = mean_burst(tap, first);
 
-    /*
-     * A base RTT of 50 us at 4 Gb/s is 6 packets; a burst is half of that, the rate being measured
-     * from above.
-     */
+    /* A base RTT of 50 us at 4 Gb/s is 6 packets; a burst is half, rates being measured high. */
     test_check(test_seed(), before > 1 && after <= 4,
                "bursts of %.2f packets, with late acks of %.2f", before, after);
     pump_stop(&pump);

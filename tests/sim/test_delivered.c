@@ -128,10 +128,7 @@ TEST(sim_delivered__abort_finds_no_queue_pair)
     }
 }
 
-/*
- * A first message that is refused for its own sake leaves its place: those behind it are delivered,
- * and succeed.
- */
+/* A first message refused for its own sake leaves its place: those behind it succeed. */
 TEST(sim_delivered__a_refused_message_leaves_its_place)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG});

@@ -216,10 +216,7 @@ TEST_F(forge_tape, sim_challenge__late_copy_for_an_earlier_life)
     assert_int_equal(sim_counter(w, HOST_0, "rx_drop_reset"), 1);
 }
 
-/*
- * The target executed a message, its ack was lost, it started anew: the sender must not repeat the
- * message there.
- */
+/* The target executed a message, lost the ack and restarted: the sender must not repeat it. */
 TEST_F(forge_tape, sim_challenge__executed_by_an_earlier_life)
 {
     struct sim_world *w = create(self, 4 * SEC_NS);

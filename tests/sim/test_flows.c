@@ -23,10 +23,7 @@ static struct mrd_qp *create_qp(struct sim_world *w, uint32_t host)
     return qp;
 }
 
-/*
- * A new ordered queue pair at the host, which sends a few messages and goes. The last may still be
- * on its way.
- */
+/* A new ordered queue pair sends a few messages and goes. The last may still be on its way. */
 static void use_once(struct sim_world *w, uint32_t host, bool wait)
 {
     struct mrd_qp *old = w->node[host].qp[0];
@@ -75,10 +72,7 @@ TEST(sim_flow__of_queue_pairs_that_come_and_go)
     }
 }
 
-/*
- * When the tables are full of idle flows, at either end, room is made in milliseconds, not when
- * they were idle for long.
- */
+/* When tables are full of idle flows, at either end, room is made in milliseconds. */
 TEST(sim_flow__room_is_made_for_the_next)
 {
     struct sim_world *w = sim_fabric_world(

@@ -80,10 +80,7 @@ TEST(sim_grants__rotate_below_one_packet_each)
     assert_int_equal(mrd_sim_get_host_stats(w->sim, HOST_0).overflows, lost);
 }
 
-/*
- * All send now and then, never at once: nobody waits for a turn, though the buffer has less than a
- * packet for each.
- */
+/* All send now and then: nobody waits for a turn, though the buffer is below a packet each. */
 TEST(sim_grants__do_not_rotate_while_there_is_room)
 {
     struct sim_world *w = begin(0);

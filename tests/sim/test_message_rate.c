@@ -54,10 +54,7 @@ TEST(sim_message_rate__without_loss)
     check_rate(ALL_BPS, 5 << 10, 0, 0.85);
 }
 
-/*
- * Packets that are half full fill the space of PSNs before they fill the window: not at the rate of
- * all links.
- */
+/* Half-full packets fill the space of PSNs before the window: not at the rate of all links. */
 TEST(sim_message_rate__with_loss)
 {
     check_rate(LINK_BPS, 8 << 10, 10000, 0.75);

@@ -164,10 +164,7 @@ static double goodput(const struct mrd_sim_attr *attr, const struct model_tune *
     return (double)flows_wire_ns(PACKETS * UINT64_C(4194), RATE_BPS) / ns;
 }
 
-/*
- * 1% of all packets lost, acks too: at least 90% of the line. Counting the window as the paper does
- * costs a fifth.
- */
+/* 1% of packets and acks lost: at least 90% of the line. The window of the paper costs a fifth. */
 TEST(irn_goodput__random_loss)
 {
     struct model_tune narrow = model_tune_default;

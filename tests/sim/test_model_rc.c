@@ -122,10 +122,7 @@ static void chain_done(void *arg, uint32_t flow, uint64_t now_ns)
         assert_int_equal(model_flows_start(c->model, c->done, 0, 1, 5 * PAYLOAD), 0);
 }
 
-/*
- * A flow may be started when another ends; its place is used again, and stray packets of the other
- * are nobody's.
- */
+/* A flow may be started when another ends, in its place; the other's stray packets are nobody's. */
 TEST(model_flows_start__from_done)
 {
     struct mrd_sim_attr attr = flows_pair;
@@ -279,10 +276,7 @@ TEST(rc_loss__all)
     assert_in_range(flows_stats(f).spurious, 0, 3); /* had come, and no ack for so few */
 }
 
-/*
- * Corrupted packets do not pass the ICRC: they are lost, those that carry acks too, and nothing is
- * read from them.
- */
+/* Corrupted packets do not pass the ICRC: they are lost, acks too, and nobody reads them. */
 TEST(rc_corruption__is_loss)
 {
     struct mrd_sim_attr attr = flows_pair;

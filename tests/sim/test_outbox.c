@@ -27,10 +27,7 @@ static unsigned takes_some(struct mrd_backend *b, const struct mrd_tx_packet *pa
     return taken;
 }
 
-/*
- * A step reads the clock again for its later batches; a flush after it knows the first reading:
- * nothing is old.
- */
+/* A step reads the clock again for later batches; a flush after it has the first reading. */
 TEST(sim_outbox__built_after_the_clock_was_read)
 {
     struct sim_world *w = sim_fabric_world(

@@ -186,10 +186,7 @@ TEST(sim_path_probe__failed_one_message_at_a_time)
     }
 }
 
-/*
- * One path takes far longer than the tail probe waits, and what it carries arrives all the same. It
- * is not dead.
- */
+/* One path takes far longer than the tail probe waits, and all arrives. It is not dead. */
 TEST(sim_path_probe__late_path_is_not_given_up)
 {
     for (uint64_t seed = test_seed(); seed < test_seed() + SEEDS; seed++) {
@@ -206,10 +203,7 @@ TEST(sim_path_probe__late_path_is_not_given_up)
     }
 }
 
-/*
- * All paths that a peer with few packets in flight uses lead over links that are dead from the
- * begin: the others are tried.
- */
+/* All paths that are used with few packets in flight are dead from the begin: others are tried. */
 TEST(sim_path_probe__the_first_are_all_dead)
 {
     enum { MANY = 4 * MRD_PATHS_FIRST };

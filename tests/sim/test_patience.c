@@ -116,10 +116,7 @@ static uint32_t last_limit(const struct forge_tape *tape)
     return ack.psn_limit;
 }
 
-/*
- * The limit as told binds below the tracker, too: the buffer shrinks and the sender is stopped
- * where it was told.
- */
+/* The limit binds below the tracker, too: the buffer shrinks, the sender stops where told. */
 TEST_F(forge_tape, sim_psn_limit__granted_less_than_the_tracker)
 {
     struct sim_world *w = forge_begin(self, &(struct sim_options){.recv_bytes = BYTES});
@@ -236,10 +233,7 @@ TEST_F(forge_tape, sim_stop__unread_acks_are_no_losses)
     assert_int_equal(sim_counter(w, HOST_0, "retx_packets"), 0);
 }
 
-/*
- * The time that packets lay unread at a stopped peer is no round trip time: the rest of its message
- * flows at once.
- */
+/* The time that packets lay unread at a stopped peer is no RTT: the rest flows at once. */
 TEST_F(forge_tape, sim_stop__does_not_slow_what_follows)
 {
     struct sim_world *w = forge_begin(

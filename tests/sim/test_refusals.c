@@ -132,10 +132,7 @@ TEST(sim_refusal__finds_a_psn)
     assert_int_equal(w->messages[bad].status, MRD_WC_REM_INV_REQ_ERR);
 }
 
-/*
- * The same with ABORTs: flushed messages end although packets whose refusals are still lost keep
- * the windows shut.
- */
+/* The same with ABORTs: flushed messages end though lost refusals keep the windows shut. */
 TEST(sim_abort__lost_while_the_window_is_shut)
 {
     struct sim_world *w = sim_warm_world(&(struct sim_options){.qps = 3, .order = MRD_ORDER_MSG});

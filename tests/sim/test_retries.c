@@ -87,10 +87,7 @@ TEST(sim_retries__a_receive_that_is_not_used_wakes_the_next)
     sim_expect_sent(w, 1, MRD_WC_SUCCESS);
 }
 
-/*
- * A table of flows as large as both ends need: all get through, although all have messages
- * outstanding all the time.
- */
+/* A table of flows as large as both ends need: all get through, though all are always busy. */
 static void busy_flows(uint32_t max_flows, uint32_t rnr_retry)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.order = MRD_ORDER_MSG,

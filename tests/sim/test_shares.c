@@ -75,10 +75,7 @@ TEST(sim_share__aborts_need_no_records)
     assert_int_equal(ordered_write(p, 3, FLOW_QPN, 8), 0);
 }
 
-/*
- * A message that is refused for good, next in order, whose RSN is not: what no sender sends, and
- * nothing breaks.
- */
+/* A message refused for good, next in order but not by RSN: no sender sends it; nothing breaks. */
 TEST(sim_share__refused_with_an_rsn_ahead)
 {
     struct puppet *p = puppet_create();

@@ -192,10 +192,7 @@ static bool is_same(const struct recorder_fabric *a, const struct recorder_fabri
            memcmp(x->arrivals, y->arrivals, x->num_arrivals * sizeof(x->arrivals[0])) == 0;
 }
 
-/*
- * Payloads that are read where they lie arrive as those that are copied do, also after tap, damage
- * and duplication.
- */
+/* Payloads read where they lie arrive as copied ones do, also after tap, damage and duplication. */
 TEST(mrd_sim_fabric_send__by_reference)
 {
     for (int tapped = 0; tapped < 2; tapped++) {

@@ -197,10 +197,7 @@ TEST(mrd_sim_schedule__least_rate)
 
 /* ----------------------------------------------------------------------------------------- time */
 
-/*
- * What is not later than now happens at once; the rest by time, and of one time in the order in
- * which it came.
- */
+/* What is not later than now happens at once; the rest by time, then in the order it came. */
 TEST(mrd_sim_schedule__order)
 {
     static const struct {

@@ -35,10 +35,7 @@ TEST(mrd_sim_stop_host__queues)
     assert_int_equal(r->b->ops->now_ns(r->b), 20000);
 }
 
-/*
- * Packets for a host without a context are dropped and counted; a second context is refused while
- * one is open.
- */
+/* Packets for a host without a context are dropped and counted; it has one context at a time. */
 TEST(mrd_sim_open__one_context)
 {
     struct recorder_pair *f = recorder_pair_create(NULL);

@@ -73,10 +73,7 @@ TEST(mrd_sim_tree_init__numbers)
     }
 }
 
-/*
- * How many wires lead from `from` to `to`, by their numbers among the parallel ones: 1 for each if
- * all is well.
- */
+/* How many wires of this number among parallel ones lead from `from` to `to`: 1 is right. */
 static unsigned count_wires(const struct mrd_sim_tree *tree, uint32_t from, uint32_t to,
                             uint32_t parallel)
 {

@@ -193,10 +193,7 @@ static uint64_t send_ack(struct mrd_sim_wire *wire, uint64_t now_ns)
     return passage.arrive_ns[0];
 }
 
-/*
- * Behind a full queue an ack leaves within the time of one packet and its own; data is pushed back
- * by as much.
- */
+/* Behind a full queue an ack waits for one packet at most; data gives it its time. */
 TEST(mrd_sim_wire_offer__urgent_full_queue)
 {
     struct mrd_sim_wire wire = wire_of(

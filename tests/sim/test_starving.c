@@ -125,10 +125,7 @@ TEST(sim_starving__few_receives)
     few_receives(MRD_ORDER_MSG, 10000);
 }
 
-/*
- * So many writes of several packets on QP 0, the last of them posted when the others were done: how
- * long they took.
- */
+/* How long so many writes on QP 0 took, the last posted when the others were done. */
 static uint64_t write_many(struct sim_world *w)
 {
     uint64_t begin_ns = mrd_sim_now(w->sim);
@@ -221,10 +218,7 @@ TEST(sim_starving__retries_become_rare)
     }
 }
 
-/*
- * Who waits is told of receives, and does not wait for the end of the delay; and is told once each
- * time it waits.
- */
+/* Who waits is told of receives before the end of its delay, and once each time that it waits. */
 TEST(sim_starving__is_told_of_receives)
 {
     enum { MESSAGES = 10, TIMER_MS = 20 };

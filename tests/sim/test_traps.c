@@ -15,10 +15,7 @@
 
 /* ------------------------------------------------------------------------------- coalesced acks */
 
-/*
- * The window is smaller than what an ack waits for: the last packet that fits asks for its ack, so
- * nobody waits for a timer.
- */
+/* The window is smaller than what an ack waits for: the last packet that fits asks for its ack. */
 TEST(sim_ack_request__window_smaller_than_the_ack_interval)
 {
     struct sim_world *w =

@@ -59,10 +59,7 @@ static uint64_t exchange_ns(uint64_t seed, bool both_ways, uint64_t *retx)
     return time_ns;
 }
 
-/*
- * Two hosts that send to each other are as fast as one: acks take a few percent of the link, and
- * are not late.
- */
+/* Two hosts that send to each other are as fast as one: acks take little, and are in time. */
 TEST(sim_tree_host__both_ways_at_once)
 {
     for (uint32_t i = 0; i < 4; i++) {

@@ -74,10 +74,7 @@ TEST(sim_ordered__under_faults)
     assert_true(sim_in_order(w, HOST_0, HOST_1, 0));
 }
 
-/*
- * Payloads that go straight to their place: clean, and where the packets of a burst are not what
- * its first predicts.
- */
+/* Payloads straight to their place: clean, and where a burst is not what its first predicts. */
 static void straight_receive(uint32_t faults_ppm)
 {
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.paths = 2,

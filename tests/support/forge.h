@@ -51,10 +51,7 @@ void forge_end(struct forge_tape *tape);
 void forge_exchange(struct sim_world *w, uint32_t from, uint32_t to);
 /* One from a to b, and then one back. */
 void forge_exchange_both(struct sim_world *w, uint32_t a, uint32_t b);
-/*
- * Makes a world of three hosts: 0 and 1 have exchanged messages, 2 has not. Host 1 has a receive
- * that no message may take.
- */
+/* Three hosts: 0 and 1 have exchanged messages, 2 has not. Host 1 has a receive for no message. */
 struct sim_world *forge_acquainted(struct forge_tape *tape);
 /* Posts a receive that only a message which is executed twice would take. Returns its index. */
 uint32_t forge_bait(struct sim_world *w, uint32_t host);
@@ -72,10 +69,7 @@ struct mrd_wire_head forge_head(const struct forge_packet *packet);
 /* The first part of a DATA packet; false: it has none. */
 bool forge_part(const struct forge_packet *packet, struct mrd_wire_part *part);
 
-/*
- * A header for DATA in the space that `from` last used to `to`: with the next PSN, no flags, and
- * `to`'s incarnation.
- */
+/* A header for DATA in `from`'s last space to `to`: the next PSN, no flags, `to`'s incarnation. */
 struct mrd_wire_head forge_as(const struct forge_tape *tape, uint32_t from, uint32_t to);
 /* A SEND part that QP 0 of `to` would accept. */
 struct mrd_wire_part forge_send_part(const struct sim_world *w, uint32_t to, uint16_t len);

@@ -90,10 +90,7 @@ static bool is_doubt_resolved(const struct swarm *s)
  */
 static void safety_phase(struct swarm *s)
 {
-    /*
-     * Wait: else a peer may take work posted within a packet's flight of its open for sent to an
-     * earlier life.
-     */
+    /* Wait: work posted within a packet's flight of an open may be taken for an earlier life's. */
     if (!is_doubt_resolved(s))
         swarm_pass_time(s, mrd_sim_now(s->sim) + SETTLE_NS);
     if (s->config.profile == SWARM_STARVED)

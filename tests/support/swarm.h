@@ -450,10 +450,7 @@ void swarm_excuse(struct swarm *s, uint32_t a, uint32_t b);
 void swarm_end_excuses(struct swarm *s);
 /* May one find the other unreachable or restarted? */
 bool swarm_is_excused(const struct swarm *s, uint32_t a, uint32_t b);
-/*
- * May an event say so? Two hosts with several addresses are several pairs, and each learns of it when
- * it speaks next.
- */
+/* May an event say so? Hosts with several addresses are several pairs, each told apart. */
 bool swarm_may_be_told(const struct swarm *s, uint32_t a, uint32_t b);
 /*
  * Did a host change its address before the peer answered the first contact that the message went by,
@@ -527,10 +524,7 @@ void swarm_stop_host(struct swarm *s, uint32_t host, uint64_t ns);
 void swarm_cut_off(struct swarm *s, uint32_t host, uint64_t ns);
 /* A QP without receives does not stop the traffic of others. */
 void swarm_starve(struct swarm *s);
-/*
- * Checks, after the faults, that every host reaches every other one, and that each receive still
- * takes a message.
- */
+/* After the faults: every host reaches every other one, and each receive still takes a message. */
 void swarm_aftermath(struct swarm *s);
 
 /* Greatest age of a copied packet: below MRD_PACKET_LIFE_NS, as it may also wait at the host. */

@@ -145,10 +145,7 @@ static void settle_config(struct swarm *s)
     if (c->messages > SWARM_MESSAGES_MAX / 2)
         c->messages = SWARM_MESSAGES_MAX / 2; /* leaves room for the aftermath */
     for (uint32_t i = 0; i < SWARM_HOSTS_MAX; i++) {
-        /*
-         * Without challenges after open, a copy from an earlier life may be executed by the new
-         * one: this is documented.
-         */
+        /* Without challenges after open, a new life may execute old copies: this is documented. */
         if (c->restart > 0) {
             c->host[i].challenge = true;
             if (c->host[i].challenge_ns < 4000 * MSEC_NS)
@@ -160,10 +157,7 @@ static void settle_config(struct swarm *s)
     }
 }
 
-/*
- * Paths that take less than the contexts believe. Of the seed's own, so that all else is drawn as it
- * would be without.
- */
+/* Paths that take less than contexts believe. By a seed of its own: all else stays as drawn. */
 static void draw_narrow_paths(struct swarm *s)
 {
     struct swarm_config *c = &s->config;

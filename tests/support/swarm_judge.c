@@ -86,10 +86,7 @@ static bool is_unmistakable(const struct swarm_message *m)
            m->len >= 2 * sizeof(uint64_t);
 }
 
-/*
- * Overwrites the target of a write, which is the application's again: later copies of the packets
- * must not change it.
- */
+/* Overwrites the target of a write, the application's again: later copies must not change it. */
 static void take_target(struct swarm_message *m)
 {
     memset(m->target, SWARM_TAKEN, m->len);
@@ -122,18 +119,12 @@ static void judge_write(struct swarm *s, struct swarm_message *m)
     if (m->taken ||
         (m->opcode == MRD_WR_RDMA_WRITE_WITH_IMM && m->status == MRD_WC_SUCCESS && !m->received))
         return;
-    /*
-     * After a flush nothing may be placed any more. A write to a peer that seemed unreachable may
-     * still arrive.
-     */
+    /* After a flush nothing may be placed. A write to a peer that seemed unreachable may arrive. */
     if (m->status == MRD_WC_SUCCESS || !swarm_is_excused(s, from->host, to->host))
         take_target(m);
 }
 
-/*
- * Ordered messages complete in the order posted. So unsignaled ones before one that succeeded have
- * succeeded as well.
- */
+/* Ordered messages complete in order: unsignaled ones before a success have succeeded as well. */
 static void judge_flow(struct swarm *s, struct swarm_message *m)
 {
     uint32_t *completed = &s->completed[m->from_qp][m->to_qp];

@@ -41,10 +41,7 @@ static struct mrd_peer *peer_of(const struct mrd_engine *e, uint32_t to)
 
 /* ---------------------------------------------------------------------------------------- acks */
 
-/*
- * Checks what a host acks of a space: serials grow, what was acked stays so, and what was granted
- * is accepted.
- */
+/* Checks acks of a space: serials grow, what was acked stays so, what was granted is accepted. */
 static void judge_told(struct swarm *s, const struct mrd_sim_datagram *d,
                        const struct mrd_wire_head *head, uint32_t epoch, uint32_t serial,
                        uint32_t limit, uint32_t cum)
@@ -258,10 +255,7 @@ static void copy_late(struct swarm *s, const struct mrd_sim_datagram *d,
                      0);
 }
 
-/*
- * Adds a packet to the run's digest: time, path and lengths. Not its bytes, which contain addresses
- * of this process.
- */
+/* Adds a packet's time, path and length to the digest. Its bytes have addresses of the process. */
 static void digest(struct swarm *s, const struct mrd_sim_datagram *d)
 {
     uint64_t fact =

@@ -142,10 +142,7 @@ void swarm_close_early(struct swarm *s)
 
 enum { CROWD_WARM = 20, CROWD_POSTS = 400 };
 
-/*
- * Exchanges messages between host 0 and `last`, which reach each other, while messages between the
- * others are stuck.
- */
+/* Messages between host 0 and `last`, which reach each other, while those of others are stuck. */
 static void talk_in_crowd(struct swarm *s, uint32_t last, uint64_t budget_ns)
 {
     uint64_t end_ns = mrd_sim_now(s->sim) + budget_ns;

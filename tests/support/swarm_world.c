@@ -216,10 +216,7 @@ struct mrd_pool *swarm_pool(struct swarm *s, uint32_t host, enum swarm_pool whic
     return pools[which];
 }
 
-/*
- * Shrinks shared pools, as if many more peers held the rest. Each peer keeps a page of records, and
- * one for refusals.
- */
+/* Shrinks shared pools, as if more peers held the rest. Each keeps a page, and one for refusals. */
 static void shrink_pools(struct swarm *s, uint32_t host)
 {
     uint32_t least[SWARM_POOLS] = {
