@@ -229,8 +229,7 @@ static void patient(uint32_t len, enum mrd_order order, bool in_the_middle)
     struct sim_world *w =
         sim_fabric_world(&(struct sim_options){.order = order, .rate_bps = 10000000000});
 
-    w->options.peer_timeout_ns = 60 * SEC_NS;
-    sim_restart(w, HOST_0);
+    sim_restart_with(w, HOST_0, 60 * SEC_NS);
     sim_write_complete(w, HOST_0, HOST_1, 64, 10 * MSEC_NS);
     if (!in_the_middle)
         sim_links(w, "host0-host1*", "blackhole", "on");

@@ -101,10 +101,8 @@ TEST_F(forge_tape, sim_flag__goes_after_its_life)
 {
     struct sim_world *w = create(self, 0);
 
-    w->options.peer_timeout_ns = 60 * SEC_NS;
-    sim_restart(w, HOST_0);
-    w->options.peer_timeout_ns = 1 * SEC_NS;
-    sim_restart(w, HOST_1);
+    sim_restart_with(w, HOST_0, 60 * SEC_NS);
+    sim_restart_with(w, HOST_1, 1 * SEC_NS);
     self->cut[HOST_1][HOST_0] = true;
     uint32_t message = sim_send(w, HOST_0, HOST_1, BYTES);
     sim_run(w, 10 * USEC_NS);

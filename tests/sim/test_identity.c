@@ -16,13 +16,6 @@ static struct sim_world *create(struct forge_tape *tape, uint64_t peer_timeout_n
                                                    .peer_timeout_ns = peer_timeout_ns});
 }
 
-/* A host with its own timeout. */
-static void reopen(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
-{
-    w->options.peer_timeout_ns = peer_timeout_ns;
-    sim_restart(w, host);
-}
-
 /* --------------------------------------------------------------------------------------- epochs */
 
 /*
@@ -235,7 +228,7 @@ TEST_F(forge_tape, sim_unreachable__leaves_a_tombstone)
 {
     struct sim_world *w = create(self, 500 * MSEC_NS);
 
-    reopen(w, HOST_1, 8 * SEC_NS);
+    sim_restart_with(w, HOST_1, 8 * SEC_NS);
     self->cut[HOST_0][HOST_1] = true;
     uint32_t executed = sim_send(w, HOST_1, HOST_0, BYTES);
     sim_run(w, 50 * USEC_NS);
@@ -435,10 +428,8 @@ TEST_F(forge_tape, sim_epoch__what_was_given_up_ends_first)
 {
     struct sim_world *w = create(self, 0);
 
-    w->options.peer_timeout_ns = 1 * SEC_NS;
-    sim_restart(w, HOST_0);
-    w->options.peer_timeout_ns = 60 * SEC_NS;
-    sim_restart(w, HOST_1);
+    sim_restart_with(w, HOST_0, 1 * SEC_NS);
+    sim_restart_with(w, HOST_1, 60 * SEC_NS);
     forge_exchange_both(w, HOST_0, HOST_1);
     forge_cut(self, HOST_0, HOST_1, true);
     uint32_t lost = sim_send(w, HOST_0, HOST_1, BYTES);

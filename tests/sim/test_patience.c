@@ -195,8 +195,7 @@ TEST_F(forge_tape, sim_stop__judges_nobody_before_it_has_read)
     struct sim_world *w = forge_begin(
         self, &(struct sim_options){.rate_bps = 10000000000, .peer_timeout_ns = 60 * SEC_NS});
 
-    w->options.peer_timeout_ns = SEC_NS;
-    sim_restart(w, HOST_0);
+    sim_restart_with(w, HOST_0, SEC_NS);
     sim_send(w, HOST_0, HOST_1, 1 << 20);
     sim_send(w, HOST_1, HOST_0, 1 << 20);
     sim_run(w, 100 * USEC_NS);

@@ -221,8 +221,7 @@ TEST(sim_read__patience_of_the_requester)
     struct sim_world *w = sim_fabric_world(&(struct sim_options){.peer_timeout_ns = 500 * MSEC_NS});
     unsigned ok[2] = {0}, failed[2] = {0};
 
-    w->options.peer_timeout_ns = 60 * SEC_NS;
-    sim_restart(w, HOST_0);
+    sim_restart_with(w, HOST_0, 60 * SEC_NS);
     struct store here = open_store(w, HOST_0, 8 * MIB);
     struct store there = open_store(w, HOST_1, 8 * MIB);
     assert_int_equal(

@@ -232,6 +232,12 @@ void sim_restart(struct sim_world *w, uint32_t host)
     sim_open(w, host);
 }
 
+void sim_restart_with(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns)
+{
+    w->options.peer_timeout_ns = peer_timeout_ns;
+    sim_restart(w, host);
+}
+
 static void check_figures(struct sim_world *w, uint32_t host)
 {
     struct mrd_sim_host_stats stats = mrd_sim_get_host_stats(w->sim, host);

@@ -194,5 +194,7 @@ uint64_t sim_counter(struct sim_world *w, uint32_t host, const char *name);
 void sim_close(struct sim_world *w, uint32_t host);
 void sim_open(struct sim_world *w, uint32_t host);
 void sim_restart(struct sim_world *w, uint32_t host);
+/* The same; whoever opens from now on has this timeout. */
+void sim_restart_with(struct sim_world *w, uint32_t host, uint64_t peer_timeout_ns);
 
 #endif
