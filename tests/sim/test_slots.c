@@ -173,6 +173,12 @@ TEST(slot__abort_of_an_unknown_id_fills_its_slot)
     puppet_segment(p, 3, MRD_MSG_SLOTS, 0, 0, 'a'); /* the slot is free for the next id */
     puppet_segment(p, 4, MRD_MSG_SLOTS, 0, 1, 'b');
     expect_done(p, 1, 0, 'a', 'b');
+
+    puppet_recv(p); /* the same where a message was before */
+    puppet_abort(p, 5, 2 * MRD_MSG_SLOTS);
+    puppet_segment(p, 6, 2 * MRD_MSG_SLOTS, 0, 0, 'x');
+    puppet_segment(p, 7, 2 * MRD_MSG_SLOTS, 0, 1, 'x');
+    assert_int_equal(puppet_poll(p), 1);
 }
 
 /* An ABORT of a message that is over, or whose slot went to another, harms neither. */
