@@ -362,24 +362,6 @@ static bool is_uniform(const unsigned *count, unsigned total)
     return chi > 2.1 && chi < 44.3;
 }
 
-TEST(mrd_sim_tree_hash__spreads)
-{
-    struct mrd_sim_tree tree;
-
-    tree_init(&tree, &wide, 1);
-    for (unsigned s = 0; s < 100; s++) {
-        unsigned count[PORTS] = {0};
-
-        for (unsigned flow = 0; flow < FLOWS; flow++) {
-            struct mrd_sim_tuple tuple = tuple_of(flow);
-
-            count[mrd_sim_tree_hash(&tree.switches[s], &tuple) % PORTS]++;
-        }
-        assert_true(is_uniform(count, FLOWS));
-    }
-    mrd_sim_tree_fini(&tree);
-}
-
 /*
  * Of flows that one switch sends by one port, the next has the same share on each of its own. If
  * all hashed alike, the second would use one port of all: polarisation.
