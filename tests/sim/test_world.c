@@ -30,34 +30,6 @@ TEST(sim_clean__every_opcode_and_size)
     sim_all_arrive(w, 2 * MSEC_NS);
 }
 
-/* A path dies silently: the message goes on over the others. */
-TEST(sim_path_dies_mid_message)
-{
-    struct sim_world *w =
-        sim_fabric_world(&(struct sim_options){.paths = 4,
-                                               .rate_bps = 10000000000,
-                                               .delay_ns = 5000,
-                                               .blackhole = {.path = 2, .at_ns = 100 * USEC_NS}});
-
-    sim_send_complete(w, HOST_0, HOST_1, MESSAGE_BYTES, 4 * MSEC_NS);
-}
-
-/* A stopped target's packets wait for it; nobody gives up. */
-TEST(sim_target_stops_mid_message)
-{
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){0});
-
-    sim_write_imm(w, HOST_0, HOST_1, MESSAGE_BYTES);
-    sim_run(w, 20 * USEC_NS);
-    mrd_sim_stop_host(w->sim, HOST_1, 1);
-    sim_run(w, 2 * SEC_NS);
-    assert_false(sim_is_complete(w));
-    mrd_sim_stop_host(w->sim, HOST_1, 0);
-    sim_all_arrive(w, 2 * SEC_NS);
-
-    assert_int_equal(w->node[HOST_0].unreachable, 0);
-}
-
 /* Ordered messages of all sizes stay in order under loss, duplication, corruption and jitter. */
 TEST(sim_ordered__under_faults)
 {
@@ -114,23 +86,4 @@ TEST(sim_slow_device)
     sim_all_arrive(w, 100 * MSEC_NS);
 
     assert_true(mrd_sim_get_host_stats(w->sim, HOST_0).partial_bursts > 0);
-}
-
-/* A host that starts a new life is spoken to again; work for the old one failed or was done. */
-TEST(sim_restart__speaks_again)
-{
-    struct sim_world *w = sim_fabric_world(&(struct sim_options){.hosts = 3});
-
-    sim_send(w, HOST_0, HOST_1, 100);
-    sim_send_complete(w, HOST_2, HOST_1, 100, 1 * MSEC_NS);
-    sim_restart(w, HOST_1);
-    sim_run(w, 1 * MSEC_NS);
-
-    uint32_t first = sim_send(w, HOST_0, HOST_1, 5000);
-
-    sim_run(w, 30 * SEC_NS);
-    assert_true(w->messages[first].sent);
-    sim_send(w, HOST_2, HOST_0, 5000);
-    sim_send_complete(w, HOST_0, HOST_1, 5000, 30 * SEC_NS);
-    assert_true(w->messages[w->num_messages - 1].received);
 }
