@@ -110,19 +110,6 @@ TEST_F(ordered, ofi_tagged__ignored_bits_do_not)
     arrives(self, tag & ~ignore, &rx);
 }
 
-TEST_F(ordered, ofi_tagged__untagged_ones_are_apart)
-{
-    uint8_t in[2][8];
-
-    receive_tagged(self, in[0], 8, 0, ~0ull, in[0]);
-    POST(fi_recv(self->b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
-    POST(fi_inject(self->a.ep, "b", 1, self->a.to));
-    end_ok(self->b.rx, in[1]);
-    POST(fi_recv(self->b.ep, in[1], 8, NULL, FI_ADDR_UNSPEC, in[1]));
-    arrives(self, 5, in[0]);
-    end_silent(self->b.rx);
-}
-
 TEST_F(plain, ofi_tagged__data_lists_and_lengths)
 {
     static const size_t lens[] = {0, INJECT_BYTES, INJECT_BYTES + 1, EAGER_BYTES, LONG};
@@ -159,77 +146,6 @@ TEST_F(plain, ofi_tagged__data_lists_and_lengths)
     end_ok(a->tx, NULL);
 }
 
-/* ------------------------------------------------------------------------------------- who is first */
-
-TEST_F(ordered, ofi_tagged__first_of_the_receives_that_fit)
-{
-    uint8_t in[4][8];
-
-    receive_tagged(self, in[0], 8, 1, 0, in[0]);
-    receive_tagged(self, in[1], 8, 0, ~0ull, in[1]);
-    receive_tagged(self, in[2], 8, 2, 0, in[2]);
-    receive_tagged(self, in[3], 8, 2, 0, in[3]);
-    arrives(self, 2, in[1]);
-    arrives(self, 2, in[2]);
-    arrives(self, 1, in[0]);
-    arrives(self, 2, in[3]);
-}
-
-/* Short and long ones came in turn: they are taken in that order, past those that do not fit. */
-TEST_F(ordered, ofi_tagged__first_of_the_messages_that_fit)
-{
-    enum { NUM = 12 };
-    uint8_t *in = blank(LONG);
-    struct end *b = &self->b;
-    int rx;
-
-    for (unsigned i = 0; i < NUM; i++)
-        send_tagged(self, filled(LONG, i), i % 4 < 2 ? 100 : LONG, i % 2);
-    ends_drive_for(20);
-    for (unsigned i = 1; i < NUM; i += 2) {
-        receive_tagged(self, in, LONG, 1, 0, &rx);
-        assert_int_equal(end_ok(b->rx, &rx).ok.len, i % 4 < 2 ? 100 : LONG);
-        assert_filled(in, i % 4 < 2 ? 100 : LONG, i);
-    }
-    for (unsigned i = 0; i < NUM; i += 2) {
-        receive_tagged(self, in, LONG, 7, ~0ull, &rx);
-        assert_int_equal(end_ok(b->rx, &rx).ok.tag, 0);
-        assert_filled(in, i % 4 < 2 ? 100 : LONG, i);
-    }
-    for (unsigned i = 0; i < NUM; i++)
-        end_ok(self->a.tx, NULL);
-}
-
-TEST_F(ordered, ofi_tagged__receives_from_one_sender)
-{
-    struct end *a = &self->a, *b = &self->b;
-    struct end *third = end_new(&(struct end_options){.order = FI_ORDER_SAS}, NULL);
-    fi_addr_t to = end_meet(third, b), other = end_meet(b, third);
-    uint8_t in[3][8];
-
-    POST(fi_trecv(b->ep, in[0], 8, NULL, other, 1, 0, in[0]));
-    POST(fi_trecv(b->ep, in[1], 8, NULL, b->to, 1, 0, in[1]));
-    assert_int_equal(arrives(self, 1, in[1]).src, b->to);
-    POST(fi_tinject(third->ep, "c", 1, to, 1));
-    assert_int_equal(end_ok(b->rx, in[0]).src, other);
-
-    /* Of those that came before, too; and of untagged ones. */
-    POST(fi_tinject(a->ep, "a", 1, a->to, 1));
-    POST(fi_inject(a->ep, "a", 1, a->to));
-    ends_drive_for(10);
-    POST(fi_trecv(b->ep, in[0], 8, NULL, other, 1, 0, in[0]));
-    POST(fi_recv(b->ep, in[2], 8, NULL, other, in[2]));
-    end_silent(b->rx);
-    POST(fi_tinject(third->ep, "c", 1, to, 1));
-    assert_int_equal(end_ok(b->rx, in[0]).src, other);
-    POST(fi_inject(third->ep, "c", 1, to));
-    assert_int_equal(end_ok(b->rx, in[2]).src, other);
-    receive_tagged(self, in[0], 8, 1, 0, in[0]);
-    assert_int_equal(end_ok(b->rx, in[0]).src, b->to);
-    POST(fi_recv(b->ep, in[2], 8, NULL, FI_ADDR_UNSPEC, in[2]));
-    assert_int_equal(end_ok(b->rx, in[2]).src, b->to);
-}
-
 /* ------------------------------------------------------------------------------------------ search */
 
 TEST_F(ordered, ofi_tagged__peek)
@@ -260,66 +176,6 @@ TEST_F(ordered, ofi_tagged__peek)
     assert_int_equal(end_ok(self->b.rx, &rx).ok.len, 100);
 }
 
-static void claim(struct pair *p, size_t len)
-{
-    uint8_t *out = filled(len, len), *in = blank(LONG);
-    struct iovec iov = {in, LONG};
-    int rx[3];
-    struct fi_msg_tagged msg = {
-        .msg_iov = &iov, .iov_count = 1, .addr = FI_ADDR_UNSPEC, .tag = 1, .context = &rx[0]};
-
-    send_tagged(p, out, len, 1);
-    send_tagged(p, out, len, 1);
-    assert_int_equal(find(p, 1, FI_CLAIM, &rx[0]).ok.len, len);
-    receive_tagged(p, in, LONG, 1, 0, &rx[1]); /* gets the other one */
-    receive_tagged(p, in, LONG, 1, 0, &rx[2]); /* gets none */
-    end_ok(p->b.rx, &rx[1]);
-    end_ok(p->a.tx, NULL);
-    memset(in, BLANK, LONG);
-    assert_int_equal(fi_trecvmsg(p->b.ep, &msg, FI_CLAIM), 0);
-    assert_int_equal(end_ok(p->b.rx, &rx[0]).ok.len, len);
-    assert_filled(in, len, len);
-    end_ok(p->a.tx, NULL);
-    send_tagged(p, out, 1, 1);
-    assert_int_equal(end_ok(p->b.rx, &rx[2]).ok.len, 1);
-    end_ok(p->a.tx, NULL);
-}
-
-TEST_F(ordered, ofi_tagged__claim)
-{
-    struct fi_context context;
-
-    claim(self, 100);
-    claim(self, LONG);
-    assert_true(search(self, 1, FI_CLAIM, &context) < 0); /* nothing is claimed by it */
-}
-
-/* The sender of a long one hears that it is done with, whatever became of it. */
-static void discard(struct pair *p, size_t len, bool claimed)
-{
-    uint8_t *out = filled(len, len);
-    struct fi_context rx;
-
-    send_tagged(p, out, len, 1);
-    if (claimed) {
-        find(p, 1, FI_CLAIM, &rx);
-        assert_int_equal(search(p, 1, FI_CLAIM | FI_DISCARD, &rx), 0);
-        end_ok(p->b.rx, &rx);
-    } else {
-        assert_int_equal(find(p, 1, FI_DISCARD, &rx).ok.len, len);
-    }
-    end_ok(p->a.tx, NULL);
-    search_in_vain(p, 1, &rx);
-}
-
-TEST_F(ordered, ofi_tagged__discard)
-{
-    for (unsigned claimed = 0; claimed < 2; claimed++) {
-        discard(self, 100, claimed);
-        discard(self, LONG, claimed);
-    }
-}
-
 /* -------------------------------------------------------------------------------------- cancelling */
 
 TEST_F(pair, ofi_tagged__cancelled_receives)
@@ -341,18 +197,6 @@ TEST_F(pair, ofi_tagged__cancelled_receives)
     arrives(self, 1, in[1]);
     POST(fi_inject(self->a.ep, "m", 1, self->a.to));
     end_ok(self->b.rx, in[3]);
-    end_silent(self->b.rx);
-}
-
-TEST_F(ordered, ofi_tagged__cancelled_too_late)
-{
-    uint8_t in[8];
-    int rx, unknown;
-
-    assert_int_equal(fi_cancel(&self->b.ep->fid, &unknown), -FI_ENOENT);
-    receive_tagged(self, in, sizeof(in), 1, 0, &rx);
-    arrives(self, 1, &rx);
-    assert_int_equal(fi_cancel(&self->b.ep->fid, &rx), -FI_ENOENT);
     end_silent(self->b.rx);
 }
 
