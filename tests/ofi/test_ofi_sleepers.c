@@ -251,8 +251,11 @@ TEST_F(pair, ofi_sleepers__poll_sets)
         assert_int_equal(fi_cntr_add(more[i], 1), 0);
     }
     assert_int_equal(fi_poll(set[0], context, 5), 5);
+    assert_ptr_equal(context[4], &more[4]);
     assert_int_equal(fi_poll(set[0], context, MORE + 2), MORE - 5); /* the others, each once */
     assert_int_equal(fi_poll(set[0], context, MORE + 2), 0);
+    assert_int_equal(fi_cntr_add(more[0], 1), 0); /* told of no more */
+    assert_int_equal(fi_poll_del(set[0], &more[0]->fid, 0), 0);
     assert_int_equal(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL), 0);
     assert_int_equal(fi_inject(self->a.ep, "x", 1, self->a.to), 0);
     for (unsigned i = 0; i < SETS; i++) {

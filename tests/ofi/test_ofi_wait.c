@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who sleeps wakes up: queues, counters and their descriptors; and poll sets. */
+/* Who sleeps wakes up: queues, counters and their descriptors. */
 #include "pair.h"
 
 #include <poll.h>
@@ -325,41 +325,4 @@ TEST_F(end, ofi_wait__counter_that_the_application_sets)
     assert_int_equal(fi_cntr_adderr(cntr, 1), 0);
     assert_int_equal(fi_cntr_readerr(cntr), 5);
     assert_int_equal(fi_close(&cntr->fid), 0);
-}
-
-/* ---------------------------------------------------------------------------------------- poll sets */
-
-TEST_F(pair, ofi_wait__poll_set)
-{
-    struct fi_poll_attr attr = {.flags = 0};
-    struct fi_cq_tagged_entry entry;
-    struct fid_poll *set;
-    void *context[4];
-    char in[8];
-
-    pair_open(self, &(struct end_options){.counts = FI_RECV});
-    self->b.rx->fid.context = &self->b.rx;
-    end_cntr(&self->b, FI_RECV)->fid.context = &self->b.cntr;
-    assert_int_equal(fi_poll_open(self->b.domain, &attr, &set), 0);
-    assert_int_equal(fi_poll_add(set, &self->b.rx->fid, 0), 0);
-    assert_int_equal(fi_poll_add(set, &end_cntr(&self->b, FI_RECV)->fid, 0), 0);
-    assert_int_equal(fi_poll(set, context, 4), 0);
-    assert_int_equal(fi_close(&self->b.rx->fid), -FI_EBUSY);
-
-    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
-    POST(fi_inject(self->a.ep, "x", 1, self->a.to));
-    UNTIL(fi_poll(set, context, 4) == 2);
-    assert_ptr_equal(context[0], &self->b.rx);
-    assert_ptr_equal(context[1], &self->b.cntr);
-    assert_int_equal(fi_poll(set, context, 4), 1); /* of a counter, a change is told once */
-    assert_ptr_equal(context[0], &self->b.rx);
-    assert_int_equal(fi_cq_read(self->b.rx, &entry, 1), 1);
-    assert_int_equal(fi_poll(set, context, 4), 0);
-
-    assert_int_equal(fi_poll_del(set, &self->b.rx->fid, 0), 0);
-    POST(fi_recv(self->b.ep, in, sizeof(in), NULL, FI_ADDR_UNSPEC, NULL));
-    POST(fi_inject(self->a.ep, "x", 1, self->a.to));
-    UNTIL(fi_poll(set, context, 4) == 1);
-    assert_ptr_equal(context[0], &self->b.cntr);
-    assert_int_equal(fi_close(&set->fid), 0);
 }
