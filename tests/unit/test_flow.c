@@ -82,28 +82,6 @@ TEST(mrd_flow_hash__tells_flows_apart)
     assert_true(mrd_flow_hash(1, 2, 3) != mrd_flow_hash(3, 2, 1));
 }
 
-TEST(mrd_flow_tx_init__begins_at_zero)
-{
-    struct mrd_flow_tx tx;
-
-    memset(&tx, 0xff, sizeof(tx));
-    mrd_flow_tx_init(&tx, NULL, 16, 17);
-    assert_int_equal(tx.msn_next, 0);
-    assert_int_equal(tx.rsn_next, 0);
-    assert_int_equal(tx.qpn, 16);
-    assert_int_equal(tx.remote_qpn, 17);
-    assert_true(mrd_list_empty(&tx.msgs));
-}
-
-TEST_F_WITH(flow_fixture, mrd_flow_rx_init__begins_with_the_oldest_owed, self->msn = 100,
-            self->rsn = 50)
-{
-    assert_int_equal(self->rx.msn_next, 100);
-    assert_int_equal(self->rx.rsn_next, 50);
-    assert_int_equal(self->rx.remote_qpn, 17);
-    assert_null(mrd_flow_rx_deliver(&self->rx));
-}
-
 TEST(mrd_flow_rx_judge__table)
 {
     static const struct {
@@ -157,18 +135,6 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_needs__counts_unbound_and_wanted, self->rs
     assert_int_equal(mrd_flow_rx_needs(&self->rx, rsn + 7), 5);
 }
 
-/* Receives go to RSNs in the order posted, whatever is gone further on. */
-TEST_F_WITH(flow_fixture, mrd_flow_rx_reserve__in_order_of_rsn, self->rsn = 10)
-{
-    gone_rsn(self, 14);
-    reserve(self, 0);
-    reserve(self, 1);
-    assert_int_equal(self->rx.rsn_next, 12);
-    expect_reserved(self, 2, (uint32_t[]){10, 11});
-    assert_ptr_equal(mrd_flow_rx_claim(&self->rx, 11)->recv, self->recv[1]);
-    assert_ptr_equal(mrd_flow_rx_claim(&self->rx, 10)->recv, self->recv[0]);
-}
-
 /* The next RSN is one that may come: gone ones are stepped over in turn; what is reserved stays. */
 TEST_F_WITH(flow_fixture, mrd_flow_rx_gone__rsn_stops_at_one_that_may_come, self->rsn = UINT32_MAX)
 {
@@ -214,17 +180,6 @@ TEST_F(flow_fixture, mrd_flow_rx_gone__whole_window)
     assert_int_equal(self->rx.rsn_next, MRD_MSN_WINDOW);
     assert_int_equal(self->gone, 0);
     assert_int_equal(mrd_flow_rx_judge(&self->rx, MRD_MSN_WINDOW + 1, false, 0), MRD_MSN_NEW);
-}
-
-/* A reserved receive is claimed once; a gone RSN has none. */
-TEST_F_WITH(flow_fixture, mrd_flow_rx_claim__once, self->rsn = 10)
-{
-    reserve(self, 0);
-    gone_rsn(self, 12);
-    assert_null(mrd_flow_rx_claim(&self->rx, 11));
-    assert_null(mrd_flow_rx_claim(&self->rx, 12));
-    assert_non_null(mrd_flow_rx_claim(&self->rx, 10));
-    assert_null(mrd_flow_rx_claim(&self->rx, 10));
 }
 
 TEST_F_WITH(flow_fixture, mrd_flow_rx_insert__keeps_the_order_of_msn, self->msn = UINT32_MAX - 2)
@@ -290,26 +245,4 @@ TEST_F_WITH(flow_fixture, mrd_flow_rx_skip__steps_over_a_message, self->msn = UI
     mrd_flow_rx_skip(&self->rx, self->rx.msn_next + 5000);
     assert_int_equal(self->rx.msn_next, 5001);
     assert_int_equal(self->gone, 0);
-}
-
-/* In order, each once, and never past one that is not whole. */
-TEST_F_WITH(flow_fixture, mrd_flow_rx_deliver__in_order, self->msn = UINT32_MAX - 1)
-{
-    struct mrd_reorder_entry *p[4];
-
-    p[1] = insert(self, UINT32_MAX, MRD_REORDER_FULL);
-    p[3] = insert(self, 1, MRD_REORDER_FULL);
-    assert_null(mrd_flow_rx_deliver(&self->rx));
-    p[0] = insert(self, UINT32_MAX - 1, MRD_REORDER_FULL);
-    assert_ptr_equal(mrd_flow_rx_deliver(&self->rx), p[0]);
-    assert_ptr_equal(mrd_flow_rx_deliver(&self->rx), p[1]);
-    assert_null(mrd_flow_rx_deliver(&self->rx));
-    p[2] = insert(self, 0, MRD_REORDER_OPEN);
-    assert_null(mrd_flow_rx_deliver(&self->rx));
-    p[2]->state = MRD_REORDER_FULL;
-    assert_ptr_equal(mrd_flow_rx_deliver(&self->rx), p[2]);
-    assert_ptr_equal(mrd_flow_rx_deliver(&self->rx), p[3]);
-    assert_null(mrd_flow_rx_deliver(&self->rx));
-    assert_int_equal(self->rx.msn_next, 2);
-    assert_true(mrd_list_empty(&self->rx.pending));
 }
