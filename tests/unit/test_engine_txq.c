@@ -84,32 +84,6 @@ TEST_F(pair, mrd_txq_first__order)
     msg[0]->next_offset = 0;
 }
 
-/* A queue with nothing to send leaves its peer's list; it stays while messages wait on it. */
-TEST_F(pair, mrd_txq_rest__while_messages_wait)
-{
-    struct mrd_txq *q = begin_waiting(self, 1);
-
-    mrd_txq_rest(self->end[AT].e, q);
-    assert_true(mrd_list_empty(&q->peer_node));
-    assert_ptr_equal(queue_to(self, REMOTE), q);
-    mrd_txq_apply_ready(self->end[AT].e, q->peer, REMOTE, 1);
-    assert_false(mrd_list_empty(&q->peer_node)); /* it has something to send again */
-    assert_true(mrd_list_empty(&q->rnr_node));
-}
-
-/* New sends stand behind those that wait for receives; writes need none and pass. */
-TEST_F(pair, mrd_txq_enqueue__behind_those_that_wait)
-{
-    struct mrd_txq *q = begin_waiting(self, 1);
-    const struct mrd_msg *send = post(self, 1, MRD_WR_SEND, REMOTE);
-    const struct mrd_msg *write = post(self, 2, MRD_WR_RDMA_WRITE, REMOTE);
-
-    assert_int_equal(send->state, MRD_MSG_RNR_WAIT);
-    assert_ptr_equal(q->waiting.prev, &send->node);
-    assert_int_equal(write->state, MRD_MSG_QUEUED);
-    assert_ptr_equal(mrd_txq_first(q), write);
-}
-
 /* The bytes that wait count in the half's sum, until they are taken off. */
 TEST_F(pair, mrd_txq_dequeue__bytes)
 {
@@ -206,47 +180,6 @@ TEST_F(pair, mrd_txq_wait__without_a_queue)
     mrd_txq_rest(self->end[AT].e, other);
 }
 
-/* One message of each queue whose time has come; the next delay is twice as long, up to a bound. */
-TEST_F(pair, mrd_txq_retry__delay_doubles)
-{
-    struct mrd_txq *q = begin_waiting(self, MRD_RNR_DOUBLINGS + 3);
-    struct mrd_engine *e = self->end[AT].e;
-
-    set_time(self, q->rnr_at_ns - 1);
-    mrd_txq_retry(e, q->peer);
-    assert_true(mrd_list_empty(&q->retries));
-    for (unsigned i = 1; i <= MRD_RNR_DOUBLINGS + 2; i++) {
-        unsigned doublings = i < MRD_RNR_DOUBLINGS ? i : MRD_RNR_DOUBLINGS;
-        uint64_t delay_ns = (DELAY_USEC * MRD_USEC) << doublings;
-
-        set_time(self, q->rnr_at_ns);
-        mrd_txq_retry(e, q->peer);
-        assert_int_equal(hand_length(&q->retries), i);
-        assert_in_range(q->rnr_at_ns - self->now, delay_ns, delay_ns + delay_ns / 4);
-        assert_int_equal(q->peer->tx->rnr.next_ns, q->rnr_at_ns);
-    }
-    set_time(self, q->rnr_at_ns);
-    mrd_txq_retry(e, q->peer); /* the last one: there is nothing to wait for */
-    assert_true(q->peer->tx->rnr.next_ns == MRD_NEVER);
-    assert_true(mrd_list_empty(&q->rnr_node));
-}
-
-/* Writes that were refused for want of room do not stand in line: all of them are tried. */
-TEST_F(pair, mrd_txq_retry__writes_and_one_send)
-{
-    for (unsigned i = 0; i < 5; i++)
-        post(self, i, i % 2 ? MRD_WR_RDMA_WRITE : MRD_WR_SEND, REMOTE);
-    for (unsigned i = 0; i < 5; i++)
-        refuse(self, &hand_qp(self, AT)->msgs[i]);
-    struct mrd_txq *q = queue_to(self, REMOTE);
-    set_time(self, q->rnr_at_ns);
-    mrd_txq_retry(self->end[AT].e, q->peer);
-    for (unsigned i = 0; i < 5; i++)
-        assert_int_equal(hand_qp(self, AT)->msgs[i].state,
-                         i % 2 || i == 0 ? MRD_MSG_QUEUED : MRD_MSG_RNR_WAIT);
-    assert_false(hand_qp(self, AT)->msgs[0].rnr.hinted);
-}
-
 /* So many of those that wait for that queue pair go, oldest first, and delays begin anew. */
 TEST_F(pair, mrd_txq_apply_ready__as_many_as_there_are_receives)
 {
@@ -255,6 +188,7 @@ TEST_F(pair, mrd_txq_apply_ready__as_many_as_there_are_receives)
     set_time(self, q->rnr_at_ns);
     mrd_txq_retry(self->end[AT].e, q->peer);
     assert_int_equal(q->rnr_doublings, 1);
+    assert_false(hand_qp(self, AT)->msgs[0].rnr.hinted);
     mrd_txq_apply_ready(self->end[AT].e, q->peer, REMOTE + 1, 2);
     assert_int_equal(hand_length(&q->retries), 1);
     mrd_txq_apply_ready(self->end[AT].e, q->peer, REMOTE, 2);
