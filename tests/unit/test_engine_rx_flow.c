@@ -59,27 +59,6 @@ static void expect(const struct flow_test *t, uint32_t number, enum mrd_wc_statu
     assert_int_equal(pair_expect(t->p, AT, status).wr_id, 900 + number * BYTES);
 }
 
-/* Messages complete in the order in which they were posted, each with its own receive. */
-TEST_F(pair, mrd_rx_end_in_order__waits_for_earlier_ones)
-{
-    static const uint16_t arrival[MESSAGES] = {2, 0, 3, 1};
-    struct flow_test t = begin(self);
-
-    for (unsigned i = 0; i < MESSAGES; i++) {
-        bind(&t, arrival[i]);
-        end(&t, arrival[i]);
-        if (i == 0)
-            pair_expect_nothing(self, AT);
-        if (i == 1)
-            expect(&t, 0, MRD_WC_SUCCESS);
-        if (i == 2)
-            pair_expect_nothing(self, AT);
-    }
-    for (uint32_t i = 1; i < MESSAGES; i++)
-        expect(&t, i, MRD_WC_SUCCESS);
-    assert_int_equal(t.peer->uses.reorder_entries, 0);
-}
-
 /* A half message that fails has its turn, too: those behind it are not held up. */
 TEST_F(pair, mrd_rx_fail_slot__in_its_turn)
 {
@@ -115,23 +94,6 @@ TEST_F(pair, mrd_rx_take_pend__counts_for_the_peer)
     hand_refill(&self->end[AT].e->reorder_entries, taken);
     mrd_rx_release_entry(self->end[AT].e, t.peer, entry);
     assert_int_equal(t.peer->uses.reorder_entries, 0);
-}
-
-/* A flow is known by the peer, its queue pair and ours. */
-TEST_F(pair, mrd_rx_find_flow__by_all_three)
-{
-    struct flow_test t = begin(self);
-    struct mrd_engine *e = self->end[AT].e;
-    struct mrd_peer *other = mrd_peer_open(e, &(struct mrd_addr){.port = 102});
-
-    bind(&t, 0);
-    end(&t, 0);
-    assert_ptr_equal(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN), t.flow);
-    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN + 1));
-    assert_null(mrd_rx_find_flow(e, other, hand_qp(self, AT), QPN));
-    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
-    assert_null(mrd_rx_find_flow(e, t.peer, hand_qp(self, AT), QPN));
-    hand_restore_qp(self, AT, kept);
 }
 
 /* All that is here fails with the status; reserved receives go back in front, in their order. */
