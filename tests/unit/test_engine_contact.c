@@ -195,46 +195,6 @@ TEST_F(pair, mrd_contact_identify__space_not_held)
     assert_int_equal(answer.live_epoch, base + e->lives.epoch_next - 1);
 }
 
-/* Epochs only grow. An older one is a late copy; a newer one ends the space, if it is begun. */
-TEST_F(pair, mrd_contact_identify__other_epochs)
-{
-    struct mrd_peer *peer = hand_rx_peer(self, AT);
-
-    pair_post_recv(self, AT, 0, 2 * BYTES);
-    struct mrd_wire_part piece = hand_piece(hand_send(self, AT, 0), 1, 0, BYTES, 2 * BYTES);
-    hand_place(self, AT, peer, 0, &piece, 1);
-    struct mrd_wire_head head = first_contact(self);
-    head.epoch = HAND_EPOCH - 1;
-    assert_null(identify(self, &head));
-    assert_int_equal(self->end[AT].e->stats.rx_drop_epoch, 1);
-    expect_no_answer(self);
-
-    head.epoch = HAND_EPOCH + 1;
-    head.flags = 0;
-    be_reset(self, &head);
-    pair_expect_nothing(self, AT);
-
-    head.flags = MRD_WIRE_FIRST_CONTACT;
-    assert_ptr_equal(identify(self, &head), peer);
-    assert_int_equal(peer->space.epoch, HAND_EPOCH + 1);
-    pair_expect(self, AT, MRD_WC_REM_ABORT_ERR);
-    expect_no_answer(self);
-}
-
-/* Of a space that was dropped, whose packets may still come: each is answered by a reset. */
-TEST_F(pair, mrd_contact_identify__tombstone)
-{
-    struct mrd_peer *peer = hand_rx_peer(self, AT);
-
-    mrd_recv_state_end(self->end[AT].e, peer, MRD_SPACE_TOMB);
-    struct mrd_wire_head head = first_contact(self);
-    be_reset(self, &head);
-    assert_null(peer->rx);
-    head.epoch++;
-    assert_ptr_equal(identify(self, &head), peer);
-    assert_non_null(peer->rx);
-}
-
 /* ----------------------------------------------------------------------------------- challenges */
 
 /* Whoever is not known is to show that it receives at its address. */
@@ -314,29 +274,6 @@ TEST_F(pair, mrd_contact_identify__few_entries_left)
         assert_int_equal(prove(self, &head, host) != NULL, host <= last);
         assert_int_equal(mrd_peers_of_host(&e->peers, &(struct mrd_addr){.ip[15] = host}),
                          host <= last);
-    }
-}
-
-/* A full table of peers that are all wanted: the first contact is turned away, and both are told. */
-TEST_F(pair, mrd_contact_identify__table_full)
-{
-    pair_config(self);
-    self->config.max_peers = 1;
-    self->config.trusting = false;
-    pair_open(self);
-    struct mrd_engine *e = self->end[AT].e;
-    mrd_send_state_open(e, mrd_peer_open(e, &(struct mrd_addr){.port = 9}));
-    struct mrd_wire_head head = first_contact(self);
-    struct mrd_wire_head again = be_challenged(self, &head);
-    for (unsigned i = 0; i < 3; i++) {
-        assert_null(identify(self, &again));
-        assert_int_equal(expect_answer(self, &again, MRD_WIRE_BUSY).src_inc, pair_inc(self, AT));
-        assert_int_equal(e->stats.rx_drop_table_full, i + 1);
-        if (i != 1)
-            assert_int_equal(pair_expect_event(self, AT, MRD_EVENT_PEERS_FULL).addr.port,
-                             again.reply);
-        pair_expect_no_event(self, AT);
-        pair_pass(self, AT, i ? MRD_FULL_EVENT_NS : 0); /* the first two are told of as one */
     }
 }
 

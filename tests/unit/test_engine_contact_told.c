@@ -102,43 +102,6 @@ TEST_F(pair, mrd_contact_reset__that_does_not_match)
     dropped_if_it_does_not_match(self, MRD_WIRE_RESET);
 }
 
-/* The peer does not know the space any more: all work in it fails, and an event tells why. */
-TEST_F(pair, mrd_contact_reset__ends_the_work)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
-
-    tell(self, &head);
-    assert_int_equal(self->end[AT].e->stats.rx_resets, 1);
-    assert_null(peer->tx);
-    assert_true(peer->given_up);
-    expect_failed(self);
-    assert_int_equal(events(self), 1);
-    tell(self, &head); /* a copy of it is about a space that is over */
-    assert_int_equal(self->end[AT].e->stats.rx_drop_reset, 1);
-}
-
-/* It also says which of the peer's own spaces are over: the one that we hold, if it is older. */
-TEST_F(pair, mrd_contact_reset__ends_older_spaces_of_the_peer)
-{
-    static const struct {
-        uint32_t live_epoch, inc;
-        bool dropped;
-    } rows[] = {{HAND_EPOCH, 0, false}, {HAND_EPOCH + 1, 0, true}, {HAND_EPOCH + 1, 1, false}};
-
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        pair_begin(self);
-        struct mrd_peer *peer = hand_tx_peer(self, AT);
-        hand_rx_peer(self, AT);
-        peer->space.inc += rows[i].inc; /* of another life: nothing is said about that */
-        struct mrd_wire_head head = about(self, peer, MRD_WIRE_RESET);
-        head.live_epoch = rows[i].live_epoch;
-        tell(self, &head);
-        assert_int_equal(peer->space.state, rows[i].dropped ? MRD_SPACE_TOMB : MRD_SPACE_KNOWN);
-        assert_int_equal(events(self), rows[i].dropped); /* no work was lost, but receives may be */
-    }
-}
-
 /* Nothing but an empty packet went out: the work goes on under the next epoch, for a while. */
 TEST_F(pair, mrd_contact_reset__before_the_first_contact)
 {
@@ -267,56 +230,11 @@ TEST_F(pair, mrd_contact_challenge__by_a_life_that_was_known)
     assert_int_equal(self->end[AT].e->stats.rx_challenges, 1);
 }
 
-/* Only an empty packet went out: the next epoch is younger than the challenger for sure. */
-TEST_F(pair, mrd_contact_challenge__before_the_first_contact)
-{
-    for (unsigned doubt = 0; doubt < 2; doubt++) {
-        struct mrd_peer *peer = begin_young(self);
-
-        pair_pass(self, AT, MRD_MSEC);
-        struct mrd_wire_head head = about(self, peer, MRD_WIRE_CHALLENGE);
-        head.up_usec = 500;
-        head.echo_stamp = mrd_wire_stamp(self->now - doubt * MRD_MSEC);
-        tell(self, &head);
-        assert_int_equal(self->end[AT].e->stats.rx_resets, 0);
-        assert_int_equal(peer->tx->contact.epoch, head.epoch + 1);
-        assert_int_equal(peer->tx->contact.inc, pair_inc(self, 1 - AT));
-        assert_true(peer->tx->contact.knew_inc && peer->tx->contact.has_cookie);
-        assert_false(peer->tx->contact.hello);
-        expect_going_on(self, peer);
-        assert_int_equal(pair_tx(self, AT), PIECES); /* what was held back goes */
-    }
-}
-
 /* ---------------------------------------------------------------------------------------- busy */
 
 TEST_F(pair, mrd_contact_busy__that_does_not_match)
 {
     dropped_if_it_does_not_match(self, MRD_WIRE_BUSY);
-}
-
-/* The user is told once. The work goes on in the same space: copies of it may find room. */
-TEST_F(pair, mrd_contact_busy__is_told)
-{
-    struct mrd_peer *peer = begin(self);
-    struct mrd_wire_head head = about(self, peer, MRD_WIRE_BUSY);
-    uint32_t epoch = peer->tx->contact.epoch;
-
-    peer->tx->contact.inc = pair_inc(self, 1 - AT);
-    for (unsigned i = 0; i < 3; i++)
-        tell(self, &head);
-    assert_int_equal(self->end[AT].e->stats.rx_busies, 3);
-    assert_int_equal(pair_expect_event(self, AT, MRD_EVENT_PEER_BUSY).peer_id, peer->id);
-    pair_expect_no_event(self, AT);
-    assert_int_equal(peer->tx->contact.epoch, epoch);
-    expect_going_on(self, peer);
-    /* First contact is over, and there was no room: the peer did not restart. */
-    head = about(self, peer, MRD_WIRE_RESET);
-    tell(self, &head);
-    expect_failed(self);
-    pair_expect_no_event(self, AT);
-    assert_int_equal(self->end[AT].e->stats.peers_restarted, 0);
-    assert_true(peer->given_up);
 }
 
 /* Who watches the peer is told that the watch is over; and whoever loses receives, of that. */

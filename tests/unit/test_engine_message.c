@@ -74,36 +74,6 @@ static void end_ordered(struct pair *p)
 FIXTURE_OF(ordered, pair);
 FIXTURE_FROM(ordered, begin_ordered, end_ordered);
 
-/* A destroyed queue pair's memory goes with the last of its messages. */
-TEST_F(pair, mrd_msg_reap_qp__with_the_last_message)
-{
-    size_t live_bytes = self->alloc.live_bytes;
-    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_NONE);
-    post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
-    pair_tx(self, AT);
-    hand_restore_qp(self, AT, kept);
-    assert_true(self->alloc.live_bytes > live_bytes);
-    acked(self, 0);
-    assert_int_equal(self->alloc.live_bytes, live_bytes);
-    pair_expect_nothing(self, AT);
-}
-
-/*
- * Abandoned with its space. In order, what was acked behind one that was not may never have been
- * delivered; a message that was cancelled keeps the status that it was cancelled with.
- */
-TEST_F(ordered, mrd_msg_abandon__statuses)
-{
-    struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
-
-    acked(self, 1);
-    mrd_msg_cancel(self->end[AT].e, &msgs[2], MRD_WC_WR_FLUSH_ERR);
-    mrd_send_state_end(self->end[AT].e, peer_of(self), MRD_WC_RETRY_EXC_ERR);
-    expect_ends(self, 0, 1, MRD_WC_RETRY_EXC_ERR);
-    expect_ends(self, 2, 2, MRD_WC_WR_FLUSH_ERR);
-    assert_int_equal(self->end[AT].e->flows_tx.pool.used, 0);
-}
-
 /* The mover still reads an abandoned message: it completes after that, and those behind it, too. */
 TEST_F(ordered, mrd_msg_end_read__after_the_end_of_its_flow)
 {
@@ -157,33 +127,6 @@ TEST_F(ordered, mrd_msg_end_read__later_flows_wait)
     expect_ends(self, 4, 4, MRD_WC_SUCCESS);
 }
 
-/*
- * Its space ended while the mover read, and the handle has another entry: the peer had moved, was given
- * up, and is back where the handle says.
- */
-TEST_F(ordered, mrd_msg_end_read__another_entry)
-{
-    struct mrd_engine *e = self->end[AT].e;
-    struct mrd_peer *peer = peer_of(self);
-    struct mrd_msg *first = &hand_qp(self, AT)->msgs[1], *last;
-
-    first->reading = 1;
-    pair_move_peer(self, AT, peer, 8);
-    mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
-    peer->given_up = true;
-    expect_ends(self, 0, 0, MRD_WC_RETRY_EXC_ERR);
-    self->now += MRD_MSEC; /* later than the other end opened */
-    last = post_write(self, 3);
-    assert_ptr_not_equal(last->peer, peer);
-    pair_settle(self, self->now + MRD_SEC);
-    assert_int_equal(last->state, MRD_MSG_DONE);
-    pair_expect_nothing(self, AT);
-    mrd_msg_end_read(e, first);
-    expect_ends(self, 1, 2, MRD_WC_RETRY_EXC_ERR);
-    expect_ends(self, 3, 3, MRD_WC_SUCCESS);
-    assert_int_equal(e->flows_tx.pool.used, 1);
-}
-
 /* What never left is over at once; what the target may half hold is over when it was told. */
 TEST_F(pair, mrd_msg_cancel__tells_where_it_matters)
 {
@@ -203,20 +146,6 @@ TEST_F(pair, mrd_msg_cancel__tells_where_it_matters)
     assert_int_equal(record(self, 3)->kind, MRD_SENT_ABORT);
     acked(self, 3);
     pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
-}
-
-/* A message whose packet is in flight waits for it, and completes as cancelled all the same. */
-TEST_F(pair, mrd_msg_cancel__waits_for_its_packet)
-{
-    struct mrd_msg *msg = post(self, 0, MRD_WR_RDMA_WRITE, BYTES);
-
-    pair_tx(self, AT);
-    mrd_msg_cancel(self->end[AT].e, msg, MRD_WC_WR_FLUSH_ERR);
-    pair_expect_nothing(self, AT);
-    refuse(self, 0, 0, MRD_REFUSE_ACCESS); /* too late to matter */
-    acked(self, 0);
-    pair_expect(self, AT, MRD_WC_WR_FLUSH_ERR);
-    assert_true(mrd_list_empty(&peer_of(self)->tx->aborts));
 }
 
 /* A success is told if that was asked for, a failure always; the reserved room goes either way. */
@@ -286,27 +215,6 @@ TEST_F(pair, mrd_msg_apply_refusal__for_good)
     }
 }
 
-/* Of the messages of a packet only the one that is named, by its index when it first left. */
-TEST_F(pair, mrd_msg_apply_refusal__by_index)
-{
-    for (unsigned i = 0; i < 3; i++)
-        pair_post(self, AT, MRD_WR_SEND, i, BYTES);
-    pair_tx(self, AT);
-    const struct mrd_msg *msgs = hand_qp(self, AT)->msgs;
-    assert_int_equal(peer_of(self)->tx->sent.next, 1);
-    refuse(self, 0, 1, MRD_REFUSE_QKEY);
-    expect_ends(self, 1, 1, MRD_WC_REM_INV_REQ_ERR);
-    refuse(self, 0, 1, MRD_REFUSE_QKEY); /* it is gone: a copy of the refusal says nothing new */
-    refuse(self, 0, 3, MRD_REFUSE_QKEY);
-    pair_expect_nothing(self, AT);
-    refuse(self, 0, 2, MRD_REFUSE_RNR);
-    assert_int_equal(msgs[2].state, MRD_MSG_RNR_WAIT);
-    assert_int_equal(msgs[0].state, MRD_MSG_SENDING);
-    acked(self, 0);
-    expect_ends(self, 0, 0, MRD_WC_SUCCESS);
-    assert_int_equal(self->end[AT].e->stats.rx_refusals, 4);
-}
-
 /* For want of a receive: each attempt costs a retry, unless a hint let it go, or they are endless. */
 TEST_F(pair, mrd_msg_apply_refusal__retries)
 {
@@ -352,42 +260,6 @@ TEST_F(pair, mrd_msg_apply_refusal__closes_idle_flows)
         mrd_tx_flow_rest(e, mrd_tx_flow_open(e, peer, hand_qp(self, AT), 500));
         refuse(self, 0, 0, codes[i]);
         assert_int_equal(hand_length(&peer->tx->closes), i);
-    }
-}
-
-/* A half-sent message stops, waits when its packets are acked, and begins anew under a new id. */
-TEST_F(pair, mrd_msg_apply_refusal__of_a_segment)
-{
-    struct mrd_msg *msg = post(self, 0, MRD_WR_SEND, 4 * PAIR_PAYLOAD);
-
-    pair_tx_burst(self, AT, 2);
-    assert_int_equal(msg->state, MRD_MSG_QUEUED);
-    refuse(self, 0, 0, MRD_REFUSE_RNR);
-    assert_int_equal(msg->state, MRD_MSG_RNR_WAIT);
-    assert_null(msg->txq);
-    assert_int_equal(peer_of(self)->tx->queued_bytes, 0);
-    refuse(self, 1, 0, MRD_REFUSE_ACCESS); /* the second refusal of one attempt says nothing new */
-    acked(self, 0);
-    assert_true(msg->has_id);
-    acked(self, 1);
-    assert_false(msg->has_id);
-    assert_non_null(msg->txq);
-    assert_int_equal(msg->next_offset, 0);
-    pair_expect_nothing(self, AT);
-}
-
-/* Nothing behind an ordered message that found no queue pair was delivered, even if it is acked. */
-TEST_F(ordered, mrd_msg_apply_refusal__breaks_the_flow)
-{
-    acked(self, 2);
-    refuse(self, 1, 0, MRD_REFUSE_QPN);
-    acked(self, 0);
-    pair_expect(self, AT, MRD_WC_SUCCESS);
-    for (unsigned i = 1; i < 3; i++) {
-        struct mrd_wc wc = pair_expect(self, AT, MRD_WC_REM_INV_REQ_ERR);
-
-        assert_int_equal(wc.wr_id, 500 + i);
-        assert_int_equal(wc.vendor_err, MRD_REFUSE_QPN);
     }
 }
 
