@@ -44,7 +44,8 @@ fi
 cmake -S . -B build "${generator[@]}" -DMRD_TESTS=ON -DMRD_TOOLS=ON -DMRD_TEST_FEW_SEEDS=$few_seeds
 cmake --build build --parallel "$(nproc)"
 result=0
-ctest --test-dir build --output-on-failure --no-tests=error --parallel "$(nproc)" \
+# Twice as many as there are cores: those of tools and networks wait, most of their time.
+ctest --test-dir build --output-on-failure --no-tests=error --parallel $((2 * $(nproc))) \
     "${labels[@]}" "$@" || result=$?
 grep -h 'skipped:' build/Testing/Temporary/LastTest.log || true
 echo "left out: $left_out"
