@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sending end of a comm. */
+#ifndef MRD_NCCL_SENDER_H
+#define MRD_NCCL_SENDER_H
+
+#include "transport/adapters/nccl/comm.h"
+
+enum {
+    SENDER_GRANT_BUFFERS = 2 * COMM_GROUPS, /* of groups, and of slots that become free */
+    SENDER_WAITING = 4 * COMM_SENDS,
+};
+
+/* A receive for a message of the peer's. */
+struct sender_incoming {
+    struct lane_op op;
+    struct sender *sender;
+};
+
+/* A send that has not met its receive. */
+struct sender_wait {
+    uint64_t number;
+    int tag;
+    struct comm_request *request; /* NULL: its data is in a slot of the receiver's */
+};
+
+enum sender_state { SENDER_ASKS, SENDER_READY, SENDER_REFUSED };
+
+struct sender {
+    struct comm comm;
+    atomic_int state; /* enum sender_state */
+    struct comm_hello hello;
+    struct comm_handle handle;
+    struct lane_work closing;
+
+    struct sender_incoming incoming[SENDER_GRANT_BUFFERS];
+    union comm_message message[SENDER_GRANT_BUFFERS]; /* their buffers */
+    struct mrd_mr *message_mr;
+    struct comm_grant group[COMM_GROUPS]; /* by its number; that of another one: not here yet */
+    uint64_t first_group;                 /* oldest with receives that no send has met */
+    unsigned met[COMM_GROUPS];            /* bits of receives that a send has met */
+
+    struct sender_wait waiting[SENDER_WAITING];
+    unsigned num_waiting;
+
+    struct comm_eager eager[COMM_SENDS]; /* by request */
+    struct mrd_mr *eager_mr;
+    uint32_t free_slots;
+    uint64_t slots;
+    uint32_t slots_rkey, slot_bytes, eager_bytes;
+    uint64_t bytes, messages;
+};
+
+/* Asks the listener that the handle names. NULL: no memory; what fails later is in `state`. */
+struct sender *sender_connect(struct lane *lane, const struct comm_handle *handle,
+                              uint32_t eager_bytes);
+/* NULL: not now. */
+struct comm_request *sender_send(struct sender *sender, void *data, size_t bytes, int tag,
+                                 struct mrd_mr *mr);
+/* Frees it, too. What is not ended is not sent. */
+void sender_close(struct sender *sender);
+
+#endif
