@@ -46,6 +46,9 @@ if grep -q '^set(CPACK_COMPONENTS_ALL .*tools' "$build/CPackConfig.cmake"; then
         holds mrd-tools '/usr/bin/mrd_forward$' '/usr/share/man/man1/mrd_forward\.1' '/systemd/system/mrd_forward@\.service$'
     dpkg-deb --field "$scratch"/mrd-tools_*.deb Suggests | grep -q gnuplot || fail 'mrd-tools does not suggest gnuplot'
 fi
+holds libnccl-net-mrd '/usr/lib/.*libnccl-net-mrd\.so$' '/usr/lib/.*librccl-net-mrd\.so -> libnccl-net-mrd\.so$'
+dpkg-deb --field "$scratch"/libnccl-net-mrd_*.deb Depends | grep -q 'libmrd0 (=' ||
+    fail 'libnccl-net-mrd does not depend on libmrd0'
 if grep -q '^set(CPACK_COMPONENTS_ALL .*ofi' "$build/CPackConfig.cmake"; then
     holds libmrd-fi '/usr/lib/.*libfabric/libmrd-fi\.so$'
     dpkg-deb --field "$scratch"/libmrd-fi_*.deb Depends | grep -q 'libmrd0 (=.*libfabric1\|libfabric1.*libmrd0 (=' ||
