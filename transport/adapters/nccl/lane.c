@@ -159,6 +159,22 @@ static void take_events(struct lane *lane)
     }
 }
 
+void lane_add_last(struct lane *lane, struct lane_last *last)
+{
+    last->next = lane->lasts;
+    lane->lasts = last;
+}
+
+void lane_remove_last(struct lane *lane, struct lane_last *last)
+{
+    struct lane_last **at = &lane->lasts;
+
+    while (*at && *at != last)
+        at = &(*at)->next;
+    if (*at)
+        *at = last->next;
+}
+
 /* ------------------------------------------------------------------------------------ thread */
 
 static int run_work(struct lane *lane)
@@ -341,9 +357,19 @@ static void say_farewell(struct lane *lane)
 {
     uint64_t begin = now_ns();
 
-    while (now_ns() - begin < FAREWELL_NS && mrd_next_timeout_ns(lane->context) < FAREWELL_IDLE_NS)
-        if (mrd_progress(lane->context) <= 0)
+    while (now_ns() - begin < FAREWELL_NS &&
+           (lane->lasts || mrd_next_timeout_ns(lane->context) < FAREWELL_IDLE_NS)) {
+        int n = run_work(lane) + poll_completions(lane);
+
+        if (!n && mrd_progress(lane->context) <= 0)
             sched_yield();
+    }
+    while (lane->lasts) {
+        struct lane_last *last = lane->lasts;
+
+        lane->lasts = last->next;
+        last->finish(last);
+    }
 }
 
 void lane_close(struct lane *lane)

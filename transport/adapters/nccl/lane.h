@@ -44,6 +44,12 @@ struct lane_user {
     void (*gone)(struct lane_user *user, const char *why);
 };
 
+/* What ends by itself, and at the latest with its lane. */
+struct lane_last {
+    struct lane_last *next;
+    void (*finish)(struct lane_last *last);
+};
+
 struct lane {
     struct mrd_context *context;
     struct mrd_pd *pd;
@@ -53,6 +59,7 @@ struct lane {
     int cqe_used;
     uint64_t spin_ns;
     struct lane_peer *peers;
+    struct lane_last *lasts;
     int fd, wake_fd;
     pthread_t thread;
     _Alignas(64) _Atomic(struct lane_work *) todo;
@@ -62,7 +69,10 @@ struct lane {
 /* NULL, and *error says why. */
 struct lane *lane_open(const struct settings_device *device, const struct settings *settings,
                        char *error, size_t len);
-/* Nobody uses it any more. What peers have sent is acknowledged first, for a moment. */
+/*
+ * Nobody uses it any more. What peers have sent is acknowledged first, and lasts may end, for a
+ * moment.
+ */
 void lane_close(struct lane *lane);
 
 /* From any thread. The work is the lane's until it runs. */
@@ -80,5 +90,8 @@ void lane_drain(struct lane *lane);
 /* False: mrd_last_error() says why. */
 bool lane_join(struct lane *lane, struct lane_user *user, const char *address);
 void lane_leave(struct lane_user *user);
+/* Its finish() is called when the lane closes, unless it was taken back. */
+void lane_add_last(struct lane *lane, struct lane_last *last);
+void lane_remove_last(struct lane *lane, struct lane_last *last);
 
 #endif

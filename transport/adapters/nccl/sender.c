@@ -326,20 +326,27 @@ static void finish_close(struct sender *s)
 
 static void run_finish_close(struct lane_work *work)
 {
-    finish_close((struct sender *)((char *)work - offsetof(struct sender, closing)));
+    struct sender *s = (struct sender *)((char *)work - offsetof(struct sender, closing));
+
+    lane_remove_last(s->comm.lane, &s->last);
+    finish_close(s);
+}
+
+static void finish_last(struct lane_last *last)
+{
+    finish_close((struct sender *)((char *)last - offsetof(struct sender, last)));
 }
 
 /* Not now: completions are being handled. */
 static void bye_done(struct lane_op *op, const struct mrd_wc *wc)
 {
-    struct comm *comm = (struct comm *)((char *)op - offsetof(struct comm, control));
-    struct sender *s = (struct sender *)comm;
+    struct sender *s = (struct sender *)((char *)op - offsetof(struct sender, comm.control));
 
     (void)wc;
-    if (s->closing.run)
+    if (s->closing.run || !s->comm.qp)
         return;
     s->closing.run = run_finish_close;
-    lane_push(comm->lane, &s->closing);
+    lane_push(s->comm.lane, &s->closing);
 }
 
 static bool says_bye(struct sender *s)
@@ -354,8 +361,12 @@ static bool says_bye(struct sender *s)
                              .wr.rdma = {s->slots, s->slots_rkey}},
                        *bad;
 
+    if (mrd_post_send(comm->qp, &wr, &bad))
+        return false;
     comm->control.done = bye_done;
-    return !mrd_post_send(comm->qp, &wr, &bad);
+    s->last.finish = finish_last;
+    lane_add_last(comm->lane, &s->last);
+    return true;
 }
 
 /* The peer is told, unless work is left: that must not touch its memory any more. */

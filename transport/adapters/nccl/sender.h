@@ -31,6 +31,7 @@ struct sender {
     struct comm_hello hello;
     struct comm_handle handle;
     struct lane_work closing;
+    struct lane_last last; /* while it says bye */
 
     struct sender_incoming incoming[SENDER_GRANT_BUFFERS];
     union comm_message message[SENDER_GRANT_BUFFERS]; /* their buffers */
