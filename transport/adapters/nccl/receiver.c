@@ -523,9 +523,14 @@ static void open_listener(struct lane *lane, void *argument)
         log_warn("a listener: %s", mrd_last_error());
         return;
     }
+    if (strlen(lane->address) >= sizeof(open->handle->address)) {
+        log_warn("a listener: %s has no room in a handle", lane->address);
+        open->ok = false;
+        return;
+    }
     *open->handle = (struct comm_handle){
         .magic = COMM_HANDLE, .version = COMM_VERSION, .qp_num = l->qp->qp_num, .qkey = attr.qkey};
-    snprintf(open->handle->address, sizeof(open->handle->address), "%s", lane->address);
+    strcpy(open->handle->address, lane->address);
 }
 
 struct listener *listener_open(struct lane *lane, uint32_t eager_bytes, struct comm_handle *handle)
