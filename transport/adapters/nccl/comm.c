@@ -115,10 +115,11 @@ void comm_free(struct comm *comm)
     comm->requests = NULL;
 }
 
-bool comm_post(struct comm *comm, uint32_t qp_num, uint32_t qkey, const void *data, size_t bytes)
+bool comm_post(struct comm *comm, struct lane_op *op, uint32_t qp_num, uint32_t qkey,
+               const void *data, size_t bytes)
 {
     struct mrd_sge sge = {.addr = (uintptr_t)data, .length = (uint32_t)bytes};
-    struct mrd_send_wr wr = {.wr_id = (uintptr_t)&comm->control,
+    struct mrd_send_wr wr = {.wr_id = (uintptr_t)op,
                              .sg_list = &sge,
                              .num_sge = 1,
                              .opcode = MRD_WR_SEND,

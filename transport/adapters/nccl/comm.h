@@ -96,6 +96,7 @@ struct comm_request {
     unsigned open;   /* of them, not ended */
     bool copies;     /* data goes through `bounce` */
     unsigned taken;  /* bits of receives that have met their send */
+    bool granting;   /* the sender has not got the grant; also of an earlier group of this place */
     int sizes[SETTINGS_GROUP_MAX];
     struct comm_buffer {
         void *data;
@@ -138,9 +139,10 @@ void comm_free(struct comm *comm);
 
 /*
  * A small message, to the peer's queue pair or to another one of that context. False: it is not
- * posted; either the comm is broken, or `ready` will be called.
+ * posted; either the comm is broken, or `ready` will be called. `op`: comm.control, or one that calls it.
  */
-bool comm_post(struct comm *comm, uint32_t qp_num, uint32_t qkey, const void *data, size_t bytes);
+bool comm_post(struct comm *comm, struct lane_op *op, uint32_t qp_num, uint32_t qkey,
+               const void *data, size_t bytes);
 /* From now on requests end in ncclRemoteError; `why` is told once. */
 void comm_break(struct comm *comm, const char *why);
 void comm_end_request(struct comm_request *request, enum comm_end end);

@@ -84,25 +84,41 @@ static void take_eager(struct receiver *r, const struct receiver_unexpected *u,
 /* ---------------------------------------------------------------------------- what it is told */
 
 /* False: not now. */
-static bool send_grant(struct receiver *r, struct comm_grant *grant)
+static bool send_grant(struct receiver *r, struct lane_op *op, struct comm_grant *grant)
 {
     grant->magic = COMM_GRANT;
     grant->freed = r->freed;
-    if (!comm_post(&r->comm, r->comm.remote_qpn, r->comm.remote_qkey, grant,
+    if (!comm_post(&r->comm, op, r->comm.remote_qpn, r->comm.remote_qkey, grant,
                    offsetof(struct comm_grant, at) + grant->receives * sizeof(grant->at[0])))
         return false;
     r->freed = 0;
     return true;
 }
 
+static void grant_done(struct lane_op *op, const struct mrd_wc *wc)
+{
+    struct comm_request *group =
+        (struct comm_request *)((char *)op - offsetof(struct comm_request, op));
+    struct comm *comm = group->comm;
+
+    group->granting = false;
+    comm->control.done(&comm->control, wc);
+}
+
+/*
+ * Grants arrive in any order, and the sender keeps one for each place. So a group waits until the sender has
+ * got the grant of the group before it in this place, which eager sends may have ended before.
+ */
 static void tell(struct comm *comm)
 {
     struct receiver *r = (struct receiver *)comm;
 
     for (; r->next_grant < r->num_groups; r->next_grant++) {
-        const struct comm_request *group = group_at(r, r->next_grant);
+        struct comm_request *group = group_at(r, r->next_grant);
         struct comm_grant grant = {.receives = group->n, .group = r->next_grant};
 
+        if (group->granting)
+            return;
         for (unsigned i = 0; i < group->n; i++) {
             const struct comm_buffer *b = &group->buffer[i];
 
@@ -113,11 +129,12 @@ static void tell(struct comm *comm)
                                                                        : 0,
                                                  .tag = b->tag};
         }
-        if (!send_grant(r, &grant))
+        if (!send_grant(r, &group->op, &grant))
             return;
+        group->granting = true;
     }
     if (__builtin_popcount(r->freed) >= FREED_SOON)
-        (void)send_grant(r, &(struct comm_grant){0});
+        (void)send_grant(r, &r->comm.control, &(struct comm_grant){0});
 }
 
 /* --------------------------------------------------------------------------- what the sender says */
@@ -353,7 +370,8 @@ static bool say_welcome(struct receiver *r)
                                  .slots = (uintptr_t)r->slots,
                                  .slots_rkey = r->slots_mr->rkey,
                                  .slot_bytes = r->slot_bytes};
-    return comm_post(&r->comm, r->comm.remote_qpn, r->comm.remote_qkey, &welcome, sizeof(welcome));
+    return comm_post(&r->comm, &r->comm.control, r->comm.remote_qpn, r->comm.remote_qkey, &welcome,
+                     sizeof(welcome));
 }
 
 static struct receiver *make_receiver(struct lane *lane, const struct comm_hello *hello,
@@ -373,6 +391,7 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
     snprintf(r->comm.peer, sizeof(r->comm.peer), "%s", hello->address);
     for (unsigned i = 0; i < COMM_GROUPS; i++) {
         r->comm.requests[i].work.run = run_post;
+        r->comm.requests[i].op.done = grant_done;
         r->comm.requests[i].number = UINT64_MAX;
     }
     if (open_receiver(r, hello, eager_bytes) && say_welcome(r))

@@ -289,7 +289,8 @@ static void say_hello(struct lane *lane, void *argument)
     hello.qp_num = s->comm.qp->qp_num;
     hello.qkey = attr.qkey;
     strcpy(hello.address, lane->address);
-    if (!comm_post(&s->comm, s->handle.qp_num, s->handle.qkey, &hello, sizeof(hello)))
+    if (!comm_post(&s->comm, &s->comm.control, s->handle.qp_num, s->handle.qkey, &hello,
+                   sizeof(hello)))
         atomic_store(&s->state, SENDER_REFUSED);
 }
 
