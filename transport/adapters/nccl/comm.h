@@ -8,8 +8,9 @@
  * there is a free one (eagerly), and the receiver copies it to its receive.
  *
  * Both ends find out by themselves which send meets which receive: the first send of a tag meets the
- * first receive of that tag, the second the second. For that, messages carry the number of the send, and
- * the receiver looks at them in that order.
+ * first receive of that tag, the second the second. For that, messages are numbered as they leave, and
+ * the receiver looks at them in that order. Of a tag, no send leaves before an earlier one; one without a
+ * receive keeps none of another tag.
  *
  * All fields but those of the caller belong to the lane's thread.
  */
@@ -24,16 +25,21 @@ enum {
     COMM_SENDS = 256,  /* outstanding: NCCL_NET_MAX_REQUESTS * SETTINGS_GROUP_MAX */
     COMM_SLOTS = 32,   /* for eager sends */
     COMM_BACKLOG = 64, /* connections that were not accepted */
+    /* While a message is on its way, those of at most COMM_SENDS - 1 sends before its own, which had
+     * waited, and of as many after it leave. */
+    COMM_NUMBERS = 2 * COMM_SENDS,
     COMM_VERSION = 1,
 };
 
 /* What a message is; of other software, or of another byte order, it is none of these. */
 enum comm_magic { COMM_HANDLE = 0x4d52444e, COMM_HELLO, COMM_WELCOME, COMM_GRANT };
 
-/* The immediate value of a message from the sender. */
+/* The immediate value of a message from the sender: its number, modulo COMM_NUMBERS, and these. */
 enum comm_imm {
-    COMM_IMM_EAGER = 1u << 31, /* slot in bits 8 to 15; otherwise group there, and receive above */
-    COMM_IMM_BYE = 1u << 30,   /* the sender has closed */
+    COMM_IMM_PLACE = 16,   /* bits from here on: the group, or the slot of an eager send */
+    COMM_IMM_RECEIVE = 24, /* and from here on: the receive of the group */
+    COMM_IMM_EAGER = 1u << 31,
+    COMM_IMM_BYE = 1u << 30, /* the sender has closed */
 };
 
 /* In front of an eager send, in its slot. */

@@ -141,7 +141,7 @@ static void tell(struct comm *comm)
 
 static void take_eager_message(struct receiver *r, const struct receiver_message *m)
 {
-    struct receiver_unexpected u = {.slot = m->imm >> 8 & (COMM_SLOTS - 1),
+    struct receiver_unexpected u = {.slot = m->imm >> COMM_IMM_PLACE & (COMM_SLOTS - 1),
                                     .bytes = m->bytes - (uint32_t)sizeof(struct comm_eager)};
     unsigned receive;
 
@@ -160,8 +160,8 @@ static void take_eager_message(struct receiver *r, const struct receiver_message
 
 static void take_written(struct receiver *r, const struct receiver_message *m)
 {
-    struct comm_request *group = group_at(r, m->imm >> 8 & (COMM_GROUPS - 1));
-    unsigned receive = m->imm >> 16 & (SETTINGS_GROUP_MAX - 1);
+    struct comm_request *group = group_at(r, m->imm >> COMM_IMM_PLACE & (COMM_GROUPS - 1));
+    unsigned receive = m->imm >> COMM_IMM_RECEIVE & (SETTINGS_GROUP_MAX - 1);
 
     if (group->number < r->first_group || group->number >= r->next_grant || receive >= group->n ||
         group->taken >> receive & 1 || m->bytes > group->buffer[receive].bytes) {
@@ -177,7 +177,7 @@ static void take_written(struct receiver *r, const struct receiver_message *m)
 static void take_messages(struct receiver *r)
 {
     for (;;) {
-        struct receiver_message *m = &r->message[r->next_message % COMM_SENDS];
+        struct receiver_message *m = &r->message[r->next_message % COMM_NUMBERS];
 
         if (!m->here || atomic_load(&r->comm.broken))
             return;
@@ -208,7 +208,7 @@ static void arrived(struct lane_op *op, const struct mrd_wc *wc)
     if (wc->status == MRD_WC_SUCCESS && wc->wc_flags & MRD_WC_WITH_IMM) {
         uint32_t imm = __builtin_bswap32(wc->imm_data);
 
-        r->message[imm % COMM_SENDS] = (struct receiver_message){true, imm, wc->byte_len};
+        r->message[imm % COMM_NUMBERS] = (struct receiver_message){true, imm, wc->byte_len};
     }
     if (!post_receive(r))
         comm_break(&r->comm, mrd_last_error());

@@ -22,7 +22,7 @@ struct receiver_unexpected {
 struct receiver {
     struct comm comm;
     struct lane_op incoming; /* its receives, all alike */
-    struct receiver_message message[COMM_SENDS];
+    struct receiver_message message[COMM_NUMBERS];
     uint64_t next_message;
     /* Of groups: the oldest with receives that no send has met; next to tell the sender; next. */
     uint64_t first_group, next_grant, num_groups;

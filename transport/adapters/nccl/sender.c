@@ -37,8 +37,8 @@ static void post(struct comm_request *r, struct mrd_sge *sg_list, int num_sge, u
                              .num_sge = num_sge,
                              .opcode = MRD_WR_RDMA_WRITE_WITH_IMM,
                              .send_flags = MRD_SEND_SIGNALED,
-                             .imm_data =
-                                 __builtin_bswap32(imm | (uint32_t)(r->number % COMM_SENDS)),
+                             .imm_data = __builtin_bswap32(imm | sender_of(comm)->next_message %
+                                                                     COMM_NUMBERS),
                              .ud = {comm->user.peer->ah, comm->remote_qpn, comm->remote_qkey},
                              .wr.rdma = {address, rkey}},
                        *bad;
@@ -46,6 +46,8 @@ static void post(struct comm_request *r, struct mrd_sge *sg_list, int num_sge, u
     if (mrd_post_send(comm->qp, &wr, &bad)) {
         log_warn("%s: a send of %zu bytes: %s", comm->peer, r->buffer[0].bytes, mrd_last_error());
         comm_end_request(r, COMM_FAILED);
+    } else {
+        sender_of(comm)->next_message++;
     }
 }
 
@@ -60,7 +62,8 @@ static void send_to(struct sender *s, struct comm_request *r, const struct comm_
                     unsigned receive)
 {
     const struct comm_grant_at *at = &group->at[receive];
-    uint32_t imm = (uint32_t)(group->group % COMM_GROUPS) << 8 | receive << 16;
+    uint32_t imm =
+        (uint32_t)(group->group % COMM_GROUPS) << COMM_IMM_PLACE | receive << COMM_IMM_RECEIVE;
     struct mrd_sge sge = data_of(r);
 
     if (r->buffer[0].bytes > at->bytes) {
@@ -89,7 +92,7 @@ static bool send_eagerly(struct sender *s, struct comm_request *r)
     *head = (struct comm_eager){.tag = r->buffer[0].tag};
     sge[0] = (struct mrd_sge){(uintptr_t)head, sizeof(*head), s->eager_mr->lkey};
     post(r, sge, sge[1].length ? 2 : 1, s->slots + (uint64_t)slot * s->slot_bytes, s->slots_rkey,
-         COMM_IMM_EAGER | slot << 8);
+         COMM_IMM_EAGER | slot << COMM_IMM_PLACE);
     return true;
 }
 
@@ -129,9 +132,18 @@ static void forget_met_groups(struct sender *s)
     }
 }
 
+/* Of the first n that wait, is there one of the tag whose data has not left? */
+static bool one_waits(const struct sender *s, unsigned n, int tag)
+{
+    for (unsigned i = 0; i < n; i++)
+        if (s->waiting[i].request && s->waiting[i].tag == tag)
+            return true;
+    return false;
+}
+
 /*
  * In the order in which they were posted; what finds no receive stays. Of a tag, no send passes an earlier
- * one: that found no receive, either. Eager sends may pass, since the receiver sorts them.
+ * one: that found no receive, either.
  */
 static void match(struct sender *s)
 {
@@ -147,7 +159,7 @@ static void match(struct sender *s)
                 send_to(s, wait.request, group, receive);
             continue;
         }
-        if (wait.request && send_eagerly(s, wait.request))
+        if (wait.request && !one_waits(s, kept, wait.tag) && send_eagerly(s, wait.request))
             wait.request = NULL;
         s->waiting[kept++] = wait;
     }
@@ -356,8 +368,8 @@ static bool says_bye(struct sender *s)
     struct mrd_send_wr wr = {.wr_id = (uintptr_t)&comm->control,
                              .opcode = MRD_WR_RDMA_WRITE_WITH_IMM,
                              .send_flags = MRD_SEND_SIGNALED,
-                             .imm_data = __builtin_bswap32(COMM_IMM_BYE |
-                                                           (uint32_t)(comm->next % COMM_SENDS)),
+                             .imm_data =
+                                 __builtin_bswap32(COMM_IMM_BYE | s->next_message % COMM_NUMBERS),
                              .ud = {comm->user.peer->ah, comm->remote_qpn, comm->remote_qkey},
                              .wr.rdma = {s->slots, s->slots_rkey}},
                        *bad;

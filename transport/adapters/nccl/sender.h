@@ -42,6 +42,7 @@ struct sender {
 
     struct sender_wait waiting[SENDER_WAITING];
     unsigned num_waiting;
+    uint32_t next_message; /* its number */
 
     struct comm_eager eager[COMM_SENDS]; /* by request */
     struct mrd_mr *eager_mr;
