@@ -14,7 +14,7 @@
 
 #include "tests/kit/kit.h"
 
-enum { SENTENCE = 512 };
+enum { SENTENCE = 512, ALONE = 3 /* exit status of a rank that another one left */ };
 
 /* What the test and its ranks share. */
 struct rank_board {
@@ -58,12 +58,14 @@ void rank_fail(const char *file, int line, const char *format, ...)
 
 void rank_tell(int to, const void *data, size_t bytes)
 {
-    NEED(send(ranks.fd[ranks.me][to], data, bytes, MSG_NOSIGNAL) == (ssize_t)bytes);
+    if (send(ranks.fd[ranks.me][to], data, bytes, MSG_NOSIGNAL) != (ssize_t)bytes)
+        _exit(ALONE);
 }
 
-bool rank_hear(int from, void *data, size_t bytes)
+void rank_hear(int from, void *data, size_t bytes)
 {
-    return recv(ranks.fd[ranks.me][from], data, bytes, MSG_WAITALL) == (ssize_t)bytes;
+    if (recv(ranks.fd[ranks.me][from], data, bytes, MSG_WAITALL) != (ssize_t)bytes)
+        _exit(ALONE);
 }
 
 void rank_meet(int other)
@@ -71,7 +73,7 @@ void rank_meet(int other)
     char here = 1;
 
     rank_tell(other, &here, 1);
-    NEED(rank_hear(other, &here, 1));
+    rank_hear(other, &here, 1);
 }
 
 void rank_meet_all(void)
@@ -82,14 +84,15 @@ void rank_meet_all(void)
         if (i != ranks.me)
             rank_tell(i, &here, 1);
     for (int i = 0; i < ranks.count; i++)
-        NEED(i == ranks.me || rank_hear(i, &here, 1));
+        if (i != ranks.me)
+            rank_hear(i, &here, 1);
 }
 
 void rank_await_death(int other)
 {
     char nothing;
 
-    NEED(!rank_hear(other, &nothing, 1));
+    NEED(recv(ranks.fd[ranks.me][other], &nothing, 1, 0) == 0);
 }
 
 void rank_kill_myself(int signal)
@@ -128,8 +131,10 @@ static bool judge(int rank, int status)
 {
     struct rank_board *board = &ranks.board[rank];
 
-    if (board->failure[0] || (WIFEXITED(status) && !WEXITSTATUS(status)))
-        return board->failure[0];
+    if (board->failure[0])
+        return true;
+    if (WIFEXITED(status) && (!WEXITSTATUS(status) || WEXITSTATUS(status) == ALONE))
+        return false;
     if (WIFEXITED(status))
         snprintf(board->failure, SENTENCE, "exits with status %d", WEXITSTATUS(status));
     else if (WTERMSIG(status) == SIGALRM)
@@ -139,10 +144,10 @@ static bool judge(int rank, int status)
     return true;
 }
 
-/* Waits for all ranks but the doomed ones. Returns the one that failed first, or -1. */
+/* Waits for all ranks but the doomed ones. Returns the one that failed, not those that it left; or -1. */
 static int await_ranks(const pid_t *pids)
 {
-    int failed = -1, status;
+    int failed = -1, alone = -1, status;
     bool ended[RANKS_MAX] = {false};
 
     for (;;) {
@@ -158,6 +163,8 @@ static int await_ranks(const pid_t *pids)
                 ended[i] = true;
                 if (!ranks.board[i].doomed && judge(i, status))
                     failed = i;
+                else if (!ranks.board[i].doomed && status)
+                    alone = i;
             }
     }
     for (int i = 0; i < ranks.count; i++)
@@ -165,7 +172,7 @@ static int await_ranks(const pid_t *pids)
             kill(pids[i], SIGKILL);
             waitpid(pids[i], &status, 0);
         }
-    return failed;
+    return failed < 0 ? alone : failed;
 }
 
 void ranks_run(int n, void (*run)(int rank, const void *argument), const void *argument)
@@ -193,8 +200,8 @@ void ranks_run(int n, void (*run)(int rank, const void *argument), const void *a
             if (i != j)
                 close(ranks.fd[i][j]);
     int failed = await_ranks(pids);
-    char sentence[SENTENCE] = "";
-    if (failed >= 0)
+    char sentence[SENTENCE] = "another rank left it alone";
+    if (failed >= 0 && ranks.board[failed].failure[0])
         memcpy(sentence, ranks.board[failed].failure, SENTENCE);
     munmap(ranks.board, RANKS_MAX * sizeof(*ranks.board));
     if (failed >= 0)

@@ -19,10 +19,9 @@ void ranks_run(int n, void (*run)(int rank, const void *argument), const void *a
 /* The rest is for ranks. */
 
 int ranks_count(void);
-/* Bytes to another rank, in order. */
+/* Bytes to another rank, in order. Where that is gone, this one ends, too. */
 void rank_tell(int to, const void *data, size_t bytes);
-/* False: that rank is gone. */
-bool rank_hear(int from, void *data, size_t bytes);
+void rank_hear(int from, void *data, size_t bytes);
 /* Returns once the other rank is here, too. */
 void rank_meet(int other);
 void rank_meet_all(void);
