@@ -131,14 +131,14 @@ ncclResult_t net_properties(struct net *net, int dev, ncclNetProperties_v11_t *p
     return result;
 }
 
-ncclResult_t net_listen(struct net *net, struct net_handle *handle, void **listen_comm)
+ncclResult_t net_listen(struct net *net, union net_handle *handle, void **listen_comm)
 {
     return net->v8    ? net->v8->listen(0, handle, listen_comm)
            : net->v10 ? net->v10->listen(0, handle, listen_comm)
                       : net->v11->listen(net->context, 0, handle, listen_comm);
 }
 
-ncclResult_t net_connect(struct net *net, struct net_handle *handle, void **send_comm)
+ncclResult_t net_connect(struct net *net, union net_handle *handle, void **send_comm)
 {
     ncclNetCommConfig_t config = {.trafficClass = -1};
     void *device_comm = NULL;
@@ -185,7 +185,7 @@ void net_start(struct net *net, int version)
     succeed(net_init(net), "init");
 }
 
-void net_connect_to(struct net *net, struct net_handle *handle, void **send_comm)
+void net_connect_to(struct net *net, union net_handle *handle, void **send_comm)
 {
     for (;;) {
         succeed(net_connect(net, handle, send_comm), "connect");
@@ -211,13 +211,14 @@ void net_accept_from(struct net *net, void *listen_comm, void **recv_comm)
 void net_link(struct net *net, int peer, struct net_link *links, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        struct net_handle mine, theirs;
+        union net_handle mine, theirs;
         void *listen_comm, *device_comm = NULL;
 
         succeed(net_listen(net, &mine, &listen_comm), "listen");
         rank_tell(peer, &mine, sizeof(mine));
         rank_hear(peer, &theirs, sizeof(theirs));
-        links[i] = (struct net_link){NULL, NULL};
+        links[i] = (struct net_link){NULL, NULL, ""};
+        memcpy(links[i].peer, theirs.is.address, sizeof(links[i].peer));
         while (!links[i].send || !links[i].receive) {
             if (!links[i].send)
                 succeed(net_connect(net, &theirs, &links[i].send), "connect");

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "tests/nccl/ranks.h"
+#include "transport/adapters/nccl/comm.h"
 #include "transport/adapters/nccl/nccl_net.h"
 
 enum { NET_GROUP_MAX = 8 };
@@ -27,17 +28,18 @@ struct net {
     ncclResult_t (*close_listen)(void *listen_comm);
 };
 
-/* Of NCCL's handle, all of its bytes. */
-struct net_handle {
-    _Alignas(8) unsigned char bytes[NCCL_NET_HANDLE_MAXSIZE];
+/* What NCCL carries from rank to rank. */
+union net_handle {
+    unsigned char bytes[NCCL_NET_HANDLE_MAXSIZE];
+    struct comm_handle is;
 };
 
 void net_load(struct net *net, const char *path, int version);
 ncclResult_t net_init(struct net *net);
 ncclResult_t net_finalize(struct net *net); /* nothing before v11 */
 ncclResult_t net_properties(struct net *net, int dev, ncclNetProperties_v11_t *props);
-ncclResult_t net_listen(struct net *net, struct net_handle *handle, void **listen_comm);
-ncclResult_t net_connect(struct net *net, struct net_handle *handle, void **send_comm);
+ncclResult_t net_listen(struct net *net, union net_handle *handle, void **listen_comm);
+ncclResult_t net_connect(struct net *net, union net_handle *handle, void **send_comm);
 ncclResult_t net_send(struct net *net, void *comm, void *data, size_t size, int tag, void *mhandle,
                       void **request);
 /* *request comes in as NCCL's hint, or NULL. v8 knows none, and gets garbage. */
@@ -51,10 +53,11 @@ void net_start(struct net *net, int version);
 /* One comm each way. */
 struct net_link {
     void *send, *receive;
+    char peer[96]; /* its address */
 };
 void net_link(struct net *net, int peer, struct net_link *links, unsigned n);
 void net_unlink(struct net *net, const struct net_link *links, unsigned n);
-void net_connect_to(struct net *net, struct net_handle *handle, void **send_comm);
+void net_connect_to(struct net *net, union net_handle *handle, void **send_comm);
 void net_accept_from(struct net *net, void *listen_comm, void **recv_comm);
 void *net_register(struct net *net, void *comm, void *data, size_t size);
 /* Posts a receive of one buffer; `hinted`: it is looked into. NULL: not now. */
