@@ -45,14 +45,17 @@ uint64_t rank_now_ns(void)
 
 void rank_fail(const char *file, int line, const char *format, ...)
 {
-    char text[SENTENCE - 128];
+    char text[SENTENCE - 128], *failure = ranks.board[ranks.me].failure;
     va_list list;
+
+    if (failure[0]) /* a thread, or a child, was earlier */
+        _exit(1);
 
     va_start(list, format);
     vsnprintf(text, sizeof(text), format, list);
     va_end(list);
-    snprintf(ranks.board[ranks.me].failure, SENTENCE, "%s:%d: %s",
-             strrchr(file, '/') ? strrchr(file, '/') + 1 : file, line, text);
+    snprintf(failure, SENTENCE, "%s:%d: %s", strrchr(file, '/') ? strrchr(file, '/') + 1 : file,
+             line, text);
     _exit(1);
 }
 

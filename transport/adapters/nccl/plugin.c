@@ -274,6 +274,8 @@ ncclResult_t plugin_connect(int dev, void *handle, void **send_comm)
     struct comm_handle asked;
 
     *send_comm = NULL;
+    if (plugin.forked)
+        return ncclSystemError;
     memcpy(&asked, handle, sizeof(asked));
     if (asked.magic != COMM_HANDLE || asked.version != COMM_VERSION ||
         !memchr(asked.address, 0, sizeof(asked.address))) {
