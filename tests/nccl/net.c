@@ -185,49 +185,37 @@ void net_start(struct net *net, int version)
     succeed(net_init(net), "init");
 }
 
-void net_connect_to(struct net *net, union net_handle *handle, void **send_comm)
+/* Both ways at once, as no call waits. */
+struct net_link net_link_ways(struct net *net, int to, int from)
 {
-    for (;;) {
-        succeed(net_connect(net, handle, send_comm), "connect");
-        if (*send_comm)
-            return;
+    struct net_link link = {NULL, NULL, ""};
+    union net_handle mine, theirs;
+    void *listen_comm = NULL, *device_comm = NULL;
+
+    if (from != NET_NOBODY) {
+        succeed(net_listen(net, &mine, &listen_comm), "listen");
+        rank_tell(from, &mine, sizeof(mine));
+    }
+    if (to != NET_NOBODY) {
+        rank_hear(to, &theirs, sizeof(theirs));
+        memcpy(link.peer, theirs.is.address, sizeof(link.peer));
+    }
+    while ((to != NET_NOBODY && !link.send) || (from != NET_NOBODY && !link.receive)) {
+        if (to != NET_NOBODY && !link.send)
+            succeed(net_connect(net, &theirs, &link.send), "connect");
+        if (from != NET_NOBODY && !link.receive)
+            succeed(net->accept(listen_comm, &link.receive, &device_comm), "accept");
         sched_yield();
     }
+    if (listen_comm)
+        succeed(net->close_listen(listen_comm), "closeListen");
+    return link;
 }
 
-void net_accept_from(struct net *net, void *listen_comm, void **recv_comm)
-{
-    void *device_comm = NULL;
-
-    for (;;) {
-        succeed(net->accept(listen_comm, recv_comm, &device_comm), "accept");
-        if (*recv_comm)
-            return;
-        sched_yield();
-    }
-}
-
-/* Both sides wait for both, as neither call waits. */
 void net_link(struct net *net, int peer, struct net_link *links, unsigned n)
 {
-    for (unsigned i = 0; i < n; i++) {
-        union net_handle mine, theirs;
-        void *listen_comm, *device_comm = NULL;
-
-        succeed(net_listen(net, &mine, &listen_comm), "listen");
-        rank_tell(peer, &mine, sizeof(mine));
-        rank_hear(peer, &theirs, sizeof(theirs));
-        links[i] = (struct net_link){NULL, NULL, ""};
-        memcpy(links[i].peer, theirs.is.address, sizeof(links[i].peer));
-        while (!links[i].send || !links[i].receive) {
-            if (!links[i].send)
-                succeed(net_connect(net, &theirs, &links[i].send), "connect");
-            if (!links[i].receive)
-                succeed(net->accept(listen_comm, &links[i].receive, &device_comm), "accept");
-            sched_yield();
-        }
-        succeed(net->close_listen(listen_comm), "closeListen");
-    }
+    for (unsigned i = 0; i < n; i++)
+        links[i] = net_link_ways(net, peer, peer);
 }
 
 void net_unlink(struct net *net, const struct net_link *links, unsigned n)

@@ -9,7 +9,7 @@
 #include "transport/adapters/nccl/comm.h"
 #include "transport/adapters/nccl/nccl_net.h"
 
-enum { NET_GROUP_MAX = 8 };
+enum { NET_GROUP_MAX = 8, NET_NOBODY = -1 };
 
 struct net {
     int version;
@@ -50,15 +50,15 @@ ncclResult_t net_receive(struct net *net, void *comm, int n, void **data, const 
 
 /* The plugin under test, over the loopback unless NCCL_SOCKET_IFNAME is set. */
 void net_start(struct net *net, int version);
-/* One comm each way. */
+/* A comm each way. */
 struct net_link {
     void *send, *receive;
-    char peer[96]; /* its address */
+    char peer[96]; /* address of whom it sends to */
 };
+/* Sends to one rank and receives from one, which link at the same time; or NET_NOBODY. */
+struct net_link net_link_ways(struct net *net, int to, int from);
 void net_link(struct net *net, int peer, struct net_link *links, unsigned n);
 void net_unlink(struct net *net, const struct net_link *links, unsigned n);
-void net_connect_to(struct net *net, union net_handle *handle, void **send_comm);
-void net_accept_from(struct net *net, void *listen_comm, void **recv_comm);
 void *net_register(struct net *net, void *comm, void *data, size_t size);
 /* Posts a receive of one buffer; `hinted`: it is looked into. NULL: not now. */
 void *net_receive_one(struct net *net, void *comm, void *data, size_t size, int tag, void *mhandle,
