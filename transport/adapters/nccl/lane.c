@@ -143,7 +143,7 @@ static void peer_gone(struct lane *lane, const struct mrd_async_event *event)
     }
 }
 
-static void take_events(struct lane *lane)
+void lane_take_events(struct lane *lane)
 {
     struct mrd_async_event event;
 
@@ -217,7 +217,7 @@ static void sleep_until_needed(struct lane *lane)
         if (fds[1].revents && read(lane->wake_fd, &ignored, sizeof(ignored)) < 0)
             log_warn("eventfd: %s", strerror(errno));
         if (fds[2].revents)
-            take_events(lane);
+            lane_take_events(lane);
     }
     atomic_store(&lane->asleep, 0);
 }
@@ -234,7 +234,7 @@ static void *run_lane(void *argument)
         if (!n)
             n = mrd_progress(lane->context) > 0;
         if (!(step % EVENTS_EVERY))
-            take_events(lane);
+            lane_take_events(lane);
         if (n) {
             idle_since = 0;
             continue;

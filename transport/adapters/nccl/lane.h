@@ -87,6 +87,8 @@ void lane_call(struct lane *lane, void (*function)(struct lane *lane, void *argu
 bool lane_reserve(struct lane *lane, int completions);
 /* Handles all completions that wait, so that none names what is freed next. */
 void lane_drain(struct lane *lane);
+/* Tells users which peers are gone. Before a new user joins: it is not one of what was there before. */
+void lane_take_events(struct lane *lane);
 /* False: mrd_last_error() says why. */
 bool lane_join(struct lane *lane, struct lane_user *user, const char *address);
 void lane_leave(struct lane_user *user);

@@ -471,9 +471,10 @@ static void accept_one(struct lane *lane, void *argument)
 {
     struct listener_accept *a = argument;
     struct listener *l = a->listener;
+
+    lane_take_events(lane);
     unsigned i = l->waiting[l->first];
     const struct comm_hello *hello = &l->hello[i];
-
     l->first = (l->first + 1) % COMM_BACKLOG;
     if (hello->version == COMM_VERSION)
         a->receiver = make_receiver(lane, hello, l->eager_bytes);

@@ -293,6 +293,7 @@ static void say_hello(struct lane *lane, void *argument)
     struct mrd_qp_init_attr attr = {0};
     struct comm_hello hello = {.magic = COMM_HELLO, .version = COMM_VERSION};
 
+    lane_take_events(lane);
     if (!open_sender(s) || mrd_query_qp(s->comm.qp, &attr, sizeof(attr))) {
         log_warn("%s: a connection to it: %s", s->handle.address, mrd_last_error());
         refuse(s, mrd_last_error());
