@@ -29,7 +29,7 @@ log_line(int level, unsigned long flags, const char *file, int line, const char 
     va_end(list);
     if (n > 0 && said.len + (size_t)n + 1 < sizeof(said.text)) {
         said.len += (size_t)n;
-        said.text[said.len++] = '\n';
+        said.text[said.len++] = '|'; /* a sentence of a failed test is one line */
     }
     said.text[said.len] = 0;
     pthread_mutex_unlock(&said.lock);

@@ -39,12 +39,17 @@ struct comms {
 
 static unsigned char memory[BYTES];
 
-static void open_comms(struct comms *c, struct net *net, int peer)
+static void register_memory(struct comms *c, struct net *net)
 {
     c->net = net;
-    net_link(net, peer, &c->link, 1);
     c->out = net_register(net, c->link.send, memory, BYTES);
     c->in = net_register(net, c->link.receive, memory, BYTES);
+}
+
+static void open_comms(struct comms *c, struct net *net, int peer)
+{
+    net_link(net, peer, &c->link, 1);
+    register_memory(c, net);
 }
 
 static void close_comms(struct comms *c)
@@ -183,15 +188,15 @@ TEST(nccl_dead__closed)
 
 /* -------------------------------------------------------------------------- started anew */
 
-static uint16_t free_port(void)
+/* A port that is free; 0: this one is not. */
+static uint16_t free_port(uint16_t port)
 {
-    struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(port)};
     socklen_t len = sizeof(any);
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-    assert_true(fd >= 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&any, len), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &len), 0);
+    if (bind(fd, (struct sockaddr *)&any, len) || getsockname(fd, (struct sockaddr *)&any, &len))
+        any.sin_port = 0;
     close(fd);
     return ntohs(any.sin_port);
 }
@@ -206,8 +211,11 @@ static void come_again(int rank, const void *argument)
     snprintf(port, sizeof(port), "%u", scene->port);
     if (rank != SURVIVOR)
         (void)setenv("MRD_PORT", port, 1);
-    if (rank == OTHER)
+    if (rank == OTHER) {
         rank_await_death(DYING);
+        while (!free_port(scene->port)) /* until all of its sockets are closed */
+            sched_yield();
+    }
     start(&net, 11);
     if (rank == DYING) {
         open_comms(&dead, &net, SURVIVOR);
@@ -222,14 +230,20 @@ static void come_again(int rank, const void *argument)
     }
     void *never = rank == SURVIVOR ? post_receive(&dead, 2) : NULL;
     uint64_t since_ns = rank_now_ns();
-    open_comms(&anew, &net, rank == OTHER ? SURVIVOR : OTHER);
     if (rank == SURVIVOR) {
-        NEED(!strcmp(anew.link.peer, dead.link.peer));
+        anew.link = net_link_ways(&net, NET_NOBODY, OTHER);
         NEED(net_wait_end(&net, never) == ncclRemoteError);
+        struct net_link back = net_link_ways(&net, OTHER, NET_NOBODY);
+        NEED(!strcmp(back.peer, dead.link.peer));
+        anew.link.send = back.send;
         NEED(rank_now_ns() - since_ns < limit_ns);
         NEED(net_said(dead.link.peer));
         close_comms(&dead);
+    } else {
+        anew.link = net_link_ways(&net, SURVIVOR, NET_NOBODY);
+        anew.link.receive = net_link_ways(&net, NET_NOBODY, SURVIVOR).receive;
     }
+    register_memory(&anew, &net);
     swap(&anew);
     rank_meet(rank == OTHER ? SURVIVOR : OTHER);
     close_comms(&anew);
@@ -239,5 +253,5 @@ static void come_again(int rank, const void *argument)
 /* Another process has its address: the old comms end, new ones work. */
 TEST(nccl_dead__started_anew)
 {
-    ranks_run(3, come_again, &(struct scene){.port = free_port()});
+    ranks_run(3, come_again, &(struct scene){.port = free_port(0)});
 }
