@@ -35,13 +35,26 @@ static bool number(const char *name, uint64_t least, uint64_t most, uint64_t pre
     return true;
 }
 
-/* A quarter of the processors that we may run on: NCCL's threads and the program need theirs. */
-static unsigned default_lanes(void)
+/* How many processors we may run on. */
+static int processors(void)
 {
     cpu_set_t cpus;
-    int n = sched_getaffinity(0, sizeof(cpus), &cpus) ? 4 : CPU_COUNT(&cpus);
+
+    return sched_getaffinity(0, sizeof(cpus), &cpus) ? 4 : CPU_COUNT(&cpus);
+}
+
+/* A quarter of the processors: NCCL's threads and the program need theirs. */
+static unsigned default_lanes(void)
+{
+    int n = processors();
 
     return n < 8 ? 1 : n < 32 ? (unsigned)n / 4 : 8;
+}
+
+/* With few processors, a lane that looks for work keeps one from those who make it. */
+static uint64_t default_spin_us(void)
+{
+    return processors() < 4 ? 0 : 50;
 }
 
 bool settings_read(struct settings *s, char *error, size_t len)
@@ -51,7 +64,7 @@ bool settings_read(struct settings *s, char *error, size_t len)
     if (!number("MRD_NCCL_CONTEXTS", 1, SETTINGS_LANES_MAX, default_lanes(), &lanes, error, len) ||
         !number("MRD_NCCL_MAX_RECVS", 1, SETTINGS_GROUP_MAX, 1, &group, error, len) ||
         !number("MRD_NCCL_EAGER_KB", 0, 1024, 128, &eager, error, len) ||
-        !number("MRD_NCCL_SPIN_US", 0, 1000000, 50, &spin, error, len) ||
+        !number("MRD_NCCL_SPIN_US", 0, 1000000, default_spin_us(), &spin, error, len) ||
         !number("MRD_NCCL_TIMEOUT", 1, 3600, 8, &timeout, error, len) ||
         !number("MRD_NCCL_SPEED", 0, 10000000, 0, &speed, error, len) ||
         !number("MRD_NCCL_DROP_PPM", 0, 1000000, 0, &drop, error, len))
