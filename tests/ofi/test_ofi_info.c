@@ -149,6 +149,37 @@ TEST(ofi_info__as_mpi_asks)
     fi_freeinfo(hints);
 }
 
+/* As the NCCL plugin for libfabric asks: at last without memory of GPUs, which no provider of sockets has. */
+TEST(ofi_info__as_aws_ofi_nccl_asks)
+{
+    const int basic =
+        FI_MR_LOCAL | FI_MR_ENDPOINT | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+    struct fi_info *hints = end_keep(fi_allocinfo(), (void (*)(void *))fi_freeinfo), *info;
+
+    hints->caps = FI_LOCAL_COMM | FI_REMOTE_COMM | FI_TAGGED | FI_MSG | FI_HMEM | FI_RMA | FI_READ;
+    hints->mode = FI_CONTEXT | FI_CONTEXT2;
+    hints->ep_attr->type = FI_EP_RDM;
+    hints->domain_attr->mr_mode = basic | FI_MR_HMEM;
+    hints->domain_attr->mr_key_size = 2;
+    hints->domain_attr->threading = FI_THREAD_SAFE;
+    hints->tx_attr->msg_order = hints->rx_attr->msg_order = FI_ORDER_SAS;
+    hints->fabric_attr->prov_name = strdup("mrd");
+    assert_int_equal(fi_getinfo(FI_VERSION(1, 6), NULL, NULL, 0, hints, &info), -FI_ENODATA);
+    hints->caps &= ~(uint64_t)(FI_HMEM | FI_RMA | FI_READ);
+    hints->domain_attr->mr_mode = basic;
+    assert_int_equal(fi_getinfo(FI_VERSION(1, 6), NULL, NULL, 0, hints, &info), 0);
+    for (const struct fi_info *i = info; i; i = i->next) {
+        assert_int_equal(i->caps & (FI_TAGGED | FI_MSG), FI_TAGGED | FI_MSG);
+        assert_int_equal(i->mode & ~hints->mode, 0);
+        assert_int_equal(i->domain_attr->mr_mode & ~basic, 0);
+        assert_int_equal(i->tx_attr->msg_order & i->rx_attr->msg_order & FI_ORDER_SAS,
+                         FI_ORDER_SAS);
+        assert_true(i->domain_attr->mr_key_size <= 2 ||
+                    !(i->domain_attr->mr_mode & FI_MR_PROV_KEY));
+    }
+    fi_freeinfo(info);
+}
+
 /* Whoever does not ask for an order gets none: messages do not wait for lost ones. */
 TEST(ofi_info__order_only_if_asked_for)
 {
