@@ -354,7 +354,7 @@ static void finish_last(struct lane_last *last)
 /* Not now: completions are being handled. */
 static void bye_done(struct lane_op *op, const struct mrd_wc *wc)
 {
-    struct sender *s = (struct sender *)((char *)op - offsetof(struct sender, comm.control));
+    struct sender *s = (struct sender *)((char *)op - offsetof(struct sender, bye));
 
     (void)wc;
     if (s->closing.run || !s->comm.qp)
@@ -366,7 +366,7 @@ static void bye_done(struct lane_op *op, const struct mrd_wc *wc)
 static bool says_bye(struct sender *s)
 {
     struct comm *comm = &s->comm;
-    struct mrd_send_wr wr = {.wr_id = (uintptr_t)&comm->control,
+    struct mrd_send_wr wr = {.wr_id = (uintptr_t)&s->bye,
                              .opcode = MRD_WR_RDMA_WRITE_WITH_IMM,
                              .send_flags = MRD_SEND_SIGNALED,
                              .imm_data =
@@ -375,9 +375,9 @@ static bool says_bye(struct sender *s)
                              .wr.rdma = {s->slots, s->slots_rkey}},
                        *bad;
 
+    s->bye.done = bye_done;
     if (mrd_post_send(comm->qp, &wr, &bad))
         return false;
-    comm->control.done = bye_done;
     s->last.finish = finish_last;
     lane_add_last(comm->lane, &s->last);
     return true;

@@ -30,6 +30,7 @@ struct sender {
     atomic_int state; /* enum sender_state */
     struct comm_hello hello;
     struct comm_handle handle;
+    struct lane_op bye;
     struct lane_work closing;
     struct lane_last last; /* while it says bye */
 
