@@ -101,8 +101,8 @@ static void go_away(struct comms *c, enum end end)
     exit(0);
 }
 
-/* Sends that never meet a receive are left; a closed comm's are not told, while its rank is there. */
-static void see_the_end(struct comms *c, const struct scene *scene)
+/* Of what is left over, both ways. */
+static void see_the_end(struct comms *c)
 {
     void *arrived = post_receive(c, 1), *nothing = post_receive(c, 2), *unread = post_send(c, 3),
          *request = NULL, *data = memory;
@@ -114,11 +114,9 @@ static void see_the_end(struct comms *c, const struct scene *scene)
     rank_tell(DYING, "", 1);
     uint64_t since_ns = rank_now_ns();
     NEED(net_wait_end(c->net, nothing) == ncclRemoteError);
-    if (scene->end != CLOSED) {
-        NEED(net_wait_end(c->net, unread) == ncclRemoteError);
-        NEED(net_send(c->net, c->link.send, memory, BYTES, 4, c->out, &request) == ncclRemoteError);
-        NEED(!request);
-    }
+    NEED(net_wait_end(c->net, unread) == ncclRemoteError);
+    NEED(net_send(c->net, c->link.send, memory, BYTES, 4, c->out, &request) == ncclRemoteError);
+    NEED(!request);
     uint64_t took_ns = rank_now_ns() - since_ns;
     if (took_ns > limit_ns)
         rank_fail(__FILE__, __LINE__, "after %u ms", (unsigned)(took_ns / 1000000));
@@ -148,7 +146,7 @@ static void run_scene(int rank, const void *argument)
     open_comms(&other, &net, rank == OTHER ? SURVIVOR : OTHER);
     swap(&other);
     if (rank == SURVIVOR)
-        see_the_end(&dying, scene);
+        see_the_end(&dying);
     swap(&other); /* goes on */
     if (rank == SURVIVOR) {
         close_comms(&dying);

@@ -132,3 +132,54 @@ bool comm_post(struct comm *comm, struct lane_op *op, uint32_t qp_num, uint32_t 
         comm_break(comm, mrd_last_error());
     return !rc;
 }
+
+/* ------------------------------------------------------------------------------------------ bye */
+
+bool comm_is_idle(struct comm *comm)
+{
+    for (unsigned i = 0; i < (comm->sends ? COMM_SENDS : COMM_GROUPS); i++)
+        if (comm->requests[i].used && atomic_load(&comm->requests[i].end) == COMM_PENDING)
+            return false;
+    return !atomic_load(&comm->broken);
+}
+
+static void run_finish(struct lane_work *work)
+{
+    struct comm *comm = (struct comm *)((char *)work - offsetof(struct comm, closing));
+
+    lane_remove_last(comm->lane, &comm->last);
+    comm->finish(comm);
+}
+
+static void finish_last(struct lane_last *last)
+{
+    struct comm *comm = (struct comm *)((char *)last - offsetof(struct comm, last));
+
+    comm->finish(comm);
+}
+
+/* Not now: completions are being handled. */
+static void bye_done(struct lane_op *op, const struct mrd_wc *wc)
+{
+    struct comm *comm = (struct comm *)((char *)op - offsetof(struct comm, bye));
+
+    (void)wc;
+    if (comm->closing.run || !comm->qp)
+        return;
+    comm->closing.run = run_finish;
+    lane_push(comm->lane, &comm->closing);
+}
+
+bool comm_say_bye(struct comm *comm, struct mrd_send_wr *wr)
+{
+    struct mrd_send_wr *bad;
+
+    comm->bye.done = bye_done;
+    comm->last.finish = finish_last;
+    wr->wr_id = (uintptr_t)&comm->bye;
+    wr->send_flags |= MRD_SEND_SIGNALED;
+    if (mrd_post_send(comm->qp, wr, &bad))
+        return false;
+    lane_add_last(comm->lane, &comm->last);
+    return true;
+}

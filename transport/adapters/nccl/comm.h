@@ -32,7 +32,7 @@ enum {
 };
 
 /* What a message is; of other software, or of another byte order, it is none of these. */
-enum comm_magic { COMM_HANDLE = 0x4d52444e, COMM_HELLO, COMM_WELCOME, COMM_GRANT };
+enum comm_magic { COMM_HANDLE = 0x4d52444e, COMM_HELLO, COMM_WELCOME, COMM_GRANT, COMM_BYE };
 
 /* The immediate value of a message from the sender: its number, modulo COMM_NUMBERS, and these. */
 enum comm_imm {
@@ -131,8 +131,12 @@ struct comm {
     atomic_bool told;                 /* in the log */
     char why[128];
     char peer[MRD_ADDRESS_MAX];
-    struct comm_request *requests; /* COMM_SENDS or COMM_GROUPS of them */
-    uint64_t next;                 /* the caller's: number of the next request */
+    struct lane_op bye; /* to the peer: we have closed; these three stay until it is through */
+    struct lane_work closing;
+    struct lane_last last;
+    void (*finish)(struct comm *comm); /* frees all of it */
+    struct comm_request *requests;     /* COMM_SENDS or COMM_GROUPS of them */
+    uint64_t next;                     /* the caller's: number of the next request */
 };
 
 /* Both kinds share this. */
@@ -153,6 +157,11 @@ bool comm_post(struct comm *comm, struct lane_op *op, uint32_t qp_num, uint32_t 
 void comm_break(struct comm *comm, const char *why);
 void comm_end_request(struct comm_request *request, enum comm_end end);
 uint32_t comm_random(void);
+
+/* Is no request outstanding, and the peer there? */
+bool comm_is_idle(struct comm *comm);
+/* Tells the peer by that request, and calls finish() later. False: it is not posted. */
+bool comm_say_bye(struct comm *comm, struct mrd_send_wr *wr);
 
 /* The caller's part: the next free request, numbered; NULL: all are in use. */
 struct comm_request *comm_take(struct comm *comm);

@@ -327,14 +327,16 @@ static void make_slots(struct receiver *r, uint32_t eager_bytes)
                    MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | r->comm.lane->on_demand);
 }
 
-static void free_receiver(struct receiver *r)
+static void free_receiver(struct comm *comm)
 {
-    comm_close(&r->comm);
+    struct receiver *r = (struct receiver *)comm;
+
+    comm_close(comm);
     if (r->slots_mr)
         mrd_dereg_mr(r->slots_mr);
     if (r->slots)
         munmap(r->slots, r->slots_bytes);
-    comm_free(&r->comm);
+    comm_free(comm);
     free(r);
 }
 
@@ -385,6 +387,7 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
         return NULL;
     }
     r->comm.ready = tell;
+    r->comm.finish = free_receiver;
     r->comm.remote_qpn = hello->qp_num;
     r->comm.remote_qkey = hello->qkey;
     r->incoming.done = arrived;
@@ -397,19 +400,33 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
     if (open_receiver(r, hello, eager_bytes) && say_welcome(r))
         return r;
     log_warn("%s: a connection from it: %s", hello->address, mrd_last_error());
-    free_receiver(r);
+    free_receiver(&r->comm);
     return NULL;
 }
 
+/* The peer is told, unless receives are left: nothing may be written there any more. */
 static void close_receiver(struct lane *lane, void *argument)
 {
+    static const uint32_t magic = COMM_BYE;
+    struct comm *comm = argument;
+    struct mrd_sge sge = {.addr = (uintptr_t)&magic, .length = sizeof(magic)};
+    struct mrd_send_wr bye = {
+        .sg_list = &sge, .num_sge = 1, .opcode = MRD_WR_SEND, .send_flags = MRD_SEND_INLINE};
+
     (void)lane;
-    free_receiver(argument);
+    if (comm_is_idle(comm)) {
+        bye.ud.ah = comm->user.peer->ah;
+        bye.ud.remote_qpn = comm->remote_qpn;
+        bye.ud.remote_qkey = comm->remote_qkey;
+        if (comm_say_bye(comm, &bye))
+            return;
+    }
+    free_receiver(comm);
 }
 
 void receiver_close(struct receiver *r)
 {
-    lane_call(r->comm.lane, close_receiver, r);
+    lane_call(r->comm.lane, close_receiver, &r->comm);
 }
 
 /* ------------------------------------------------------------------------------------- listener */

@@ -14,18 +14,30 @@ static struct sender *sender_of(struct comm *comm)
 
 /* ------------------------------------------------------------------------------------- sending */
 
+/* The receiver has closed. What it has taken before is told first: its acks may come later. */
+static void peer_closed(struct sender *s)
+{
+    s->peer_closed = true;
+    if (!s->posted)
+        comm_break(&s->comm, "it has closed the connection");
+}
+
 static void send_done(struct lane_op *op, const struct mrd_wc *wc)
 {
     struct comm_request *r =
         (struct comm_request *)((char *)op - offsetof(struct comm_request, op));
+    struct sender *s = sender_of(r->comm);
 
+    s->posted--;
     if (wc->status == MRD_WC_SUCCESS) {
         comm_end_request(r, COMM_DONE);
-        return;
+    } else {
+        comm_break(r->comm, wc->status == MRD_WC_REM_INV_REQ_ERR ? "it has closed the connection"
+                                                                 : mrd_wc_status_str(wc->status));
+        comm_end_request(r, COMM_GONE);
     }
-    comm_break(r->comm, wc->status == MRD_WC_REM_INV_REQ_ERR ? "it has closed the connection"
-                                                             : mrd_wc_status_str(wc->status));
-    comm_end_request(r, COMM_GONE);
+    if (s->peer_closed)
+        peer_closed(s);
 }
 
 static void post(struct comm_request *r, struct mrd_sge *sg_list, int num_sge, uint64_t address,
@@ -48,6 +60,7 @@ static void post(struct comm_request *r, struct mrd_sge *sg_list, int num_sge, u
         comm_end_request(r, COMM_FAILED);
     } else {
         sender_of(comm)->next_message++;
+        sender_of(comm)->posted++;
     }
 }
 
@@ -260,6 +273,9 @@ static void heard(struct lane_op *op, const struct mrd_wc *wc)
     else if (wc->status == MRD_WC_SUCCESS && wc->byte_len >= offsetof(struct comm_grant, at) &&
              m->magic == COMM_GRANT)
         take_grant(s, &m->grant, wc->byte_len);
+    else if (wc->status == MRD_WC_SUCCESS && wc->byte_len == sizeof(m->magic) &&
+             m->magic == COMM_BYE)
+        peer_closed(s);
     if (!post_receive(s, i))
         comm_break(&s->comm, mrd_last_error());
 }
@@ -307,6 +323,19 @@ static void say_hello(struct lane *lane, void *argument)
         atomic_store(&s->state, SENDER_REFUSED);
 }
 
+static void finish_close(struct comm *comm)
+{
+    struct sender *s = sender_of(comm);
+
+    comm_close(comm);
+    if (s->message_mr)
+        mrd_dereg_mr(s->message_mr);
+    if (s->eager_mr)
+        mrd_dereg_mr(s->eager_mr);
+    comm_free(comm);
+    free(s);
+}
+
 struct sender *sender_connect(struct lane *lane, const struct comm_handle *handle,
                               uint32_t eager_bytes)
 {
@@ -323,77 +352,30 @@ struct sender *sender_connect(struct lane *lane, const struct comm_handle *handl
         s->comm.requests[i].work.run = run_send;
         s->comm.requests[i].op.done = send_done;
     }
+    s->comm.finish = finish_close;
     lane_call(lane, say_hello, s);
     return s;
-}
-
-static void finish_close(struct sender *s)
-{
-    comm_close(&s->comm);
-    if (s->message_mr)
-        mrd_dereg_mr(s->message_mr);
-    if (s->eager_mr)
-        mrd_dereg_mr(s->eager_mr);
-    comm_free(&s->comm);
-    free(s);
-}
-
-static void run_finish_close(struct lane_work *work)
-{
-    struct sender *s = (struct sender *)((char *)work - offsetof(struct sender, closing));
-
-    lane_remove_last(s->comm.lane, &s->last);
-    finish_close(s);
-}
-
-static void finish_last(struct lane_last *last)
-{
-    finish_close((struct sender *)((char *)last - offsetof(struct sender, last)));
-}
-
-/* Not now: completions are being handled. */
-static void bye_done(struct lane_op *op, const struct mrd_wc *wc)
-{
-    struct sender *s = (struct sender *)((char *)op - offsetof(struct sender, bye));
-
-    (void)wc;
-    if (s->closing.run || !s->comm.qp)
-        return;
-    s->closing.run = run_finish_close;
-    lane_push(s->comm.lane, &s->closing);
-}
-
-static bool says_bye(struct sender *s)
-{
-    struct comm *comm = &s->comm;
-    struct mrd_send_wr wr = {.wr_id = (uintptr_t)&s->bye,
-                             .opcode = MRD_WR_RDMA_WRITE_WITH_IMM,
-                             .send_flags = MRD_SEND_SIGNALED,
-                             .imm_data =
-                                 __builtin_bswap32(COMM_IMM_BYE | s->next_message % COMM_NUMBERS),
-                             .ud = {comm->user.peer->ah, comm->remote_qpn, comm->remote_qkey},
-                             .wr.rdma = {s->slots, s->slots_rkey}},
-                       *bad;
-
-    s->bye.done = bye_done;
-    if (mrd_post_send(comm->qp, &wr, &bad))
-        return false;
-    s->last.finish = finish_last;
-    lane_add_last(comm->lane, &s->last);
-    return true;
 }
 
 /* The peer is told, unless work is left: that must not touch its memory any more. */
 static void close_sender(struct lane *lane, void *argument)
 {
     struct sender *s = argument;
-    bool idle = atomic_load(&s->state) == SENDER_READY && !atomic_load(&s->comm.broken);
+    struct comm *comm = &s->comm;
+    struct mrd_send_wr bye = {.opcode = MRD_WR_RDMA_WRITE_WITH_IMM,
+                              .imm_data =
+                                  __builtin_bswap32(COMM_IMM_BYE | s->next_message % COMM_NUMBERS),
+                              .wr.rdma = {s->slots, s->slots_rkey}};
 
     (void)lane;
-    for (unsigned i = 0; idle && i < COMM_SENDS; i++)
-        idle = !s->comm.requests[i].used || atomic_load(&s->comm.requests[i].end) != COMM_PENDING;
-    if (!idle || !says_bye(s))
-        finish_close(s);
+    if (atomic_load(&s->state) == SENDER_READY && comm_is_idle(comm)) {
+        bye.ud.ah = comm->user.peer->ah;
+        bye.ud.remote_qpn = comm->remote_qpn;
+        bye.ud.remote_qkey = comm->remote_qkey;
+        if (comm_say_bye(comm, &bye))
+            return;
+    }
+    finish_close(comm);
 }
 
 void sender_close(struct sender *s)

@@ -30,9 +30,6 @@ struct sender {
     atomic_int state; /* enum sender_state */
     struct comm_hello hello;
     struct comm_handle handle;
-    struct lane_op bye;
-    struct lane_work closing;
-    struct lane_last last; /* while it says bye */
 
     struct sender_incoming incoming[SENDER_GRANT_BUFFERS];
     union comm_message message[SENDER_GRANT_BUFFERS]; /* their buffers */
@@ -44,6 +41,8 @@ struct sender {
     struct sender_wait waiting[SENDER_WAITING];
     unsigned num_waiting;
     uint32_t next_message; /* its number */
+    unsigned posted;       /* messages that are not through */
+    bool peer_closed;
 
     struct comm_eager eager[COMM_SENDS]; /* by request */
     struct mrd_mr *eager_mr;
