@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # check.sh [--rdma] [--long] [CTEST OPTION...]: install what the tests need, build everything into
-# build/, run the tests. Ten minutes on two cores.
+# build/, run the tests. Six minutes on two cores with nobody beside.
 #
-#   --rdma  also on RDMA devices, real ones or software ones in an emulated machine: as CI does, five
+#   --rdma  also on RDMA devices, real ones or software ones in an emulated machine: as CI does, three
 #           minutes more
 #   --long  also what CI leaves out, for an hour: tests of minutes on networks of namespaces and on RDMA
 #           devices, several seeds of simulated tests, fabrics of thousands of hosts (tests/large.sh),
@@ -21,7 +21,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 groups=(build demo test)
 left_out='tests on RDMA devices (--rdma), those of minutes and further seeds (--long)'
 labels=(-LE '^(rdma|long)$')
-minutes=10
+minutes=6
 long=no few_seeds=ON
 while [[ ${1-} == --rdma || ${1-} == --long ]]; do
     groups+=(vm)
@@ -29,7 +29,7 @@ while [[ ${1-} == --rdma || ${1-} == --long ]]; do
         groups+=(arm64)
         long=yes few_seeds=OFF labels=() left_out=none minutes=75
     elif [[ $long == no ]]; then
-        labels=(-LE '^long$') left_out='tests of minutes and further seeds (--long)' minutes=15
+        labels=(-LE '^long$') left_out='tests of minutes and further seeds (--long)' minutes=9
     fi
     shift
 done
