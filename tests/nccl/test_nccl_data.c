@@ -219,7 +219,10 @@ static bool finish_send(struct flow *f)
     return true;
 }
 
-/* As NCCL's proxy: posts what it may, tests the oldest, in a loop. Each side is late at times. */
+/*
+ * As NCCL's proxy: posts what it may, tests the oldest, in a loop. Each side is late at times. Then it gives the
+ * processor away only as often as it posts: beside busy programs it gets it back after milliseconds.
+ */
 static void *run_flow(void *argument)
 {
     struct flow *f = argument;
@@ -228,20 +231,22 @@ static void *run_flow(void *argument)
     for (unsigned step = 0;
          f->in.done < p->groups || f->groups_sent < p->groups || f->out.done < f->out.posted;
          step++) {
+        bool receives_late = f->in.posted / PHASE % 3 == 1;
+        bool sends_late = f->groups_sent / PHASE % 3 == 2;
         bool now = !(step % LATE), moved = false;
 
         if (f->in.posted < p->groups && f->in.posted - f->in.done < p->window &&
-            (now || f->in.posted / PHASE % 3 != 1))
+            (now || !receives_late))
             moved |= post_group(f);
         if (f->groups_sent < p->groups &&
             f->out.posted - f->out.done < p->window * (unsigned)p->group_max &&
-            (now || f->groups_sent / PHASE % 3 != 2))
+            (now || !sends_late))
             moved |= post_send(f);
         if (f->in.done < f->in.posted)
             moved |= finish_group(f);
         if (f->out.done < f->out.posted)
             moved |= finish_send(f);
-        if (!moved)
+        if (!moved && (now || (!receives_late && !sends_late)))
             sched_yield();
     }
     return NULL;
