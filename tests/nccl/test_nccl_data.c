@@ -296,6 +296,11 @@ static void run_flows(int rank, const void *argument)
         net_unlink(&net, &flows[t].link, 1);
     }
     NEED(net_finalize(&net) == ncclSuccess);
+    if (plan->version >= 11) { /* the figures of the end */
+        NEED(!net_said("in 0 messages") && !net_said(" 0 packets"));
+        NEED(net_said(" paths to each peer") && !net_said(" 0 paths"));
+        NEED(!plan->drop_ppm || !net_said(", 0 of them again"));
+    }
 }
 
 static void run_plan(struct plan plan)
