@@ -296,7 +296,7 @@ ncclResult_t plugin_connect(int dev, void *handle, void **send_comm)
         asked.connecting = (uintptr_t)sender;
         memcpy(handle, &asked, sizeof(asked));
     }
-    if (atomic_load(&sender->state) == SENDER_READY) {
+    if (atomic_load(&sender->ready)) {
         *send_comm = sender;
     } else if (atomic_load(&sender->comm.broken)) {
         say_broken(&sender->comm);

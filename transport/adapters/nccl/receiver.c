@@ -18,11 +18,9 @@ static struct comm_request *group_at(struct receiver *r, uint64_t number)
     return &r->comm.requests[number % COMM_GROUPS];
 }
 
-static void end_receive(struct receiver *r, struct comm_request *group, unsigned i, size_t bytes)
+static void end_receive(struct comm_request *group, unsigned i, size_t bytes)
 {
     group->sizes[i] = (int)bytes;
-    r->messages++;
-    r->bytes += bytes;
     if (!--group->open)
         comm_end_request(group, COMM_DONE);
 }
@@ -78,7 +76,7 @@ static void take_eager(struct receiver *r, const struct receiver_unexpected *u,
         return;
     }
     place(group, receive, slot_at(r, u->slot) + 1, u->bytes);
-    end_receive(r, group, receive, u->bytes);
+    end_receive(group, receive, u->bytes);
 }
 
 /* ---------------------------------------------------------------------------- what it is told */
@@ -171,7 +169,7 @@ static void take_written(struct receiver *r, const struct receiver_message *m)
     meet(r, group, receive);
     if (group->copies)
         place(group, receive, group->buffer[receive].landing, m->bytes);
-    end_receive(r, group, receive, m->bytes);
+    end_receive(group, receive, m->bytes);
 }
 
 static void take_messages(struct receiver *r)

@@ -33,7 +33,6 @@ struct receiver {
     struct mrd_mr *slots_mr;
     uint32_t slot_bytes;
     uint32_t freed; /* slots that the sender does not know of yet */
-    uint64_t bytes, messages;
 };
 
 struct listener;

@@ -189,10 +189,7 @@ static void run_send(struct lane_work *work)
         comm_end_request(r, COMM_GONE);
         return;
     }
-    s->messages++;
-    s->bytes += r->buffer[0].bytes;
-    s->waiting[s->num_waiting++] =
-        (struct sender_wait){.number = r->number, .tag = r->buffer[0].tag, .request = r};
+    s->waiting[s->num_waiting++] = (struct sender_wait){.tag = r->buffer[0].tag, .request = r};
     match(s);
 }
 
@@ -223,16 +220,10 @@ static bool post_receive(struct sender *s, unsigned i)
     return !mrd_post_recv(s->comm.qp, &wr, &bad);
 }
 
-static void refuse(struct sender *s, const char *why)
-{
-    comm_break(&s->comm, why);
-    atomic_store(&s->state, SENDER_REFUSED);
-}
-
 static void take_welcome(struct sender *s, const struct comm_hello *welcome)
 {
     if (welcome->version != COMM_VERSION) {
-        refuse(s, "it has another version of this plugin");
+        comm_break(&s->comm, "it has another version of this plugin");
         return;
     }
     s->comm.remote_qpn = welcome->qp_num;
@@ -246,7 +237,7 @@ static void take_welcome(struct sender *s, const struct comm_hello *welcome)
         s->eager_bytes = s->eager_bytes < room ? s->eager_bytes : room;
         s->free_slots = s->eager_bytes ? UINT32_MAX : 0;
     }
-    atomic_store(&s->state, SENDER_READY);
+    atomic_store(&s->ready, true);
 }
 
 static void take_grant(struct sender *s, const struct comm_grant *grant, size_t bytes)
@@ -268,7 +259,7 @@ static void heard(struct lane_op *op, const struct mrd_wc *wc)
     if (!s->comm.qp || wc->status == MRD_WC_WR_FLUSH_ERR)
         return;
     if (wc->status == MRD_WC_SUCCESS && wc->byte_len >= sizeof(m->welcome) &&
-        m->magic == COMM_WELCOME && atomic_load(&s->state) == SENDER_ASKS)
+        m->magic == COMM_WELCOME && !atomic_load(&s->ready))
         take_welcome(s, &m->welcome);
     else if (wc->status == MRD_WC_SUCCESS && wc->byte_len >= offsetof(struct comm_grant, at) &&
              m->magic == COMM_GRANT)
@@ -312,15 +303,14 @@ static void say_hello(struct lane *lane, void *argument)
     lane_take_events(lane);
     if (!open_sender(s) || mrd_query_qp(s->comm.qp, &attr, sizeof(attr))) {
         log_warn("%s: a connection to it: %s", s->handle.address, mrd_last_error());
-        refuse(s, mrd_last_error());
+        comm_break(&s->comm, mrd_last_error());
         return;
     }
     hello.qp_num = s->comm.qp->qp_num;
     hello.qkey = attr.qkey;
     strcpy(hello.address, lane->address);
-    if (!comm_post(&s->comm, &s->comm.control, s->handle.qp_num, s->handle.qkey, &hello,
-                   sizeof(hello)))
-        atomic_store(&s->state, SENDER_REFUSED);
+    (void)comm_post(&s->comm, &s->comm.control, s->handle.qp_num, s->handle.qkey, &hello,
+                    sizeof(hello));
 }
 
 static void finish_close(struct comm *comm)
@@ -368,7 +358,7 @@ static void close_sender(struct lane *lane, void *argument)
                               .wr.rdma = {s->slots, s->slots_rkey}};
 
     (void)lane;
-    if (atomic_load(&s->state) == SENDER_READY && comm_is_idle(comm)) {
+    if (atomic_load(&s->ready) && comm_is_idle(comm)) {
         bye.ud.ah = comm->user.peer->ah;
         bye.ud.remote_qpn = comm->remote_qpn;
         bye.ud.remote_qkey = comm->remote_qkey;

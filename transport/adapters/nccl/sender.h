@@ -18,16 +18,13 @@ struct sender_incoming {
 
 /* A send that has not met its receive. */
 struct sender_wait {
-    uint64_t number;
     int tag;
     struct comm_request *request; /* NULL: its data is in a slot of the receiver's */
 };
 
-enum sender_state { SENDER_ASKS, SENDER_READY, SENDER_REFUSED };
-
 struct sender {
     struct comm comm;
-    atomic_int state; /* enum sender_state */
+    atomic_bool ready; /* the receiver has answered */
     struct comm_hello hello;
     struct comm_handle handle;
 
@@ -49,10 +46,9 @@ struct sender {
     uint32_t free_slots;
     uint64_t slots;
     uint32_t slots_rkey, slot_bytes, eager_bytes;
-    uint64_t bytes, messages;
 };
 
-/* Asks the listener that the handle names. NULL: no memory; what fails later is in `state`. */
+/* Asks the listener that the handle names. NULL: no memory. What fails later breaks the comm. */
 struct sender *sender_connect(struct lane *lane, const struct comm_handle *handle,
                               uint32_t eager_bytes);
 /* NULL: not now. */
