@@ -242,8 +242,8 @@ struct mrd_peer_uses {
 
 /* The user is to be told when the peer goes away, or comes back as another. Owned by peer_state.c. */
 struct mrd_peer_watch {
-    bool on;
-    uint32_t inc; /* incarnation that answered; 0: none did yet */
+    uint32_t users; /* 0: it is not watched */
+    uint32_t inc;   /* incarnation that answered; 0: none did yet */
 };
 
 struct mrd_peer_count {

@@ -403,7 +403,7 @@ void mrd_engine_fail_qps(struct mrd_engine *e, uint64_t now_ns)
     for (n = e->peers.active.next; n != &e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
-        peer->watch.on = false;
+        peer->watch.users = 0;
         if (peer->tx)
             mrd_send_state_end(e, peer, MRD_WC_WR_FLUSH_ERR);
     }
@@ -490,11 +490,12 @@ int mrd_engine_watch_peer(struct mrd_engine *e, struct mrd_ah *ah, bool on, uint
     peer = on ? mrd_handle_open(e, impl) : mrd_handle_watched(e, impl);
     if (on && !peer)
         return mrd_error_keep(e, -EAGAIN, "the context's peer table is full (max_peers)");
-    if (!peer || peer->watch.on == on)
-        return 0;
-    peer->watch = (struct mrd_peer_watch){.on = on};
-    if (on)
+    if (on && !peer->watch.users++) {
+        peer->watch.inc = 0;
         mrd_send_state_keepalive(e, peer);
+    } else if (!on && peer && peer->watch.users) {
+        peer->watch.users--;
+    }
     return 0;
 }
 

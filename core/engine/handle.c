@@ -49,11 +49,11 @@ struct mrd_peer *mrd_handle_watched(const struct mrd_engine *e, const struct mrd
 {
     struct mrd_peer *peer = mrd_handle_known(e, ah), *last, *heir;
 
-    if (!peer || peer->watch.on)
+    if (!peer || peer->watch.users)
         return peer;
     last = last_entry(e, ah);
     heir = last ? mrd_peer_heir(e, last) : NULL;
-    return heir && heir->watch.on ? heir : NULL;
+    return heir && heir->watch.users ? heir : NULL;
 }
 
 /*

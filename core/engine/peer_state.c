@@ -24,7 +24,7 @@ void mrd_peer_report_and_unwatch(struct mrd_engine *e, struct mrd_peer *peer,
                                  enum mrd_event_type type)
 {
     mrd_event_add(e, peer, type);
-    peer->watch.on = false;
+    peer->watch.users = 0;
 }
 
 void mrd_send_state_answered(struct mrd_engine *e, struct mrd_peer *peer)
@@ -34,7 +34,7 @@ void mrd_send_state_answered(struct mrd_engine *e, struct mrd_peer *peer)
     peer->given_up = false;
     peer->tx->probes.unanswered = 0;
     peer->tx->probes.silent_since_ns = mrd_clock_present_ns(&e->clock);
-    if (!peer->watch.on)
+    if (!peer->watch.users)
         return;
     if (!peer->watch.inc)
         peer->watch.inc = peer->tx->contact.inc;
@@ -132,7 +132,7 @@ static bool may_still_come(const struct mrd_engine *e, uint64_t failed_ns)
 
 static bool evictable(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    if (peer->watch.on)
+    if (peer->watch.users)
         return false;
     if (peer->tx && !tx_idle(e, peer, MRD_SEND_IDLE_LIFE_NS))
         return false;
@@ -233,7 +233,7 @@ static bool may_rest(const struct mrd_peer *peer)
 {
     static const struct mrd_peer_uses none;
 
-    return !peer->tx && peer->space.state == MRD_SPACE_NONE && !peer->watch.on &&
+    return !peer->tx && peer->space.state == MRD_SPACE_NONE && !peer->watch.users &&
            mrd_list_empty(&peer->msgs) && mrd_list_empty(&peer->flows_tx) &&
            mrd_list_empty(&peer->flows_rx) && mrd_list_empty(&peer->rnr_waiters) &&
            mrd_list_empty(&peer->readies) && !memcmp(&peer->uses, &none, sizeof(none));
@@ -243,7 +243,7 @@ static bool may_rest(const struct mrd_peer *peer)
 static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
 {
     mrd_recv_state_expire(e, peer);
-    if (peer->tx && !peer->watch.on && tx_idle(e, peer, send_life_ns(e)))
+    if (peer->tx && !peer->watch.users && tx_idle(e, peer, send_life_ns(e)))
         mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     uint64_t failed_ns = mrd_peer_heirs_failed_ns(e, peer);
 
@@ -558,7 +558,7 @@ void mrd_peer_unreachable(struct mrd_engine *e, struct mrd_peer *peer)
 
 void mrd_peer_restarted(struct mrd_engine *e, struct mrd_peer *peer, bool receives_lost)
 {
-    if (receives_lost || !mrd_list_empty(&peer->msgs) || peer->watch.on) {
+    if (receives_lost || !mrd_list_empty(&peer->msgs) || peer->watch.users) {
         e->stats.peers_restarted++;
         mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_RESTARTED);
     }
@@ -589,21 +589,25 @@ void mrd_peer_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     struct mrd_peer_watch watch = peer->watch;
 
     hand_over(e, peer, to);
-    peer->watch.on = false;
+    peer->watch.users = 0;
     peer->given_up = true;
     note_failed(e, peer);
     mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     peer->heir = to->id;
     peer->own_way = false;
-    if (!watch.on || to->watch.on)
+    if (!watch.users)
         return;
+    if (to->watch.users) {
+        to->watch.users += watch.users;
+        return;
+    }
     to->watch = watch;
     mrd_send_state_keepalive(e, to);
 }
 
 void mrd_peer_turned_away(struct mrd_engine *e, struct mrd_peer *peer)
 {
-    if (peer->watch.on)
+    if (peer->watch.users)
         mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_UNREACHABLE);
     peer->given_up = true;
     note_failed(e, peer);

@@ -114,7 +114,7 @@ static uint64_t idle_keepalive_ns(const struct mrd_engine *e, const struct mrd_p
 
     if (mrd_sent_any(&tx->sent))
         return MRD_NEVER;
-    if (tx->rnr.txqs.next == &tx->rnr.txqs && !peer->uses.held && !peer->watch.on &&
+    if (tx->rnr.txqs.next == &tx->rnr.txqs && !peer->uses.held && !peer->watch.users &&
         !may_await(e, tx))
         return MRD_NEVER;
     return tx->active_ns + (interval_ns < MRD_WAITING_NS ? interval_ns : MRD_WAITING_NS);

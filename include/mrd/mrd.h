@@ -606,7 +606,8 @@ MRD_EXPORT int mrd_destroy_ah(struct mrd_ah *ah); /* work posted with the handle
 /*
  * With `on`, asks the handle's peer from time to time whether it is there, also without work to it,
  * and keeps what is known of it. MRD_EVENT_PEER_UNREACHABLE or _RESTARTED tells when it is not, and
- * ends that; so does 0. -EAGAIN: the peer table is full.
+ * ends that. So does 0, once for each call with `on`: several users of a context may watch the same
+ * peer. -EAGAIN: the peer table is full.
  */
 MRD_EXPORT int mrd_watch_peer(struct mrd_ah *ah, int on);
 

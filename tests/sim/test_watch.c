@@ -195,6 +195,30 @@ TEST(watch__costs_little)
     mrd_sim_stop_host(w->sim, HOST_1, 0);
 }
 
+/* Several users watch the same peer: who ends a watch ends no other's, and the event ends all. */
+TEST(watch__is_counted)
+{
+    struct sim_world *w = begin_watched(&(struct sim_options){0});
+    struct mrd_ah *other = mrd_create_ah(w->node[HOST_0].pd, "sim:1");
+
+    assert_non_null(other);
+    assert_int_equal(mrd_watch_peer(other, 1), 0);
+    assert_int_equal(mrd_destroy_ah(other), 0);
+    watch(w, HOST_0, HOST_1, 1);
+    watch(w, HOST_0, HOST_1, 0);
+    watch(w, HOST_0, HOST_1, 0);
+    mrd_sim_stop_host(w->sim, HOST_1, 1);
+    expect_after(w, TOLD_NS, 1, 0);
+    mrd_sim_stop_host(w->sim, HOST_1, 0);
+    watch(w, HOST_0, HOST_1, 1);
+    sim_run(w, SETTLE_MS * MSEC_NS);
+    watch(w, HOST_0, HOST_1, 0);
+    watch(w, HOST_0, HOST_1, 0); /* one that there is not */
+    mrd_sim_stop_host(w->sim, HOST_1, 1);
+    expect_after(w, 10 * TIMEOUT_NS, 1, 0);
+    mrd_sim_stop_host(w->sim, HOST_1, 0);
+}
+
 /* Both watch each other, with losses, for long; nobody is taken for dead. */
 TEST(watch__lossy_network)
 {

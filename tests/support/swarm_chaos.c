@@ -455,7 +455,7 @@ static void bury_flushed(struct swarm *s, uint32_t host)
 static void watch(struct swarm *s, uint32_t host)
 {
     uint32_t other = swarm_below(s, s->config.sim.hosts);
-    int on = swarm_chance(s, 700);
+    int on = swarm_chance(s, 500);
     int ret = mrd_watch_peer(s->host[host].ah[other], on);
 
     swarm_tell(s, "host %u watches host %u: %d", host, other, on);

@@ -116,7 +116,7 @@ static inline void finish(struct world *w)
     for (struct mrd_node *n = w->e->peers.active.next; n != &w->e->peers.active; n = n->next) {
         struct mrd_peer *peer = mrd_container_of(n, struct mrd_peer, node);
 
-        peer->watch.on = false;
+        peer->watch.users = 0;
         if (peer->tx)
             mrd_send_state_end(w->e, peer, MRD_WC_RETRY_EXC_ERR);
     }

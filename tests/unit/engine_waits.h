@@ -31,7 +31,7 @@ static inline void fill_table(struct pair *p, unsigned at, unsigned num)
         struct mrd_peer *peer = pair_third(p, at, 50 + i);
 
         assert_non_null(peer);
-        peer->watch.on = true;
+        peer->watch.users = 1;
     }
 }
 

@@ -204,12 +204,12 @@ TEST(mrd_address_came__takes_the_place_of_a_first_contact)
             mrd_peer_rx_begin(&w.e->peers, w.asks, w.e->config.mover.tracker);
             w.asks->space.inc = w.asks->tx->contact.inc;
         }
-        w.asks->watch.on = true;
+        w.asks->watch.users = 1;
         moves(w.p, w.peer);
         assert_memory_equal(&w.peer->addr, &there, sizeof(there));
         assert_int_equal(w.asks->tx != NULL, rows[i].goes_on);
-        assert_int_equal(w.asks->watch.on, rows[i].goes_on);
-        assert_int_equal(w.peer->watch.on, !rows[i].goes_on);
+        assert_int_equal(w.asks->watch.users, rows[i].goes_on);
+        assert_int_equal(w.peer->watch.users, !rows[i].goes_on);
         if (!rows[i].goes_on) {
             assert_true(w.peer->tx->probes.silence_due);
             assert_ptr_equal(mrd_peer_open(w.e, &there), w.peer);

@@ -248,7 +248,7 @@ TEST_F(pair, mrd_contact_busy__ends_a_watch)
         peer->tx->contact.inc = pair_inc(self, 1 - AT);
         tell(self, &head);
         pair_expect_event(self, AT, MRD_EVENT_PEER_BUSY);
-        peer->watch.on = !lost;
+        peer->watch.users = !lost;
         if (lost) {
             mrd_peer_rx_begin(&e->peers, peer, e->config.mover.tracker);
             peer->space.inc = pair_inc(self, 1 - AT);
@@ -259,6 +259,6 @@ TEST_F(pair, mrd_contact_busy__ends_a_watch)
         expect_failed(self);
         pair_expect_event(self, AT, lost ? MRD_EVENT_PEER_RESTARTED : MRD_EVENT_PEER_UNREACHABLE);
         pair_expect_no_event(self, AT);
-        assert_false(peer->watch.on);
+        assert_false(peer->watch.users);
     }
 }

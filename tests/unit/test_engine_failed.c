@@ -279,7 +279,7 @@ TEST_F(ordered, failed__evicted)
     mrd_peer_unreachable(e, peer);
     fill_table(self, AT, self->config.max_peers);
     assert_null(mrd_peer_by_id(&e->peers, id));
-    pair_peer(self, AT)->watch.on = false; /* one may go again */
+    pair_peer(self, AT)->watch.users = 0; /* one may go again */
     pair_post(self, AT, MRD_WR_RDMA_WRITE, 0, BYTES);
     peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
     answered(peer, NAME);

@@ -27,7 +27,7 @@ TEST_F(world, heir__takes_messages_of_others)
     self->asks->tx->contact.acked_once = true;
     assert_memory_equal(&last_of(self->asks)->peer->addr, &x, sizeof(x));
     mrd_send_state_end(self->e, self->asks, MRD_WC_SUCCESS); /* all was done, and 8 s passed */
-    self->peer->watch.on = true;                             /* the other one goes on */
+    self->peer->watch.users = 1;                             /* the other one goes on */
     mrd_send_state_open(self->e, self->peer);
     sweep(self->p, AT, MRD_SEC);
     post(self, self->other, MRD_WR_RDMA_WRITE, 3);
@@ -41,7 +41,7 @@ TEST_F(world, heir__strangers_find_no_room)
     uint32_t n = self->p->config.max_peers;
 
     mrd_send_state_open(self->e, self->peer);
-    self->peer->watch.on = true;
+    self->peer->watch.users = 1;
     self->peer->tx->contact.inc = self->peer->space.inc;
     mrd_send_state_open(self->e, self->asks);
     mrd_address_move(self->e, self->peer, &self->asks->addr);
@@ -147,7 +147,7 @@ TEST_F_WITH(world, heir__evicted, self->order = MRD_ORDER_MSG)
     }
     for (uint32_t i = 0; mrd_peer_by_id(&self->e->peers, id); i++) {
         assert_true(i < self->p->config.max_peers);
-        pair_third(self->p, AT, 500 + i)->watch.on = true;
+        pair_third(self->p, AT, 500 + i)->watch.users = 1;
     }
     assert_non_null(mrd_peer_by_id(&self->e->peers, self->asks->id));
     assert_true(self->e->lives.evicted_ns == failed_ns);

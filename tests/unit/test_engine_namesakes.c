@@ -322,28 +322,34 @@ static struct mrd_ah *watch(struct pair *p, const struct mrd_addr *there)
 
 /*
  * Who asks at an address is watched by its handle, and another entry's peer moves there. The handle ends
- * the watch; and who answered before was another process, of which the watch tells.
+ * the watch; and who answered before was another process, of which the watch tells. Watches of both add up.
  */
 TEST_F(pair, namesakes__are_watched)
 {
-    for (unsigned answers = 0; answers < 2; answers++) {
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned answers = i & 1, watched = i >> 1; /* the other entry is, too */
+
         pair_begin_wary(self);
         struct mrd_engine *e = self->end[AT].e;
         taken(self, NAME_1, 5, FIRST);
         struct mrd_peer *peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         struct mrd_addr there = peer->addr;
+        peer->watch.users = watched;
         there.ip[15] ^= 8;
         struct mrd_ah *ah = watch(self, &there);
         struct mrd_peer *asks = mrd_peer_find(&e->peers, &there);
-        assert_true(asks->watch.on);
+        assert_true(asks->watch.users);
         asks->watch.inc = answers ? NAME_2 : 0;
         elapse(self, MRD_SEC);
         move_to(self, peer, &there);
-        assert_false(asks->watch.on);
-        assert_true(peer->watch.on);
-        assert_int_equal(peer->watch.inc, answers ? NAME_2 : 0);
-        assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
-        assert_false(peer->watch.on);
+        assert_int_equal(asks->watch.users, 0);
+        assert_int_equal(peer->watch.users, 1 + watched);
+        assert_int_equal(peer->watch.inc, answers && !watched ? NAME_2 : 0);
+        for (unsigned k = 0; k < 1 + watched; k++) {
+            assert_true(peer->watch.users);
+            assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
+        }
+        assert_false(peer->watch.users);
         elapse(self, MRD_SEND_IDLE_LIFE_NS);
         assert_ptr_equal(mrd_handle_known(e, (struct mrd_ah_impl *)(void *)ah), peer);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
@@ -388,15 +394,15 @@ TEST_F(pair, namesakes__watched_and_moved_on)
         struct mrd_peer *asks = mrd_peer_find(&e->peers, &there);
         elapse(self, MRD_SEC);
         move_to(self, peer, &there);
-        assert_false(asks->watch.on);
-        assert_true(peer->watch.on);
+        assert_false(asks->watch.users);
+        assert_true(peer->watch.users);
         elapse(self, MRD_SEC);
         move_to(self, peer, &further);
-        assert_true(peer->watch.on);
+        assert_true(peer->watch.users);
         if (again)
             mrd_send_state_open(e, asks);
         assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
-        assert_false(peer->watch.on);
+        assert_false(peer->watch.users);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
     }
 }

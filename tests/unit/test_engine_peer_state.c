@@ -123,10 +123,10 @@ TEST_F(pair, mrd_peer_open__null_when_all_are_watched)
 {
     pair_open_with(self, 1, 0);
     struct mrd_peer *watched = mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 101});
-    watched->watch.on = true;
+    watched->watch.users = 1;
     drained_at(self, self->now + 60 * MRD_SEC);
     assert_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
-    watched->watch.on = false;
+    watched->watch.users = 0;
     drained_at(self, self->now + MRD_FULL_NS);
     assert_non_null(mrd_peer_open(self->end[AT].e, &(struct mrd_addr){.port = 102}));
 }

@@ -43,7 +43,7 @@ static void one_fails(struct pair *p, struct mrd_peer *other, bool full, unsigne
 
     mrd_peer_unreachable(p->end[AT].e, other);
     if (full)
-        mrd_peer_open(p->end[AT].e, &addr)->watch.on = true;
+        mrd_peer_open(p->end[AT].e, &addr)->watch.users = 1;
 }
 
 static void run(bool moved, bool full, bool fails)

@@ -122,16 +122,6 @@ void link_peer_watch(struct link_peer *peer)
     learn_id(peer);
 }
 
-/* Is there another session with it that is watched? */
-static bool is_watched_twice(const struct link *link, const struct link_peer *peer)
-{
-    for (struct link_peer *p = link->peers; p; p = p->next) {
-        if (p != peer && p->watched && link_peer_is(p, peer->id))
-            return true;
-    }
-    return false;
-}
-
 void link_peer_release(struct link *link, struct link_peer *peer)
 {
     struct link_peer **at = &link->peers;
@@ -142,7 +132,7 @@ void link_peer_release(struct link *link, struct link_peer *peer)
     while (*at != peer)
         at = &(*at)->next;
     *at = peer->next;
-    if (peer->watched && !is_watched_twice(link, peer))
+    if (peer->watched)
         (void)mrd_watch_peer(peer->ah, 0);
     (void)mrd_destroy_ah(peer->ah);
     free(peer);

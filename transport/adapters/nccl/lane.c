@@ -116,13 +116,10 @@ void lane_leave(struct lane_user *user)
     if (peer->users)
         return;
     struct lane_peer **at = &peer->lane->peers;
-    bool another = false;
     while (*at != peer)
         at = &(*at)->next;
     *at = peer->next;
-    for (struct lane_peer *p = peer->lane->peers; p; p = p->next)
-        another |= !strcmp(p->address, peer->address);
-    if (!another)
+    if (!peer->gone) /* the event ended that watch */
         (void)mrd_watch_peer(peer->ah, 0);
     mrd_destroy_ah(peer->ah);
     free(peer);

@@ -183,6 +183,8 @@ void mrd_ofi_peer_watch(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 
 void mrd_ofi_peer_watch_again(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer)
 {
+    if (peer->watched) /* as far as is known: an event that was lost may have ended it */
+        (void)mrd_watch_peer(peer->ah, 0);
     peer->watched = mrd_watch_peer(peer->ah, 1) == 0;
     if (!peer->watched && mrd_list_empty(&peer->unwatched_node))
         mrd_list_append(&ep->peers.unwatched, &peer->unwatched_node);
