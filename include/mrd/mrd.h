@@ -58,6 +58,7 @@ extern "C" {
 enum {
     MRD_DEFAULT_PORT = 4793,         /* the port of an address string that names none */
     MRD_ADDRESS_MAX = 128,           /* longest address string, with its NUL */
+    MRD_PACKED_ADDRESS_MAX = 48,     /* most bytes of an address that is packed; without RDMA 24 */
     MRD_MESSAGE_BYTES_MAX = 1 << 30, /* longest message */
     MRD_SGE_MAX = 16,                /* most entries of a gather or scatter list */
     MRD_INLINE_BYTES_MAX = 1024,     /* most bytes of MRD_SEND_INLINE */
@@ -578,6 +579,20 @@ MRD_EXPORT int mrd_resolve(struct mrd_context *context, const char *name, char *
  * EAFNOSUPPORT, EHOSTUNREACH, ENOMEM.
  */
 MRD_EXPORT struct mrd_ah *mrd_create_ah(struct mrd_pd *pd, const char *address);
+
+/*
+ * Writes an address string in few bytes, which mean the same on every host, for messages and handles
+ * of little room: 24, or up to MRD_PACKED_ADDRESS_MAX with an RDMA device. Returns their number;
+ * -EINVAL or -EAFNOSUPPORT as mrd_create_ah(); -ENOSPC: `len` is too small.
+ */
+MRD_EXPORT int mrd_pack_address(struct mrd_context *context, const char *address, void *packed,
+                                size_t len);
+/*
+ * Writes the address string of packed bytes, which may come from anybody. -EINVAL: they are not the
+ * address of one host, or of another kind of device; -ENOSPC: `len` is too small.
+ */
+MRD_EXPORT int mrd_unpack_address(struct mrd_context *context, const void *packed,
+                                  size_t packed_len, char *buf, size_t len);
 
 enum mrd_ah_init_attr_mask {
     MRD_AH_INIT_ATTR_DSCP = 1 << 0, /* dscp; without this bit it is the context's */

@@ -40,7 +40,9 @@ struct row {
 static void check_row(struct fixture_end *end, const struct row *row)
 {
     struct mrd_ah *ah = mrd_create_ah(end->pd, row->in);
+    uint8_t packed[MRD_PACKED_ADDRESS_MAX];
     char text[MRD_ADDRESS_MAX];
+    int packed_bytes;
 
     if (!row->out) {
         if (ah)
@@ -54,8 +56,13 @@ static void check_row(struct fixture_end *end, const struct row *row)
         fail_msg("\"%s\": %s", row->in, mrd_last_error());
     assert_int_equal(mrd_query_ah(ah, text, sizeof(text)), 0);
     assert_string_equal(text, row->out);
+    packed_bytes = mrd_pack_address(ah->context, row->in, packed, sizeof(packed));
+    assert_true(packed_bytes >= 24);
     assert_int_equal(mrd_query_ah(ah, text, strlen(row->out)), -ENOSPC);
     assert_int_equal(mrd_query_ah(ah, text, strlen(row->out) + 1), 0);
+    assert_int_equal(
+        mrd_unpack_address(ah->context, packed, (size_t)packed_bytes, text, sizeof(text)), 0);
+    assert_string_equal(text, row->out);
     assert_int_equal(mrd_destroy_ah(ah), 0);
 }
 
@@ -119,9 +126,17 @@ TEST_F(one, mrd_create_ah__further_qpns)
          NULL},
     };
 
+    const char *known = "::ffff:10.0.0.7/17,18,19,20";
+    uint8_t packed[MRD_PACKED_ADDRESS_MAX];
+    char text[MRD_ADDRESS_MAX];
+
     open_with(self, "qpair");
     for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         check_row(self, &rows[i]);
+    assert_int_equal(mrd_pack_address(self->context, known, packed, sizeof(packed)), 24 + 3 * 3);
+    open_with(self, "qpair"); /* it does not know them */
+    assert_int_equal(mrd_unpack_address(self->context, packed, 33, text, sizeof(text)), 0);
+    assert_string_equal(text, known);
 }
 
 /* Our own address names the first queue pair; where pairs are paths, all of them. */

@@ -57,14 +57,15 @@ static inline struct mrd_ah *ah_to(struct mrd_pd *pd, struct mrd_context *other)
 
 FIXTURE(local)
 {
-    struct mrd_context_attr attr; /* a test may set it in TEST_F_WITH() */
+    struct mrd_context_attr attr; /* a test may set them in TEST_F_WITH() */
+    bool any;                     /* bound to no address */
     struct mrd_context *context;
     struct mrd_pd *pd;
 };
 
 FIXTURE_SETUP(local)
 {
-    self->context = open_local(&self->attr);
+    self->context = self->any ? mrd_open_device(NULL, &self->attr) : open_local(&self->attr);
     assert_non_null(self->context);
     self->pd = mrd_alloc_pd(self->context);
     assert_non_null(self->pd);

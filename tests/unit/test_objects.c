@@ -224,6 +224,51 @@ TEST_F(local, mrd_create_ah__address_and_back)
     refused(mrd_create_ah_from_wc(self->pd, &(struct mrd_wc){.peer_id = 12345}), ENOENT, "");
 }
 
+/* An address fits in few bytes, and comes back as it was; bytes of anybody are not taken for one. */
+TEST_F_WITH(local, mrd_pack_address__and_back, self->any = true)
+{
+    static const struct {
+        const char *in, *out;
+    } rows[] = {{"192.0.2.7", "192.0.2.7:4793"},
+                {"127.0.0.1:65535", "127.0.0.1:65535"},
+                {"[2001:db8::7]:17", "[2001:db8::7]:17"},
+                {"[fe80::7%lo]:17", "[fe80::7%lo]:17"},
+                {"[fe80::7]:17", NULL},
+                {"224.0.0.1:17", NULL},
+                {"", NULL}};
+    uint8_t packed[MRD_PACKED_ADDRESS_MAX + 3], changed[sizeof(packed)];
+    char text[MRD_ADDRESS_MAX];
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int n = mrd_pack_address(self->context, rows[i].in, packed, sizeof(packed));
+
+        assert_int_equal(n, rows[i].out ? 24 : -EINVAL);
+        if (n < 0)
+            continue;
+        assert_int_equal(mrd_pack_address(self->context, rows[i].in, packed, 23), -ENOSPC);
+        assert_int_equal(mrd_unpack_address(self->context, packed, 24, text, sizeof(text)), 0);
+        assert_string_equal(text, rows[i].out);
+        assert_int_equal(mrd_unpack_address(self->context, packed, 24, text, strlen(rows[i].out)),
+                         -ENOSPC);
+        for (size_t len = 0; len <= sizeof(packed); len++)
+            if (len != 24)
+                assert_int_equal(mrd_unpack_address(self->context, packed, len, text, sizeof(text)),
+                                 -EINVAL);
+    }
+    assert_int_equal(mrd_pack_address(self->context, "192.0.2.7:1", packed, sizeof(packed)), 24);
+    for (unsigned i = 12; i < 24;
+         i++) { /* multicast, a scope, another kind, no port, no port's number */
+        static const uint8_t wrong[] = {224, 0, 0, 0, 9, 9, 9, 9, 'i', 1, 0, 0};
+
+        memcpy(changed, packed, 24);
+        changed[i] = wrong[i - 12];
+        assert_int_equal(mrd_unpack_address(self->context, changed, 24, text, sizeof(text)),
+                         (i >= 13 && i < 20) || i == 22 ? 0 : -EINVAL);
+    }
+    memset(changed, 0, sizeof(changed));
+    assert_int_equal(mrd_unpack_address(self->context, changed, 24, text, sizeof(text)), -EINVAL);
+}
+
 TEST_F(local, mrd_query_counters__names_and_count)
 {
     struct mrd_counter counters[256];
