@@ -169,18 +169,35 @@ static void end_looks(struct mrd_context_impl *c, const struct mrd_cq *cq)
         mrd_thread_take_over(c);
 }
 
-int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
+/* Begins a call that takes completions. */
+static int enter_poll(struct mrd_context_impl *c, int num_entries)
 {
-    struct mrd_context_impl *c = mrd_context_impl(cq->context);
-
     if (num_entries < 0) {
         mrd_error_set("poll for %d completions", num_entries);
         return -EINVAL;
     }
     if (mrd_lock_sleepers(&c->lock))
         mrd_context_yield_to_sleepers(c);
+    return mrd_call_enter(c);
+}
 
-    int error = mrd_call_enter(c);
+int mrd_take_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
+{
+    struct mrd_context_impl *c = mrd_context_impl(cq->context);
+    int n = enter_poll(c, num_entries);
+
+    if (n)
+        return n;
+    n = mrd_engine_poll_cq(c->engine, cq, num_entries, wc);
+    tell_ready(c); /* receives of a shared queue may have waited for room in this one */
+    mrd_call_leave(c);
+    return n;
+}
+
+int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc)
+{
+    struct mrd_context_impl *c = mrd_context_impl(cq->context);
+    int error = enter_poll(c, num_entries);
 
     if (error)
         return error;

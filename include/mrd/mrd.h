@@ -325,6 +325,11 @@ MRD_EXPORT int mrd_destroy_cq(struct mrd_cq *cq);
  * wait, and from time to time if some do. Never blocks.
  */
 MRD_EXPORT int mrd_poll_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc);
+/*
+ * As mrd_poll_cq(), but makes no progress: for a thread that leaves packets and timers to the
+ * progress thread, or to another one that calls mrd_progress().
+ */
+MRD_EXPORT int mrd_take_cq(struct mrd_cq *cq, int num_entries, struct mrd_wc *wc);
 MRD_EXPORT const char *mrd_wc_status_str(enum mrd_wc_status status);
 
 /* -------------------------------------------------------------------------- completion channels */

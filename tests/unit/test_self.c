@@ -144,6 +144,41 @@ TEST_F(local, mrd_resize_cq__keeps_what_waits)
     assert_int_equal(mrd_destroy_cq(send_cq), 0);
 }
 
+/* Who only takes completions handles no packet: the progress thread does, or who calls mrd_progress(). */
+TEST(mrd_take_cq__leaves_progress_to_others)
+{
+    for (unsigned manual = 0; manual < 2; manual++) {
+        struct mrd_context *context = open_local(&(struct mrd_context_attr){
+            .progress = manual ? MRD_PROGRESS_MANUAL : MRD_PROGRESS_THREAD});
+        struct mrd_pd *pd = mrd_alloc_pd(context);
+        struct mrd_cq *cq = mrd_create_cq(context, 2, NULL);
+        struct mrd_qp_init_attr init = {
+            .send_cq = cq, .recv_cq = cq, .cap = {.max_send_wr = 1, .max_recv_wr = 1}};
+        struct mrd_qp *qp = mrd_create_qp(pd, &init);
+        struct mrd_recv_wr recv = {.wr_id = 1}, *bad_recv;
+        struct mrd_send_wr *bad, send = {.opcode = MRD_WR_SEND, .send_flags = MRD_SEND_SIGNALED};
+        char address[MRD_ADDRESS_MAX];
+        struct mrd_wc wc[2];
+
+        aim_at_self(qp, &send, address);
+        assert_int_equal(mrd_post_recv(qp, &recv, &bad_recv), 0);
+        assert_int_equal(mrd_post_send(qp, &send, &bad), 0);
+        assert_int_equal(mrd_take_cq(cq, -1, wc), -EINVAL);
+        for (int i = 0; manual && i < 10000; i++)
+            assert_int_equal(mrd_take_cq(cq, 2, wc), 0);
+        for (int n = 0; n < 2; n += mrd_take_cq(cq, 2 - n, wc + n))
+            if (manual)
+                assert_true(mrd_progress(context) >= 0);
+        assert_int_equal(wc[0].status, MRD_WC_SUCCESS);
+        assert_int_equal(wc[1].status, MRD_WC_SUCCESS);
+        assert_int_equal(mrd_destroy_ah(send.ud.ah), 0);
+        assert_int_equal(mrd_destroy_qp(qp), 0);
+        assert_int_equal(mrd_destroy_cq(cq), 0);
+        assert_int_equal(mrd_dealloc_pd(pd), 0);
+        assert_int_equal(mrd_close_device(context), 0);
+    }
+}
+
 /* Work goes on without the handle that it was posted with. */
 TEST_F(local, mrd_destroy_ah__work_goes_on)
 {
