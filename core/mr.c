@@ -93,6 +93,7 @@ struct mrd_mr_impl *mrd_mr_add(struct mrd_mrs *mrs, struct mrd_secret *secret,
     mrs->by_index[index] = mr;
     mrd_hash_add(&mrs->rkeys, &mr->by_rkey, mrd_hash_mix(rkey));
     mrs->num++;
+    mrs->num_polled += (access & MRD_ACCESS_POLLED) != 0;
     return mr;
 }
 
@@ -101,6 +102,7 @@ void mrd_mr_del(struct mrd_mrs *mrs, struct mrd_mr_impl *mr)
     mrd_hash_del(&mrs->rkeys, &mr->by_rkey);
     mrs->by_index[mr->pub.lkey & (mrs->size - 1)] = NULL;
     mrs->num--;
+    mrs->num_polled -= (mr->access & MRD_ACCESS_POLLED) != 0;
     mrs->removals++;
     mrs->gone[mr->pub.rkey % MRD_RKEYS_GONE] = mr->pub.rkey;
     mrd_free(mrs->allocator, mr, sizeof(*mr));
@@ -147,6 +149,24 @@ uint32_t mrd_mr_lkey(const struct mrd_mrs *mrs, uint32_t rkey)
 uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey)
 {
     return mrs->by_index[lkey & (mrs->size - 1)]->mover.key;
+}
+
+bool mrd_mr_rkey_is_polled(const struct mrd_mrs *mrs, uint32_t rkey)
+{
+    const struct mrd_mr_impl *mr = find_rkey(mrs, rkey);
+
+    return mr && mr->access & MRD_ACCESS_POLLED;
+}
+
+bool mrd_mr_list_is_polled(const struct mrd_mrs *mrs, const struct mrd_sge *sge, uint32_t num)
+{
+    for (uint32_t i = 0; i < num; i++) {
+        const struct mrd_mr_impl *mr = mrs->by_index[sge[i].lkey & (mrs->size - 1)];
+
+        if (mr && mr->pub.lkey == sge[i].lkey && mr->access & MRD_ACCESS_POLLED)
+            return true;
+    }
+    return false;
 }
 
 enum mrd_mr_verdict mrd_mr_list(const struct mrd_mrs *mrs, const struct mrd_pd *pd,

@@ -33,6 +33,7 @@ struct mrd_mrs {
     /* Regions; table size, a power of two; where to look for a free place. */
     uint32_t num, size, next;
     uint32_t generation;
+    uint32_t num_polled;   /* regions of MRD_ACCESS_POLLED */
     uint64_t removals;     /* one more than regions were removed */
     struct mrd_hash rkeys; /* with as many buckets as the table has places */
     uint32_t
@@ -59,6 +60,20 @@ bool mrd_mr_was_told(const struct mrd_mrs *mrs, uint32_t rkey);
 uint32_t mrd_mr_lkey(const struct mrd_mrs *mrs, uint32_t rkey);
 /* Returns the mover's key of a region that mrd_mr_local() found valid. */
 uint32_t mrd_mr_mover_key(const struct mrd_mrs *mrs, uint32_t lkey);
+bool mrd_mr_rkey_is_polled(const struct mrd_mrs *mrs, uint32_t rkey);
+bool mrd_mr_list_is_polled(const struct mrd_mrs *mrs, const struct mrd_sge *sge, uint32_t num);
+/* Has the region of the rkey, or that of an entry of the list, MRD_ACCESS_POLLED? Few programs have any. */
+static inline bool mrd_mr_polls_rkey(const struct mrd_mrs *mrs, uint32_t rkey)
+{
+    return mrs->num_polled && mrd_mr_rkey_is_polled(mrs, rkey);
+}
+
+static inline bool mrd_mr_polls_list(const struct mrd_mrs *mrs, const struct mrd_sge *sge,
+                                     uint32_t num)
+{
+    return mrs->num_polled && mrd_mr_list_is_polled(mrs, sge, num);
+}
+
 /*
  * Checks all entries of a scatter or gather list; returns the first verdict that is not MRD_MR_OK.
  */

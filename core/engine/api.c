@@ -46,7 +46,7 @@ struct mrd_mr *mrd_engine_reg_mr(struct mrd_engine *e, struct mrd_pd *pd, void *
                                  int access, const struct mrd_mover_mr *mover, int *error)
 {
     const int known = MRD_ACCESS_LOCAL_WRITE | MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_READ |
-                      MRD_ACCESS_REMOTE_ATOMIC | MRD_ACCESS_ON_DEMAND;
+                      MRD_ACCESS_REMOTE_ATOMIC | MRD_ACCESS_ON_DEMAND | MRD_ACCESS_POLLED;
     const int writes = MRD_ACCESS_REMOTE_WRITE | MRD_ACCESS_REMOTE_ATOMIC;
     struct mrd_mr pub = {.context = pd->context, .pd = pd, .addr = addr, .length = length};
     struct mrd_mr_impl *mr;

@@ -48,9 +48,32 @@ static uint8_t place_request(struct mrd_engine *e, struct mrd_peer *peer,
     return MRD_RX_TAKEN;
 }
 
+/* As mrd_slot_scatter(), but upwards. Rare: inlined, it costs its callers registers. */
+static __attribute__((noinline)) void copy_up(const struct mrd_sge *sge, uint32_t num_sge,
+                                              uint32_t offset, const uint8_t *payload, uint32_t len)
+{
+    struct iovec iov[MRD_SGE_MAX];
+    unsigned n = mrd_sge_pieces(sge, num_sge, offset, len, iov);
+
+    for (unsigned i = 0; i < n; i++) {
+        mrd_last_bytes_copy_up(iov[i].iov_base, payload, (uint32_t)iov[i].iov_len);
+        payload += iov[i].iov_len;
+    }
+}
+
+/* Bytes of a message go into its receive, or its request: upwards where the program polls. */
+static inline void copy_in(const struct mrd_engine *e, const struct mrd_sge *sge, uint32_t num_sge,
+                           uint32_t offset, const uint8_t *payload, uint32_t len)
+{
+    if (mrd_mr_polls_list(&e->objects.mrs, sge, num_sge))
+        copy_up(sge, num_sge, offset, payload, len);
+    else
+        mrd_slot_scatter(sge, num_sge, offset, payload, len);
+}
+
 /* The bytes of a RESPONSE, from byte `offset` on. */
-static void place_answer(const struct mrd_msg *request, uint32_t offset, const uint8_t *payload,
-                         uint32_t len)
+static void place_answer(const struct mrd_engine *e, const struct mrd_msg *request, uint32_t offset,
+                         const uint8_t *payload, uint32_t len)
 {
     uint64_t value;
 
@@ -58,7 +81,7 @@ static void place_answer(const struct mrd_msg *request, uint32_t offset, const u
         value = mrd_wire_get_u64(payload);
         payload = (const uint8_t *)&value;
     }
-    mrd_slot_scatter(request->wr.sge, request->wr.num_sge, offset, payload, len);
+    copy_in(e, request->wr.sge, request->wr.num_sge, offset, payload, len);
 }
 
 /* Does the target want the end of this message in its turn? */
@@ -68,22 +91,22 @@ static bool ends_in_order(const struct mrd_bound *b, uint8_t op)
 }
 
 /* Bytes of a write, all or those that its part tells. */
-static void place_write(const struct mrd_bound *b, const struct mrd_wire_part *part,
-                        const uint8_t *payload)
+static void place_write(const struct mrd_engine *e, const struct mrd_bound *b,
+                        const struct mrd_wire_part *part, const uint8_t *payload)
 {
     uint32_t len = part->len;
     uint8_t *to = (uint8_t *)(uintptr_t)(part->addr + part->offset);
+    bool upwards = len && mrd_mr_polls_rkey(&e->objects.mrs, part->rkey);
 
     if (ends_in_order(b, part->op)) {
         b->entry->last.rkey = part->rkey;
         len = mrd_last_bytes_keep(&b->entry->last, part->addr, part->total, part->offset, payload,
                                   len);
-        if (!(part->flags & MRD_PART_MULTI)) {
-            mrd_last_bytes_copy_up(to, payload, len);
-            return;
-        }
+        upwards |= !(part->flags & MRD_PART_MULTI);
     }
-    if (len)
+    if (upwards)
+        mrd_last_bytes_copy_up(to, payload, len);
+    else if (len)
         memcpy(to, payload, len);
 }
 
@@ -98,11 +121,11 @@ static uint8_t place_small(struct mrd_engine *e, struct mrd_peer *peer,
     if (code || old)
         return code;
     if (b.request)
-        place_answer(b.request, 0, payload, part->len);
+        place_answer(e, b.request, 0, payload, part->len);
     else if (part->op == MRD_OP_SEND)
-        mrd_slot_scatter(b.recv->sge, b.recv->num_sge, 0, payload, part->len);
+        copy_in(e, b.recv->sge, b.recv->num_sge, 0, payload, part->len);
     else if (part->len)
-        place_write(&b, part, payload);
+        place_write(e, &b, part, payload);
     wc = mrd_rx_wc(peer, part->op, part->flags, part->len, part->imm, part->src_qpn);
     mrd_rx_end_message(e, &b, &wc);
     return MRD_RX_TAKEN;
@@ -204,9 +227,13 @@ uint32_t mrd_rx_place_at(struct mrd_engine *e, struct mrd_slot *slot, uint32_t o
     if (offset >= end)
         return 0;
     if (slot->op == MRD_OP_WRITE) {
+        if (mrd_mr_polls_rkey(&e->objects.mrs, slot->rkey))
+            return 0;
         *place = (uint8_t *)(uintptr_t)(slot->addr + offset);
         return end - offset;
     }
+    if (mrd_mr_polls_list(&e->objects.mrs, list.sge, list.num_sge))
+        return 0;
     mrd_sge_pieces(list.sge, list.num_sge, offset, 1, &iov);
     *place = iov.iov_base;
     in_entry = mrd_sge_rest(list.sge, list.num_sge, offset);
@@ -227,7 +254,8 @@ uint32_t mrd_rx_place_new(struct mrd_engine *e, struct mrd_peer *peer,
 
     if (part->op != MRD_OP_WRITE || part->flags & MRD_PART_ORDERED || !is_within(part) ||
         !mrd_pool_share(slots->pool, slots->num_open) ||
-        mrd_rx_judge(e, peer, part, 0, &b) != MRD_RX_TAKEN)
+        mrd_rx_judge(e, peer, part, 0, &b) != MRD_RX_TAKEN ||
+        mrd_mr_polls_rkey(&e->objects.mrs, part->rkey))
         return 0;
     *place = (uint8_t *)(uintptr_t)(part->addr + part->offset);
     return part->total - part->offset;
@@ -259,10 +287,10 @@ static uint8_t place_segment(struct mrd_engine *e, struct mrd_peer *peer,
         return code;
     }
     if (payload && slot->op == MRD_OP_WRITE)
-        place_write(&slot->bound, part, payload);
+        place_write(e, &slot->bound, part, payload);
     else if (payload)
-        mrd_slot_scatter(scatter_of(slot).sge, scatter_of(slot).num_sge, part->offset, payload,
-                         part->len);
+        copy_in(e, scatter_of(slot).sge, scatter_of(slot).num_sge, part->offset, payload,
+                part->len);
     mrd_slot_came(slot, part, psn);
     slot->got += part->len;
     if (slot->got == slot->total) {

@@ -217,6 +217,10 @@ enum mrd_access_flags {
      * all memory of the process; no peer may use that. Not on RDMA devices.
      */
     MRD_ACCESS_ON_DEMAND = 1 << 4,
+    /*
+     * The program looks into the memory before a completion tells: see mrd_reg_mr(3), Polled memory.
+     */
+    MRD_ACCESS_POLLED = 1 << 5,
 };
 
 struct mrd_mr {

@@ -142,6 +142,23 @@ TEST_F(mr_fixture, mrd_mr_del__keys_are_dead)
     }
 }
 
+/* Its own regions and no others, by each key, as long as they are there. */
+TEST_F(mr_fixture, mrd_mr_polls__by_either_key)
+{
+    struct mrd_mr_impl *plain = add(self, 0x1000, 16, ALL);
+    struct mrd_mr_impl *polled = add(self, 0x2000, 16, ALL | MRD_ACCESS_POLLED);
+    struct mrd_sge sge[] = {{.lkey = plain->pub.lkey}, {.lkey = polled->pub.lkey}};
+
+    assert_true(mrd_mr_polls_rkey(&self->mrs, polled->pub.rkey));
+    assert_false(mrd_mr_polls_rkey(&self->mrs, plain->pub.rkey));
+    assert_true(mrd_mr_polls_list(&self->mrs, sge, 2));
+    assert_false(mrd_mr_polls_list(&self->mrs, sge, 1));
+    mrd_mr_del(&self->mrs, polled);
+    assert_int_equal(self->mrs.num_polled, 0);
+    assert_false(mrd_mr_polls_list(&self->mrs, sge, 2));
+    mrd_mr_del(&self->mrs, plain);
+}
+
 /* A key was told if a region has it, or had it lately; 0 is none. */
 TEST_F(mr_fixture, mrd_mr_was_told__lately)
 {
