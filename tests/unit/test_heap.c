@@ -60,31 +60,3 @@ TEST_F(heap_fixture, mrd_heap__keeps_the_order)
         check_order(self);
     }
 }
-
-/* A later time leaves a timer where it is; never arms nothing. */
-TEST_F(heap_fixture, mrd_heap_arm__earlier_wins)
-{
-    mrd_heap_arm(&self->heap, &self->timer[0], MRD_NEVER);
-    assert_int_equal(self->heap.num, 0);
-    mrd_heap_arm(&self->heap, &self->timer[0], 100);
-    mrd_heap_arm(&self->heap, &self->timer[0], 200);
-    mrd_heap_arm(&self->heap, &self->timer[0], MRD_NEVER);
-    assert_true(mrd_heap_next_ns(&self->heap) == 100);
-    mrd_heap_arm(&self->heap, &self->timer[0], 50);
-    assert_true(mrd_heap_next_ns(&self->heap) == 50);
-    assert_int_equal(self->heap.num, 1);
-}
-
-/* A timer that is not armed may be disarmed, and one that was may be armed for a later time. */
-TEST_F(heap_fixture, mrd_heap_disarm__twice)
-{
-    mrd_heap_disarm(&self->heap, &self->timer[0]);
-    mrd_heap_arm(&self->heap, &self->timer[0], 100);
-    mrd_heap_arm(&self->heap, &self->timer[1], 150);
-    mrd_heap_disarm(&self->heap, &self->timer[0]);
-    mrd_heap_disarm(&self->heap, &self->timer[0]);
-    assert_ptr_equal(mrd_heap_first(&self->heap), &self->timer[1]);
-    mrd_heap_arm(&self->heap, &self->timer[0], 200);
-    assert_int_equal(self->heap.num, 2);
-    assert_true(mrd_heap_next_ns(&self->heap) == 150);
-}
