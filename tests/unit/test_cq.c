@@ -26,15 +26,6 @@ static void push(struct cq_fixture *f, uint64_t wr_id)
     mrd_cq_push(&f->cq, &wc);
 }
 
-/* The capacity is what was asked for, not the size of the ring behind it. */
-TEST_F(cq_fixture, mrd_cq_reserve__up_to_cqe)
-{
-    for (int i = 0; i < CQE; i++)
-        assert_true(mrd_cq_reserve(&self->cq));
-    assert_false(mrd_cq_reserve(&self->cq));
-    assert_int_equal(self->cq.reserved, CQE);
-}
-
 /* A completion keeps its room until it is polled: work posted meanwhile cannot overflow it. */
 TEST_F(cq_fixture, mrd_cq_reserve__counts_completions_not_polled)
 {
@@ -48,40 +39,6 @@ TEST_F(cq_fixture, mrd_cq_reserve__counts_completions_not_polled)
     assert_int_equal(mrd_cq_take(&self->cq, 1, &wc), 1);
     assert_true(mrd_cq_reserve(&self->cq));
     assert_false(mrd_cq_reserve(&self->cq));
-}
-
-TEST_F(cq_fixture, mrd_cq_unreserve__makes_room)
-{
-    for (int i = 0; i < CQE; i++)
-        assert_true(mrd_cq_reserve(&self->cq));
-    mrd_cq_unreserve(&self->cq);
-    assert_true(mrd_cq_reserve(&self->cq));
-    assert_false(mrd_cq_reserve(&self->cq));
-}
-
-TEST_F(cq_fixture, mrd_cq_push__uses_up_its_reservation)
-{
-    assert_true(mrd_cq_reserve(&self->cq));
-    assert_true(mrd_cq_reserve(&self->cq));
-    push(self, 7);
-    assert_int_equal(self->cq.reserved, 1);
-}
-
-TEST_F(cq_fixture, mrd_cq_take__in_order_and_no_more_than_asked)
-{
-    struct mrd_wc wc[CQE];
-
-    for (uint64_t i = 0; i < 3; i++) {
-        assert_true(mrd_cq_reserve(&self->cq));
-        push(self, 100 + i);
-    }
-    assert_int_equal(mrd_cq_take(&self->cq, 0, wc), 0);
-    assert_int_equal(mrd_cq_take(&self->cq, 2, wc), 2);
-    assert_int_equal(wc[0].wr_id, 100);
-    assert_int_equal(wc[1].wr_id, 101);
-    assert_int_equal(mrd_cq_take(&self->cq, CQE, wc), 1);
-    assert_int_equal(wc[0].wr_id, 102);
-    assert_int_equal(mrd_cq_take(&self->cq, CQE, wc), 0);
 }
 
 /* Indices run freely: nothing changes where 32 bits wrap. */
@@ -128,23 +85,6 @@ static void complete(struct cq_fixture *f, const struct mrd_wc *wc)
 {
     assert_true(mrd_cq_reserve(&f->cq));
     mrd_cq_push(&f->cq, wc);
-}
-
-/* One event a request, at the next completion; the queue is told of once. */
-TEST_F(channel_fixture, mrd_cq_arm__one_event)
-{
-    complete(&self->a, &(struct mrd_wc){0});
-    assert_null(mrd_channel_take(&self->channel));
-    mrd_cq_arm(&self->a.cq, false);
-    mrd_cq_arm(&self->a.cq, false);
-    assert_true(mrd_list_empty(&self->news.channels));
-    complete(&self->a, &(struct mrd_wc){0});
-    assert_ptr_equal(mrd_list_pop(&self->news.channels), &self->channel.news_node);
-    complete(&self->a, &(struct mrd_wc){0});
-    assert_true(mrd_list_empty(&self->news.channels));
-    assert_ptr_equal(mrd_channel_take(&self->channel), &self->a.cq);
-    assert_null(mrd_channel_take(&self->channel));
-    assert_int_equal(self->a.cq.notify.taken, 1);
 }
 
 TEST_F(channel_fixture, mrd_cq_arm__solicited)

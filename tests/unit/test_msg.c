@@ -36,35 +36,6 @@ TEST(mrd_msg_copy__from_inline_data)
     assert_string_equal((char *)to, "line");
 }
 
-TEST(mrd_msg_part__says_what_was_posted)
-{
-    struct mrd_msg msg = {.wr.op = MRD_OP_WRITE,
-                          .wr.part_flags = MRD_PART_MULTI | MRD_PART_IMM,
-                          .attempt = 3,
-                          .wr.dst_qpn = 20,
-                          .id = 21,
-                          .wr.length = 100000,
-                          .wr.qkey = 22,
-                          .wr.rkey = 23,
-                          .wr.remote_addr = 0x123456789a,
-                          .wr.imm = 24};
-    struct mrd_wire_part part = {0};
-
-    mrd_msg_part(&msg, 8192, 4096, &part);
-    assert_int_equal(part.op, MRD_OP_WRITE);
-    assert_int_equal(part.flags, MRD_PART_MULTI | MRD_PART_IMM);
-    assert_int_equal(part.attempt, 3);
-    assert_int_equal(part.len, 4096);
-    assert_int_equal(part.dst_qpn, 20);
-    assert_int_equal(part.id, 21);
-    assert_int_equal(part.total, 100000);
-    assert_int_equal(part.offset, 8192);
-    assert_int_equal(part.qkey, 22);
-    assert_int_equal(part.rkey, 23);
-    assert_true(part.addr == 0x123456789a);
-    assert_int_equal(part.imm, 24);
-}
-
 struct chain_fixture {
     struct mrd_msg msg[4];
     struct mrd_msg *head;
@@ -81,17 +52,6 @@ static void begin(struct chain_fixture *f)
     }
 }
 
-TEST(mrd_msg_in_chain__by_index)
-{
-    struct chain_fixture f;
-
-    begin(&f);
-    for (unsigned i = 0; i < 4; i++)
-        assert_ptr_equal(mrd_msg_in_chain(f.head, i), &f.msg[i]);
-    assert_null(mrd_msg_in_chain(f.head, 4));
-    assert_null(mrd_msg_in_chain(NULL, 0));
-}
-
 /* One that left leaves a gap: a refusal that names a later part still means the right message. */
 TEST(mrd_msg_unchain__indices_stay)
 {
@@ -105,14 +65,4 @@ TEST(mrd_msg_unchain__indices_stay)
         for (unsigned i = 0; i < 4; i++)
             assert_ptr_equal(mrd_msg_in_chain(f.head, i), i == gone ? NULL : &f.msg[i]);
     }
-}
-
-TEST(mrd_msg_unchain__to_the_last)
-{
-    struct chain_fixture f;
-
-    begin(&f);
-    for (unsigned i = 0; i < 4; i++)
-        mrd_msg_unchain(&f.head, &f.msg[3 - i]);
-    assert_null(f.head);
 }
