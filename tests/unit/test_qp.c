@@ -105,40 +105,6 @@ TEST_F(qp_fixture, mrd_qp_init__slots_do_not_overlap)
     assert_int_equal(self->qp->qkey, 0x1234);
 }
 
-/* A cap of 0 entries means 1. */
-TEST(mrd_qp_init__at_least_one_sge)
-{
-    struct mrd_qp_init_attr attr = {.cap = {.max_send_wr = 1, .max_recv_wr = 1}};
-    size_t bytes = mrd_qp_bytes(&attr.cap);
-    struct mrd_qp_impl *qp = calloc(1, bytes);
-    struct mrd_pd pd = {0};
-
-    assert_non_null(qp);
-    mrd_qp_init(qp, &pd, &attr, bytes);
-    assert_int_equal(qp->cap.max_send_sge, 1);
-    assert_int_equal(qp->cap.max_recv_sge, 1);
-    memset(qp->msgs[0].wr.sge, 1, sizeof(struct mrd_sge));
-    free(qp);
-}
-
-TEST_F(qp_fixture, mrd_qp_check_send__takes_what_is_right)
-{
-    static const enum mrd_wr_opcode opcodes[] = {MRD_WR_RDMA_WRITE, MRD_WR_RDMA_WRITE_WITH_IMM,
-                                                 MRD_WR_SEND, MRD_WR_SEND_WITH_IMM};
-
-    for (int i = 0; i < 4; i++) {
-        struct mrd_send_wr wr = send_wr(self, i);
-        uint32_t length = 99;
-        const char *why = "";
-
-        wr.opcode = opcodes[i];
-        wr.send_flags = MRD_SEND_SIGNALED | MRD_SEND_SOLICITED;
-        assert_int_equal(mrd_qp_check_send(self->qp, &wr, &length, &why), 0);
-        assert_int_equal(length, 8 * i);
-        assert_null(why);
-    }
-}
-
 TEST_F(qp_fixture, mrd_qp_check_send__says_what_is_wrong)
 {
     for (int i = 0; i < 12; i++) {
