@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include <string.h>
-
 #include "tests/kit/kit.h"
 #include "tests/unit/unit_alloc.h"
 
@@ -38,28 +36,6 @@ TEST(mrd_pool_init__aligns_items)
         mrd_pool_fini(&pool);
         assert_int_equal(a.live_bytes, 0);
     }
-}
-
-TEST(mrd_pool_alloc__null_when_exhausted)
-{
-    struct unit_alloc a;
-    struct mrd_pool pool;
-    void *item[ITEMS];
-
-    unit_alloc_init(&a);
-    assert_true(mrd_pool_init(&pool, &a.ops, 24, ITEMS));
-    for (uint32_t i = 0; i < ITEMS; i++) {
-        assert_int_equal(mrd_pool_free(&pool), ITEMS - i);
-        item[i] = mrd_pool_alloc(&pool);
-        assert_non_null(item[i]);
-        memset(item[i], 0xff, 24);
-        for (uint32_t k = 0; k < i; k++)
-            assert_ptr_not_equal(item[i], item[k]);
-    }
-    assert_null(mrd_pool_alloc(&pool));
-    assert_int_equal(mrd_pool_free(&pool), 0);
-    assert_int_equal(a.requests, 1); /* memory is taken once */
-    mrd_pool_fini(&pool);
 }
 
 /* A large pool costs only the pages in use: what was given back is used before what is fresh. */
