@@ -33,20 +33,6 @@ static void end(struct pair *p, uint32_t flows)
     pair_end(p);
 }
 
-/* One for each pair of queue pairs; none when the table is full. */
-TEST_F(pair, mrd_tx_flow_open__by_both_queue_pairs)
-{
-    pair_open_with(self, 0, 3);
-    struct mrd_flow_tx *flow = open_flow(self, REMOTE);
-    assert_ptr_equal(open_flow(self, REMOTE), flow);
-    assert_ptr_not_equal(open_flow(self, REMOTE + 1), flow);
-    struct mrd_qp *kept = hand_swap_qp(self, AT, MRD_ORDER_MSG);
-    assert_ptr_not_equal(open_flow(self, REMOTE), flow);
-    assert_null(open_flow(self, REMOTE + 1));
-    hand_restore_qp(self, AT, kept);
-    end(self, 3);
-}
-
 /* Without messages it is idle from now on; with messages, or with a CLOSE under way, not. */
 TEST_F(pair, mrd_tx_flow_rest__idle_without_messages)
 {
