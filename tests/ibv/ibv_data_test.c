@@ -367,6 +367,7 @@ TEST(mrd_ibv__dscp)
         const struct fake_ibv_packet *p = fake_ibv_packet(i);
 
         assert_int_equal(p->traffic_class & 3, 2 /* ECT(0) */);
+        assert_int_equal(p->hop_limit, 64);
         if (p->device == f->device[0])
             seen[p->traffic_class >> 2]++;
         else
@@ -375,17 +376,6 @@ TEST(mrd_ibv__dscp)
     assert_true(seen[10] >= 12 && seen[46] >= 12);
     assert_int_equal(mrd_destroy_ah(f->a.ah), 0);
     f->a.ah = kept;
-}
-
-TEST(mrd_ibv__ect_and_hop_limit)
-{
-    struct fixture *f = fixture_begin(FAKE_IBV_MLX5, NULL);
-
-    fixture_transfer(f, MRD_WR_SEND, 10000, 4);
-    for (unsigned i = 0; i < fake_ibv_num_packets(); i++) {
-        assert_int_equal(fake_ibv_packet(i)->traffic_class, 2 /* ECT(0) */);
-        assert_int_equal(fake_ibv_packet(i)->hop_limit, 64);
-    }
 }
 
 /* A device with one entry a list gets the whole datagram copied. */

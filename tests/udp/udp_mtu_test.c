@@ -34,33 +34,6 @@ void kit_before_each(void)
     set_lo(1500);
 }
 
-static const struct {
-    int mtu;
-    const char *to;
-    uint32_t asked;
-    int payload;
-} rows[] = {
-    {1500, "127.0.0.1:1", 0, 1344}, {1500, "[::1]:1", 0, 1344},    {1500, "127.0.0.1:1", 512, 512},
-    {1280, "127.0.0.1:1", 0, 1152}, {1280, "[::1]:1", 0, 1088},    {9000, "127.0.0.1:1", 0, 8832},
-    {9000, "[::1]:1", 8192, 8192},  {1500, "[::1]:1", 8192, 1344},
-};
-
-TEST(mrd_udp_payload_bytes__mtu)
-{
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct mrd_context_attr attr = {.paths = 1, .mtu = rows[i].asked};
-        struct mrd_addr to;
-
-        set_lo(rows[i].mtu);
-        struct mrd_backend *b = fixture_open(&attr, 0);
-        assert_int_equal(b->ops->parse_address(b, rows[i].to, &to), 0);
-        if (b->ops->payload_bytes(b, &to) != rows[i].payload)
-            fail_msg("row %zu: %d", i, b->ops->payload_bytes(b, &to));
-        assert_true(b->ops->one_way(b, &to)); /* this machine */
-        fixture_close(b);
-    }
-}
-
 /* Only lo is there: nowhere else to go. Sending there is loss, not a full socket. */
 TEST_F(movers, mrd_udp_payload_bytes__no_route)
 {

@@ -314,28 +314,6 @@ TEST_F(movers, mrd_udp_rx_burst__empty_datagram)
 
 /* -------------------------------------------------------------------- what is told */
 
-TEST_F(movers, mrd_udp_rx_burst__from_and_to)
-{
-    static const char *const ips[] = {"127.0.0.1", "127.0.0.2", "::1", "::ffff:127.0.0.3"};
-
-    for (unsigned i = 0; i < 4; i++) {
-        struct mrd_addr to = fixture_addr(ips[i], self->b);
-
-        for (unsigned planned = 0; planned < 2; planned++) {
-            make_it_peek(self);
-            self->plan.segments_max = 64;
-            fixture_send_equal(self, self->a, &to, i, 4160, 3);
-            fixture_arrive(self, self->b, 3, planned);
-            for (unsigned p = 0; p < 3; p++) {
-                assert_int_equal(self->received[p].placed, planned);
-                assert_memory_equal(&self->received[p].to, &to, sizeof(to));
-                assert_int_equal(self->received[p].from.port, self->a->ops->path_port(self->a, i));
-                assert_int_equal(mrd_udp_addr_is_v4(&self->received[p].from), i != 2);
-            }
-        }
-    }
-}
-
 /* The mark that a switch leaves, for both families, looked at or not. */
 TEST_F(movers, mrd_udp_rx_burst__ecn)
 {
