@@ -59,6 +59,22 @@ TEST_F(pair, mrd_rx_ack__needless_timeout_is_undone)
     assert_true(tx->cc.cwnd_bytes >= before);
 }
 
+/* That it took so long, across our timeout, was a stall of the peer's, and is no RTT. */
+TEST_F(pair, mrd_rx_ack__stall_is_no_rtt)
+{
+    time_out(self);
+    struct mrd_send_state *tx = pair_peer(self, 0)->tx;
+    uint64_t srtt_ns = tx->loss.srtt_ns;
+    pair_rx_one(self, 1, &sent[PACKETS - 1]);
+    pair_peer(self, 1)->rx->rcv.now = true; /* the ack is not held back */
+    mrd_tx_ready(self->end[1].e, pair_peer(self, 1));
+    pair_turn(self, 1);
+    assert_true(self->end[0].num_inbox > 0);
+    pair_rx_one(self, 0, &self->end[0].inbox[0]);
+    self->end[0].num_inbox = 0;
+    assert_int_equal(tx->loss.srtt_ns, srtt_ns);
+}
+
 /* It is of one that was sent again: which copy came is not known, so the next ack tells. */
 TEST_F(pair, mrd_rx_ack__timeout_of_a_repeated_packet_waits)
 {
