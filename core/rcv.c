@@ -355,19 +355,20 @@ static bool is_fresh(const struct mrd_rcv *r, uint32_t base)
  * There are more slices than an ack takes: `num`, the first one at `first`. It tells that one, where
  * what was lost comes, then those with news, then the others in turn: an ack that told news may be lost.
  */
-static void take_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t first, uint32_t num)
+static void take_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t first, uint32_t num,
+                        uint32_t most)
 {
     bool told[SLICES + 1] = {true};
     uint32_t i, looks;
 
     add_slice(r, ack, first);
-    for (i = 1; i < num && ack->num_slices < MRD_WIRE_SLICES_MAX; i++) {
+    for (i = 1; r->wide && i < num && ack->num_slices < most; i++) {
         told[i] = is_fresh(r, first + i * MRD_WIRE_SLICE_BITS);
         if (told[i])
             add_slice(r, ack, first + i * MRD_WIRE_SLICE_BITS);
     }
     i = (r->next_base - first) / MRD_WIRE_SLICE_BITS;
-    for (looks = 0; looks < num && ack->num_slices < MRD_WIRE_SLICES_MAX; looks++) {
+    for (looks = 0; looks < num && ack->num_slices < most; looks++) {
         i = i < num ? i : 0;
         if (!told[i])
             add_slice(r, ack, first + i * MRD_WIRE_SLICE_BITS);
@@ -376,15 +377,26 @@ static void take_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t fi
     r->next_base = first + i * MRD_WIRE_SLICE_BITS;
 }
 
-static void build_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack)
+/* How many slices fit beside the least number of paths, and the duplicates: two at least, for their turns. */
+static uint32_t slices_room(const struct mrd_rcv *r, uint32_t room)
+{
+    uint32_t used = MRD_WIRE_ACK_BYTES + ACK_PATHS_MIN * MRD_WIRE_PATH_BYTES + r->num_dups * 4u;
+    uint32_t slices = room > used ? (room - used) / MRD_WIRE_SLICE_BYTES : 0;
+
+    if (slices < 2)
+        return 2;
+    return slices < MRD_WIRE_SLICES_MAX ? slices : MRD_WIRE_SLICES_MAX;
+}
+
+static void build_slices(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t most)
 {
     uint32_t first = r->cum & ~(uint32_t)(MRD_WIRE_SLICE_BITS - 1), num;
 
     if (r->highest == r->cum)
         return;
     num = (r->highest - 1 - first) / MRD_WIRE_SLICE_BITS + 1;
-    if (num > MRD_WIRE_SLICES_MAX) {
-        take_slices(r, ack, first, num);
+    if (num > most) {
+        take_slices(r, ack, first, num, most);
         return;
     }
     for (uint32_t i = 0; i < num; i++)
@@ -425,7 +437,7 @@ void mrd_rcv_build(struct mrd_rcv *r, struct mrd_wire_ack *ack, uint32_t psn_lim
         ack->echo_path = r->echo_path;
         ack->echo_delay = (uint32_t)((now_ns - r->echo_ns) / MRD_WIRE_STAMP_NS);
     }
-    build_slices(r, ack);
+    build_slices(r, ack, slices_room(r, room));
     paths = paths_room(r, ack, room);
     for (uint32_t i = 0; r->num_seen && i < r->room; i++) {
         struct mrd_rcv_path *p = &r->path[i];

@@ -67,7 +67,8 @@ struct mrd_rcv {
     bool wide;
 
     bool echo_valid, echo_ce;
-    uint32_t next_base; /* wide: base PSN of the next slice without news to be told */
+    uint32_t
+        next_base; /* where slices take turns: base PSN of the next slice without news to be told */
     uint32_t echo_psn, echo_stamp, echo_rx_stamp;
     uint16_t echo_path;
     uint16_t num_seen;

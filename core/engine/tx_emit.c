@@ -8,6 +8,7 @@
 #include "core/engine/answer.h"
 #include "core/engine/grant.h"
 #include "core/engine/message.h"
+#include "core/engine/peer_state.h"
 #include "core/sge.h"
 
 enum {
@@ -66,10 +67,13 @@ static uint16_t pick_ack_path(struct mrd_engine *e, struct mrd_peer *peer)
     return (uint16_t)ev;
 }
 
-/* Bytes that any packet may have: an ack of many paths would outgrow a small MTU. */
-static uint32_t packet_room(const struct mrd_engine *e)
+/*
+ * Bytes that any path to the peer takes, as far as is known: nobody tells that an ack was too big, and the next
+ * one would be, too.
+ */
+static uint32_t ack_room(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
-    return e->config.mover.payload_bytes + MRD_HEAD_PEEK_BYTES;
+    return mrd_send_state_pmtu_range(e, peer).base + MRD_HEAD_PEEK_BYTES;
 }
 
 void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_out *o)
@@ -85,7 +89,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
                                  .reply = e->config.self.port};
     struct mrd_wire_ack ack;
 
-    mrd_rcv_build(r, &ack, mrd_grant_limit(e, peer), packet_room(e), e->clock.now_ns);
+    mrd_rcv_build(r, &ack, mrd_grant_limit(e, peer), ack_room(e, peer), e->clock.now_ns);
     if (e->config.no_check)
         ack.flags |= MRD_ACK_UNCHECKED;
     r->twice = false;

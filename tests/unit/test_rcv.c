@@ -432,6 +432,31 @@ static void begin_wide(struct rcv_fixture *f, uint32_t first)
 }
 
 /* What was noted before a tracker grows stays: received, refused, and told by the next ack. */
+/* Slices that do not fit into the packet take turns: a few acks tell all, the first slice in each. */
+TEST_F_WITH(rcv_fixture, mrd_rcv_build__slices_take_turns_in_small_packets,
+            self->tracker = MRD_TRACKER_MAX)
+{
+    static const uint32_t rooms[] = {0, 200, 352, 600, 1184};
+
+    for (uint32_t psn = 1; psn < MRD_TRACKER_MAX; psn += 2)
+        add(self, psn);
+    for (unsigned i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++) {
+        bool is_told[MRD_TRACKER_MAX / MRD_WIRE_SLICE_BITS] = {false};
+
+        for (unsigned acks = 0; acks < MRD_TRACKER_MAX / MRD_WIRE_SLICE_BITS; acks++) {
+            mrd_rcv_build(&self->r, &self->ack, MRD_TRACKER_MAX, rooms[i], 0);
+            uint32_t bytes =
+                MRD_WIRE_ACK_BYTES + self->ack.num_slices * (uint32_t)MRD_WIRE_SLICE_BYTES;
+            assert_true(bytes <= rooms[i] || self->ack.num_slices == 2);
+            assert_int_equal(self->ack.slice[0].base, 0);
+            for (unsigned k = 0; k < self->ack.num_slices; k++)
+                is_told[self->ack.slice[k].base / MRD_WIRE_SLICE_BITS] = true;
+        }
+        for (unsigned k = 0; k < MRD_TRACKER_MAX / MRD_WIRE_SLICE_BITS; k++)
+            assert_true(is_told[k]);
+    }
+}
+
 TEST(mrd_rcv_widen__keeps_all)
 {
     static const uint32_t first[] = {0, 77, 4095, UINT32_MAX - 5000};
