@@ -56,7 +56,7 @@ void mrd_last_bytes_store(const struct mrd_last_bytes *tail)
         return;
     while (word > tail->len || (tail->addr + tail->len) % word)
         word /= 2;
-    memcpy(to, tail->bytes, tail->len - word);
+    mrd_last_bytes_copy_up(to, tail->bytes, tail->len - word);
     last = to + tail->len - word;
     from = tail->bytes + tail->len - word;
     switch (word) {

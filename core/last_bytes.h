@@ -32,8 +32,8 @@ uint32_t mrd_last_bytes_keep(struct mrd_last_bytes *tail, uint64_t addr, uint32_
 /* Copies upwards: each aligned word of 8 bytes is stored after all bytes below it. */
 void mrd_last_bytes_copy_up(void *to, const uint8_t *from, uint32_t len);
 /*
- * Stores what is kept: the last aligned word of 8, 4, 2 or 1 bytes after all others, at once, and
- * after whatever was stored before the call.
+ * Stores what is kept, upwards: the last aligned word of 8, 4, 2 or 1 bytes after all others, at once,
+ * and after whatever was stored before the call.
  */
 void mrd_last_bytes_store(const struct mrd_last_bytes *tail);
 

@@ -95,7 +95,22 @@ static void at_wall(int signal_number)
         copy.right &= copy.wall[i - copy.below] == 0;
 }
 
-TEST(mrd_last_bytes_copy_up__upwards)
+/* Stores copy.data as a message's bytes are, or as those of its end. */
+static void store(bool end)
+{
+    struct mrd_last_bytes tail = {.addr = (uintptr_t)copy.wall - copy.below,
+                                  .len = (uint8_t)copy.len};
+
+    if (!end) {
+        mrd_last_bytes_copy_up(copy.wall - copy.below, copy.data, copy.len);
+        return;
+    }
+    memcpy(tail.bytes, copy.data, copy.len);
+    mrd_last_bytes_store(&tail);
+}
+
+/* All of it, to each place across the wall. */
+static void goes_upwards(uint32_t len_max, bool end)
 {
     struct sigaction action = {.sa_handler = at_wall}, before;
     uint8_t data[4 * BYTES];
@@ -106,12 +121,12 @@ TEST(mrd_last_bytes_copy_up__upwards)
     assert_ptr_not_equal(copy.memory, MAP_FAILED);
     copy.wall = copy.memory + PAGE;
     assert_int_equal(sigaction(SIGSEGV, &action, &before), 0);
-    for (copy.len = 0; copy.len <= sizeof(data); copy.len += 1 + copy.len / 16) {
+    for (copy.len = 0; copy.len <= len_max; copy.len += 1 + copy.len / 16) {
         for (copy.below = 0; copy.below <= copy.len; copy.below++) {
             memset(copy.memory, 0, 2 * PAGE);
             assert_int_equal(mprotect(copy.wall, PAGE, PROT_READ), 0);
             copy.hit = false;
-            mrd_last_bytes_copy_up(copy.wall - copy.below, data, copy.len);
+            store(end);
             assert_int_equal(mprotect(copy.wall, PAGE, PROT_READ | PROT_WRITE), 0);
             assert_int_equal(copy.hit, copy.below < copy.len);
             assert_true(!copy.hit || copy.right);
@@ -121,4 +136,15 @@ TEST(mrd_last_bytes_copy_up__upwards)
     }
     assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
     assert_int_equal(munmap(copy.memory, 2 * PAGE), 0);
+}
+
+TEST(mrd_last_bytes_copy_up__upwards)
+{
+    goes_upwards(4 * BYTES, false);
+}
+
+/* A flag in the word before the last may be one that the program polls. */
+TEST(mrd_last_bytes_store__upwards)
+{
+    goes_upwards(MRD_LAST_BYTES, true);
 }
