@@ -52,7 +52,7 @@ struct mrd_peer *mrd_handle_watched(const struct mrd_engine *e, const struct mrd
     if (!peer || peer->watch.users)
         return peer;
     last = last_entry(e, ah);
-    heir = last ? mrd_peer_heir(e, last) : NULL;
+    heir = last ? mrd_peer_successor(e, last) : NULL;
     return heir && heir->watch.users ? heir : NULL;
 }
 

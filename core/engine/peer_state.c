@@ -97,14 +97,27 @@ static struct mrd_peer *next_heir(const struct mrd_engine *e, const struct mrd_p
     return peer->heir && (*hops)++ < HEIRS_MOST ? mrd_peer_by_id(&e->peers, peer->heir) : NULL;
 }
 
-struct mrd_peer *mrd_peer_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
+struct mrd_peer *mrd_peer_successor(const struct mrd_engine *e, const struct mrd_peer *peer)
 {
     unsigned hops = 0;
-    struct mrd_peer *p = peer->own_way ? NULL : next_heir(e, peer, &hops);
+    struct mrd_peer *p = next_heir(e, peer, &hops);
 
     while (p && !mrd_peer_has_state(p))
         p = next_heir(e, p, &hops);
     return p;
+}
+
+struct mrd_peer *mrd_peer_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    return peer->own_way ? NULL : mrd_peer_successor(e, peer);
+}
+
+/* Is the entry that it gave way to still asked for: by handles, or by who ends the watch that went there? */
+static bool has_heir(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    const struct mrd_peer *p = mrd_peer_successor(e, peer);
+
+    return p && (!peer->own_way || p->watch.users);
 }
 
 uint64_t mrd_peer_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer)
@@ -247,7 +260,7 @@ static void look_at(struct mrd_engine *e, struct mrd_peer *peer)
         mrd_send_state_end(e, peer, MRD_WC_RETRY_EXC_ERR);
     uint64_t failed_ns = mrd_peer_heirs_failed_ns(e, peer);
 
-    if (!mrd_peer_heir(e, peer) && !may_still_come(e, failed_ns))
+    if (!has_heir(e, peer) && !may_still_come(e, failed_ns))
         peer->heir = 0;
     if (!may_rest(peer) || may_still_come(e, mrd_later(peer->failed_ns, failed_ns)))
         return;

@@ -59,6 +59,8 @@ void mrd_peer_report_and_unwatch(struct mrd_engine *e, struct mrd_peer *peer,
 void mrd_send_state_keepalive(struct mrd_engine *e, struct mrd_peer *peer);
 /* The entry that speaks since that one gave way, wherever it is now; NULL: there is none. */
 struct mrd_peer *mrd_peer_heir(const struct mrd_engine *e, const struct mrd_peer *peer);
+/* The same, also where handles do not follow it, as somebody answered the one that gave way: a watch went there. */
+struct mrd_peer *mrd_peer_successor(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* The latest mrd_peer.failed_ns of those that it gave way to, one after the other; 0: none failed. */
 uint64_t mrd_peer_heirs_failed_ns(const struct mrd_engine *e, const struct mrd_peer *peer);
 /* The peer told something of our packets: they get there, and it answers. */

@@ -7,6 +7,7 @@
 #include "core/engine/contact.h"
 #include "core/engine/peer_state.h"
 #include "tests/unit/engine_hand.h"
+#include "tests/unit/engine_waits.h"
 
 enum { AT = 1, FIRST = 1, SECOND = 2, NAME_1 = 1168, NAME_2 = 1154 };
 
@@ -377,10 +378,10 @@ TEST_F(wary_pair, namesakes__late_answer_takes_nobody_back)
     assert_memory_equal(&t.one->addr, &elsewhere, sizeof(elsewhere));
 }
 
-/* The watch went with a peer that moves on; perhaps the handle's own entry speaks again. */
+/* The watch went with a peer that moves on; perhaps the handle's own entry speaks again, or was answered. */
 TEST_F(pair, namesakes__watched_and_moved_on)
 {
-    for (unsigned again = 0; again < 2; again++) {
+    for (unsigned again = 0; again < 3; again++) {
         struct mrd_addr there, further;
 
         pair_begin_wary(self);
@@ -401,6 +402,11 @@ TEST_F(pair, namesakes__watched_and_moved_on)
         assert_true(peer->watch.users);
         if (again)
             mrd_send_state_open(e, asks);
+        if (again == 2) {
+            asks->tx->contact.acked_once = true;
+            mrd_send_state_end(e, asks, MRD_WC_SUCCESS);
+            sweep(self, AT, MRD_MSEC);
+        }
         assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
         assert_false(peer->watch.users);
         assert_int_equal(mrd_engine_destroy_ah(e, ah), 0);
