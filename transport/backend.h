@@ -120,6 +120,8 @@ struct mrd_backend_ops {
 
     /* Parses an address string of the mover's kind. 0, or -errno with mrd_error_set(). */
     int (*parse_address)(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
+    /* The same, of text that may come from anybody: nothing is learnt of it. NULL: nothing ever is. */
+    int (*check_address)(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
     /* Writes an address as a string; 0, or -ENOSPC if `len` bytes are too few. */
     int (*format_address)(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
                           size_t len);

@@ -95,7 +95,9 @@ static int unpack(struct mrd_context_impl *c, const uint8_t *packed, size_t pack
         used += (size_t)snprintf(text + used, sizeof(text) - used, ",%u", get_number(packed + at));
     if (used >= sizeof(text)) /* cut off, what is left would be another address */
         text[0] = '\0';
-    error = c->ops->parse_address(c->backend, text, &addr); /* who packed it may be anybody */
+    /* Who packed it may be anybody. */
+    error = (c->ops->check_address ? c->ops->check_address : c->ops->parse_address)(c->backend,
+                                                                                    text, &addr);
     if (error)
         return error;
     if (used >= len) {

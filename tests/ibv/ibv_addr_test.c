@@ -139,6 +139,23 @@ TEST_F(one, mrd_create_ah__further_qpns)
     assert_string_equal(text, known);
 }
 
+/* Packed bytes may come from anybody: to read them changes nothing that is known of a peer. */
+TEST_F(one, mrd_unpack_address__teaches_nothing)
+{
+    static const struct row known = {"10.0.0.7/17,18", "::ffff:10.0.0.7/17,18", NULL};
+    uint8_t packed[MRD_PACKED_ADDRESS_MAX];
+    char text[MRD_ADDRESS_MAX];
+    int n;
+
+    open_with(self, "qpair");
+    n = mrd_pack_address(self->context, known.in, packed, sizeof(packed));
+    assert_int_equal(n, 27);
+    packed[26] = 99;
+    assert_int_equal(mrd_unpack_address(self->context, packed, 27, text, sizeof(text)), 0);
+    assert_string_equal(text, "::ffff:10.0.0.7/17,99");
+    check_row(self, &known);
+}
+
 /* Our own address names the first queue pair; where pairs are paths, all of them. */
 TEST_F(one, mrd_query_address__own)
 {

@@ -366,6 +366,7 @@ const struct mrd_backend_ops mrd_ibv_ops = {
     .new_path = ibv_new_path,
     .path_port = ibv_path_port,
     .parse_address = mrd_ibv_parse_address,
+    .check_address = mrd_ibv_check_address,
     .format_address = mrd_ibv_format_address,
     .self_address = mrd_ibv_self_address,
     .payload_bytes = mrd_ibv_payload_bytes,

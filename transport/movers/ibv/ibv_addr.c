@@ -59,11 +59,10 @@ static unsigned parse_qpns(const char *text, uint32_t *qpns, unsigned max)
     }
 }
 
-int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr)
+/* Parses an address with up to MRD_IBV_PAIR_QPS QPNs; *num: how many. 0 or -EINVAL. */
+static int parse(const char *text, struct mrd_addr *addr, uint32_t *qpns, unsigned *num)
 {
-    struct mrd_ibv *ibv = mrd_ibv_of(b);
     char gid_text[INET6_ADDRSTRLEN];
-    uint32_t qpns[MRD_IBV_PAIR_QPS];
     union ibv_gid gid;
     const char *slash = strchr(text, '/');
     size_t len = slash ? (size_t)(slash - text) : 0;
@@ -90,6 +89,28 @@ int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_ad
 
     memcpy(found.ip, gid.raw, sizeof(found.ip));
     *addr = found;
+    *num = n;
+    return 0;
+}
+
+int mrd_ibv_check_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr)
+{
+    uint32_t qpns[MRD_IBV_PAIR_QPS];
+    unsigned n;
+
+    (void)b;
+    return parse(text, addr, qpns, &n);
+}
+
+int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr)
+{
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+    uint32_t qpns[MRD_IBV_PAIR_QPS];
+    unsigned n;
+    int error = parse(text, addr, qpns, &n);
+
+    if (error)
+        return error;
     if (ibv->port.entropy == MRD_IBV_BY_QPAIR) {
         struct mrd_ibv_remote *remote = mrd_ibv_remote_get(ibv, addr, ibv->dscp);
 

@@ -12,6 +12,8 @@
 #include "transport/movers/ibv/ibv_state.h"
 
 int mrd_ibv_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
+/* The same, but further QPNs are not learnt. */
+int mrd_ibv_check_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
 int mrd_ibv_format_address(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
                            size_t len);
 int mrd_ibv_self_address(struct mrd_backend *b, struct mrd_addr *addr);
