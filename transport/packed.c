@@ -66,6 +66,13 @@ static int pack(struct mrd_context_impl *c, const char *address, uint8_t *packed
     return (int)used;
 }
 
+/* Parses what was packed: who did that may be anybody. */
+static int check(struct mrd_context_impl *c, const char *text, struct mrd_addr *addr)
+{
+    return (c->ops->check_address ? c->ops->check_address : c->ops->parse_address)(c->backend, text,
+                                                                                   addr);
+}
+
 /* Under the lock: as mrd_unpack_address(). */
 static int unpack(struct mrd_context_impl *c, const uint8_t *packed, size_t packed_len, char *buf,
                   size_t len)
@@ -87,6 +94,10 @@ static int unpack(struct mrd_context_impl *c, const uint8_t *packed, size_t pack
 
     int error = c->ops->format_address(c->backend, &addr, text, sizeof(text));
 
+    if (!error)
+        error = check(c, text, &addr);
+    if (!error) /* without a scope where it means nothing: a host has one string */
+        error = c->ops->format_address(c->backend, &addr, text, sizeof(text));
     if (error)
         return error;
     used = strcspn(text, ",");
@@ -95,9 +106,7 @@ static int unpack(struct mrd_context_impl *c, const uint8_t *packed, size_t pack
         used += (size_t)snprintf(text + used, sizeof(text) - used, ",%u", get_number(packed + at));
     if (used >= sizeof(text)) /* cut off, what is left would be another address */
         text[0] = '\0';
-    /* Who packed it may be anybody. */
-    error = (c->ops->check_address ? c->ops->check_address : c->ops->parse_address)(c->backend,
-                                                                                    text, &addr);
+    error = check(c, text, &addr);
     if (error)
         return error;
     if (used >= len) {

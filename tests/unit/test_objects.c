@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The calls of a context and its objects that need no traffic. */
 #include <errno.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -265,6 +266,10 @@ TEST_F_WITH(local, mrd_pack_address__and_back, self->any = true)
         assert_int_equal(mrd_unpack_address(self->context, changed, 24, text, sizeof(text)),
                          (i >= 13 && i < 20) || i == 22 ? 0 : -EINVAL);
     }
+    assert_int_equal(mrd_pack_address(self->context, "[2001:db8::7]:17", packed, 24), 24);
+    packed[19] = (uint8_t)if_nametoindex("lo"); /* a scope, which means nothing there */
+    assert_int_equal(mrd_unpack_address(self->context, packed, 24, text, sizeof(text)), 0);
+    assert_string_equal(text, "[2001:db8::7]:17");
     memset(changed, 0, sizeof(changed));
     assert_int_equal(mrd_unpack_address(self->context, changed, 24, text, sizeof(text)), -EINVAL);
 }
