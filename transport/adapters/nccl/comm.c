@@ -38,8 +38,9 @@ static void control_done(struct lane_op *op, const struct mrd_wc *wc)
     if (wc->status == MRD_WC_SUCCESS && comm->ready && comm->qp)
         comm->ready(comm);
     else if (wc->status != MRD_WC_SUCCESS && wc->status != MRD_WC_WR_FLUSH_ERR)
-        comm_break(comm, wc->status == MRD_WC_REM_INV_REQ_ERR ? "it has closed the connection"
-                                                              : mrd_wc_status_str(wc->status));
+        comm->user.gone(&comm->user, wc->status == MRD_WC_REM_INV_REQ_ERR
+                                         ? "it has closed the connection"
+                                         : mrd_wc_status_str(wc->status));
 }
 
 void comm_end_request(struct comm_request *request, enum comm_end end)

@@ -79,6 +79,27 @@ static void take_eager(struct receiver *r, const struct receiver_unexpected *u,
     end_receive(group, receive, u->bytes);
 }
 
+/* --------------------------------------------------------------------------- the sender leaves */
+
+/*
+ * Sends that have arrived in slots are done for the sender, which may leave before their receives are
+ * posted. They are still taken; a receive that meets none of them is the end.
+ */
+static void break_when_empty(struct receiver *r)
+{
+    if (r->left && (!r->num_unexpected || r->first_group < r->num_groups))
+        comm_break(&r->comm, r->left);
+}
+
+static void sender_left(struct lane_user *user, const char *why)
+{
+    struct receiver *r = (struct receiver *)((char *)user - offsetof(struct comm, user));
+
+    if (!r->left)
+        r->left = why;
+    break_when_empty(r);
+}
+
 /* ---------------------------------------------------------------------------- what it is told */
 
 /* False: not now. */
@@ -111,7 +132,7 @@ static void tell(struct comm *comm)
 {
     struct receiver *r = (struct receiver *)comm;
 
-    for (; r->next_grant < r->num_groups; r->next_grant++) {
+    for (; !r->left && r->next_grant < r->num_groups; r->next_grant++) {
         struct comm_request *group = group_at(r, r->next_grant);
         struct comm_grant grant = {.receives = group->n, .group = r->next_grant};
 
@@ -131,7 +152,7 @@ static void tell(struct comm *comm)
             return;
         group->granting = true;
     }
-    if (__builtin_popcount(r->freed) >= FREED_SOON)
+    if (!r->left && __builtin_popcount(r->freed) >= FREED_SOON)
         (void)send_grant(r, &r->comm.control, &(struct comm_grant){0});
 }
 
@@ -182,7 +203,7 @@ static void take_messages(struct receiver *r)
         m->here = false;
         r->next_message++;
         if (m->imm & COMM_IMM_BYE)
-            comm_break(&r->comm, "it has closed the connection");
+            sender_left(&r->comm.user, "it has closed the connection");
         else if (m->imm & COMM_IMM_EAGER)
             take_eager_message(r, m);
         else
@@ -287,6 +308,7 @@ static void run_post(struct lane_work *work)
     r->num_groups++;
     if (r->num_unexpected)
         take_unexpected(r);
+    break_when_empty(r);
     tell(&r->comm);
 }
 
@@ -384,6 +406,7 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
         log_warn("%s: no memory for a connection", hello->address);
         return NULL;
     }
+    r->comm.user.gone = sender_left;
     r->comm.ready = tell;
     r->comm.finish = free_receiver;
     r->comm.remote_qpn = hello->qp_num;
@@ -412,7 +435,7 @@ static void close_receiver(struct lane *lane, void *argument)
         .sg_list = &sge, .num_sge = 1, .opcode = MRD_WR_SEND, .send_flags = MRD_SEND_INLINE};
 
     (void)lane;
-    if (comm_is_idle(comm)) {
+    if (!((struct receiver *)comm)->left && comm_is_idle(comm)) {
         bye.ud.ah = comm->user.peer->ah;
         bye.ud.remote_qpn = comm->remote_qpn;
         bye.ud.remote_qkey = comm->remote_qkey;

@@ -32,7 +32,8 @@ struct receiver {
     size_t slots_bytes;
     struct mrd_mr *slots_mr;
     uint32_t slot_bytes;
-    uint32_t freed; /* slots that the sender does not know of yet */
+    uint32_t freed;   /* slots that the sender does not know of yet */
+    const char *left; /* why there is no sender any more; or NULL */
 };
 
 struct listener;
