@@ -10,7 +10,13 @@
 #include "tests/nccl/net.h"
 #include "tests/support/payload.h"
 
-enum { BYTES = 100000, SEED = 3, LEAVES = 0, STAYS = 1 /* ranks */ };
+enum {
+    BYTES = 100000,
+    LARGE = 32 << 20, /* more than a socket keeps */
+    SEED = 3,
+    LEAVES = 0, /* ranks */
+    STAYS = 1,
+};
 
 /* The timeout of 1 s, and 4 s more. */
 static const uint64_t limit_ns = 5000000000;
@@ -18,7 +24,7 @@ static const uint64_t limit_ns = 5000000000;
 struct side {
     struct net net;
     struct net_link link;
-    unsigned char memory[4][BYTES];
+    unsigned char memory[4][BYTES], large[LARGE];
     void *out, *in;
 };
 
@@ -30,8 +36,8 @@ static void begin(int rank, const char *eager_kb)
     (void)setenv("MRD_NCCL_EAGER_KB", eager_kb, 1);
     net_start(&side.net, 11);
     net_link(&side.net, !rank, &side.link, 1);
-    side.out = net_register(&side.net, side.link.send, side.memory, sizeof(side.memory));
-    side.in = net_register(&side.net, side.link.receive, side.memory, sizeof(side.memory));
+    side.out = net_register(&side.net, side.link.send, side.memory, sizeof(side.memory) + LARGE);
+    side.in = net_register(&side.net, side.link.receive, side.memory, sizeof(side.memory) + LARGE);
 }
 
 static void end(void)
@@ -141,6 +147,136 @@ TEST(nccl_leave__sent_before_it_was_killed)
 }
 
 /* ------------------------------------------------------------------------- what is not complete */
+
+/* Rank LEAVES closes with a send that waits; rank STAYS has a receive of another tag. */
+static void close_sender_with_work(int rank, const void *argument)
+{
+    void *never = NULL, *request;
+    char over;
+
+    (void)argument;
+    begin(rank, "0");
+    if (rank == STAYS) {
+        never = post_receive(0, 2);
+        net_wait(&side.net, post_receive(1, 3), NULL);
+        rank_meet(LEAVES);
+        need_remote_error(never, "a receive");
+        rank_tell(LEAVES, "", 1);
+    } else {
+        net_wait(&side.net, post_send(0, BYTES, 3), NULL);
+        NEED(request = post_send(0, BYTES, 1));
+        NEED(side.net.close_send(side.link.send) == ncclSuccess);
+        rank_meet(STAYS);
+        rank_hear(STAYS, &over, 1);
+    }
+}
+
+TEST(nccl_leave__closed_with_a_send_outstanding)
+{
+    ranks_run(2, close_sender_with_work, NULL);
+}
+
+/* Rank LEAVES closes with a receive that waits; rank STAYS has a send of another tag. */
+static void close_receiver_with_work(int rank, const void *argument)
+{
+    void *never;
+    char over;
+
+    (void)argument;
+    begin(rank, "0");
+    if (rank == STAYS) {
+        net_wait(&side.net, post_send(0, BYTES, 3), NULL);
+        NEED(never = post_send(0, BYTES, 2));
+        rank_meet(LEAVES);
+        rank_meet(LEAVES);
+        need_remote_error(never, "a send");
+        rank_tell(LEAVES, "", 1);
+    } else {
+        NEED(post_receive(0, 1));
+        net_wait(&side.net, post_receive(1, 3), NULL);
+        rank_meet(STAYS);
+        NEED(side.net.close_receive(side.link.receive) == ncclSuccess);
+        rank_meet(STAYS);
+        rank_hear(STAYS, &over, 1);
+    }
+}
+
+TEST(nccl_leave__closed_with_a_receive_outstanding)
+{
+    ranks_run(2, close_receiver_with_work, NULL);
+}
+
+/* The sender finds out that a send is too long; the receiver has more receives than that. */
+static void close_after_misuse(int rank, const void *argument)
+{
+    void *never, *request, *data = side.memory[0];
+    size_t room = 10;
+    int tag = 1, done;
+    char over;
+
+    (void)argument;
+    begin(rank, "0");
+    if (rank == STAYS) {
+        request = NULL;
+        NEED(net_receive(&side.net, side.link.receive, 1, &data, &room, &tag, &side.in, &request) ==
+             ncclSuccess);
+        never = post_receive(1, 2);
+        rank_meet(LEAVES);
+        need_remote_error(request, "the receive");
+        need_remote_error(never, "another one");
+        rank_tell(LEAVES, "", 1);
+    } else {
+        NEED(request = post_send(0, BYTES, 1));
+        ncclResult_t result;
+        while ((result = side.net.test(request, &done, NULL)) == ncclSuccess)
+            sched_yield();
+        NEED(result == ncclInvalidUsage);
+        end();
+        rank_meet(STAYS);
+        rank_hear(STAYS, &over, 1);
+    }
+}
+
+TEST(nccl_leave__closed_after_misuse)
+{
+    ranks_run(2, close_after_misuse, NULL);
+}
+
+/* Rank STAYS is stopped meanwhile, so that the message does not get through. */
+static void close_in_flight(int rank, const void *argument)
+{
+    pid_t pid = getpid();
+    char over;
+
+    (void)argument;
+    begin(rank, "0");
+    if (rank == STAYS) {
+        void *never;
+
+        NEED(net_receive_one(&side.net, side.link.receive, side.large, LARGE, 1, side.in, false));
+        never = post_receive(1, 2);
+
+        net_wait(&side.net, post_receive(2, 3), NULL);
+        rank_tell(LEAVES, &pid, sizeof(pid));
+        rank_hear(LEAVES, &over, 1);
+        need_remote_error(never, "a receive");
+        rank_tell(LEAVES, "", 1);
+    } else {
+        net_wait(&side.net, post_send(0, BYTES, 3), NULL);
+        rank_hear(STAYS, &pid, sizeof(pid));
+        NEED(!kill(pid, SIGSTOP));
+        NEED(net_send_one(&side.net, side.link.send, side.large, LARGE, 1, side.out));
+        NEED(side.net.close_send(side.link.send) == ncclSuccess);
+        NEED(!kill(pid, SIGCONT));
+        rank_tell(STAYS, "", 1);
+        rank_hear(STAYS, &over, 1);
+    }
+}
+
+TEST(nccl_leave__closed_with_half_a_message_sent)
+{
+    ranks_run(2, close_in_flight, NULL);
+}
 
 /* Rank STAYS is stopped until the other one has taken it for dead and closed its comms. */
 static void stop_and_go_on(int rank, const void *argument)

@@ -93,7 +93,7 @@ bool comm_open(struct comm *comm, enum mrd_qp_state state, struct mrd_qp_cap cap
     return comm->qp;
 }
 
-void comm_close(struct comm *comm)
+static void close_qp(struct comm *comm)
 {
     if (comm->qp)
         mrd_destroy_qp(comm->qp);
@@ -102,6 +102,20 @@ void comm_close(struct comm *comm)
     if (comm->cqe)
         (void)lane_reserve(comm->lane, -comm->cqe);
     comm->cqe = 0;
+}
+
+bool comm_renew(struct comm *comm)
+{
+    struct mrd_qp_cap cap = {
+        .max_send_wr = 1, .max_recv_wr = 1, .max_inline_data = sizeof(union comm_message)};
+
+    close_qp(comm);
+    return comm_open(comm, MRD_QPS_RTS, cap);
+}
+
+void comm_close(struct comm *comm)
+{
+    close_qp(comm);
     lane_leave(&comm->user);
     for (unsigned i = 0; i < (comm->sends ? COMM_SENDS : COMM_GROUPS); i++) {
         if (comm->requests[i].bounce.mr)
@@ -141,7 +155,12 @@ bool comm_is_idle(struct comm *comm)
     for (unsigned i = 0; i < (comm->sends ? COMM_SENDS : COMM_GROUPS); i++)
         if (comm->requests[i].used && atomic_load(&comm->requests[i].end) == COMM_PENDING)
             return false;
-    return !atomic_load(&comm->broken);
+    return true;
+}
+
+bool comm_has_peer(const struct comm *comm)
+{
+    return comm->user.peer && !comm->user.peer->gone;
 }
 
 static void run_finish(struct lane_work *work)

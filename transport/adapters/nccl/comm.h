@@ -158,8 +158,12 @@ void comm_break(struct comm *comm, const char *why);
 void comm_end_request(struct comm_request *request, enum comm_end end);
 uint32_t comm_random(void);
 
-/* Is no request outstanding, and the peer there? */
+/* Is no request outstanding? */
 bool comm_is_idle(struct comm *comm);
+/* Does the peer's context answer? The comm may be broken all the same. */
+bool comm_has_peer(const struct comm *comm);
+/* Another queue pair in place of it: what was outstanding touches no memory any more. */
+bool comm_renew(struct comm *comm);
 /* Tells the peer by that request, and calls finish() later. False: it is not posted. */
 bool comm_say_bye(struct comm *comm, struct mrd_send_wr *wr);
 

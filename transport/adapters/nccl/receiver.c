@@ -228,6 +228,8 @@ static void arrived(struct lane_op *op, const struct mrd_wc *wc)
         uint32_t imm = __builtin_bswap32(wc->imm_data);
 
         r->message[imm % COMM_NUMBERS] = (struct receiver_message){true, imm, wc->byte_len};
+    } else if (wc->status == MRD_WC_REM_ABORT_ERR) {
+        sender_left(&r->comm.user, "it has closed the connection");
     }
     if (!post_receive(r))
         comm_break(&r->comm, mrd_last_error());
@@ -425,7 +427,7 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
     return NULL;
 }
 
-/* The peer is told, unless receives are left: nothing may be written there any more. */
+/* The peer is told. Where receives are left, nothing may be written any more. */
 static void close_receiver(struct lane *lane, void *argument)
 {
     static const uint32_t magic = COMM_BYE;
@@ -435,7 +437,8 @@ static void close_receiver(struct lane *lane, void *argument)
         .sg_list = &sge, .num_sge = 1, .opcode = MRD_WR_SEND, .send_flags = MRD_SEND_INLINE};
 
     (void)lane;
-    if (!((struct receiver *)comm)->left && comm_is_idle(comm)) {
+    if (!((struct receiver *)comm)->left && comm_has_peer(comm) &&
+        (comm_is_idle(comm) || comm_renew(comm))) {
         bye.ud.ah = comm->user.peer->ah;
         bye.ud.remote_qpn = comm->remote_qpn;
         bye.ud.remote_qkey = comm->remote_qkey;

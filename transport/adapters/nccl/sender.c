@@ -347,7 +347,7 @@ struct sender *sender_connect(struct lane *lane, const struct comm_handle *handl
     return s;
 }
 
-/* The peer is told, unless work is left: that must not touch its memory any more. */
+/* The peer is told, unless messages are on their way: those must not touch their memory any more. */
 static void close_sender(struct lane *lane, void *argument)
 {
     struct sender *s = argument;
@@ -358,7 +358,8 @@ static void close_sender(struct lane *lane, void *argument)
                               .wr.rdma = {s->slots, s->slots_rkey}};
 
     (void)lane;
-    if (atomic_load(&s->ready) && comm_is_idle(comm)) {
+    s->num_waiting = 0;
+    if (atomic_load(&s->ready) && comm_has_peer(comm) && !s->posted) {
         bye.ud.ah = comm->user.peer->ah;
         bye.ud.remote_qpn = comm->remote_qpn;
         bye.ud.remote_qkey = comm->remote_qkey;
