@@ -27,6 +27,7 @@ enum {
 
 struct scene {
     int version, group;
+    int before; /* version of another user of the plugin; 0: none */
     bool hinted;
     unsigned drop_ppm;
 };
@@ -257,6 +258,8 @@ static void run_scene(int rank, const void *argument)
     (void)setenv("MRD_NCCL_DROP_PPM", text, 1);
     (void)setenv("MRD_NCCL_MAX_RECVS", "8", 1);
     (void)setenv("MRD_MTU", "1344", 1); /* an odd number of half lines of LL128 */
+    if (scene->before)
+        net_start(&(struct net){0}, scene->before);
     net_start(&net, scene->version);
     net_link(&net, !rank, &link, 1);
     void *comm = rank ? link.receive : link.send;
@@ -288,6 +291,12 @@ TEST(nccl_lines__hinted)
 TEST(nccl_lines__v8)
 {
     run_lossy((struct scene){.version = 8, .group = 1});
+}
+
+/* Whoever else uses the plugin, and says so. */
+TEST(nccl_lines__v8_beside_v11)
+{
+    run_lossy((struct scene){.version = 8, .group = 1, .before = 11});
 }
 
 /* Nor can it say of groups. */

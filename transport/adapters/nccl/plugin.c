@@ -27,6 +27,7 @@ static struct {
     bool ready;
     bool forked; /* the lanes' threads are the parent's */
     unsigned users, comms;
+    atomic_bool copy_all; /* any receive may be looked into before it ends: one user has no hints */
     struct settings settings;
     struct device device[SETTINGS_DEVICES_MAX];
     int num_devices;
@@ -49,7 +50,7 @@ static bool must_copy_all(bool hints)
     return !hints || (hint && !strcmp(hint, "0"));
 }
 
-static ncclResult_t begin(bool hints)
+static ncclResult_t begin(void)
 {
     char error[256];
 
@@ -57,7 +58,6 @@ static ncclResult_t begin(bool hints)
         log_warn("%s", error);
         return ncclInvalidUsage;
     }
-    plugin.settings.copy_all = must_copy_all(hints);
     struct settings_device found[SETTINGS_DEVICES_MAX];
     plugin.num_devices = settings_devices(found, SETTINGS_DEVICES_MAX);
     for (int i = 0; i < plugin.num_devices; i++)
@@ -81,8 +81,10 @@ ncclResult_t plugin_init(ncclDebugLogger_t log, bool hints)
         log_warn("NCCL was used before fork(): the child cannot use it");
         result = ncclSystemError;
     } else if (!plugin.ready) {
-        result = begin(hints);
+        result = begin();
     }
+    if (result == ncclSuccess && must_copy_all(hints))
+        atomic_store(&plugin.copy_all, true);
     if (result == ncclSuccess && !plugin.users++) {
         char names[SETTINGS_DEVICES_MAX * sizeof(plugin.device[0].is.name)] = "";
 
@@ -454,8 +456,8 @@ ncclResult_t plugin_receive(void *recv_comm, int n, void **data, const size_t *s
         }
     }
     /* NCCL gives its hint for single receives only. */
-    *request =
-        receiver_post(receiver, (unsigned)n, buffer, hinted || n > 1 || plugin.settings.copy_all);
+    *request = receiver_post(receiver, (unsigned)n, buffer,
+                             hinted || n > 1 || atomic_load(&plugin.copy_all));
     return ncclSuccess;
 }
 

@@ -22,7 +22,6 @@ struct settings {
     uint64_t timeout_ns;  /* MRD_NCCL_TIMEOUT: of a silent peer */
     uint32_t speed_mbps;  /* MRD_NCCL_SPEED; 0: what the interface says */
     uint32_t rx_drop_ppm; /* MRD_NCCL_DROP_PPM: for tests */
-    bool copy_all;        /* any receive may be looked into before it ends */
 };
 
 struct settings_device {
