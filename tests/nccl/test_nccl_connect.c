@@ -2,6 +2,7 @@
 /* How comms begin and end, and what the plugin makes of its environment. */
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -496,6 +497,57 @@ static void fork_after_init(int rank, const void *argument)
 TEST(nccl_connect__fork)
 {
     ranks_run(1, fork_after_init, NULL);
+}
+
+static struct net *net_of_log;
+static pid_t child_of_log;
+
+static void *fork_and_try(void *argument)
+{
+    child_of_log = fork();
+    if (!child_of_log) {
+        alarm(10);
+        NEED(net_init(net_of_log) != ncclSuccess);
+        NEED(net_finalize(net_of_log) == ncclSuccess);
+        _exit(0);
+    }
+    return argument;
+}
+
+/* What init() says; another thread forks meanwhile. */
+static void fork_once(int level, unsigned long flags, const char *file, int line,
+                      const char *format, ...)
+{
+    pthread_t thread;
+
+    (void)level, (void)flags, (void)file, (void)line, (void)format;
+    if (child_of_log)
+        return;
+    NEED(!pthread_create(&thread, NULL, fork_and_try, NULL));
+    NEED(!pthread_join(thread, NULL));
+}
+
+static void fork_in_init(int rank, const void *argument)
+{
+    ncclNetCommConfig_t config = {.trafficClass = -1};
+    struct net net;
+    int status;
+
+    (void)rank;
+    (void)argument;
+    (void)setenv("NCCL_SOCKET_IFNAME", "lo", 1);
+    net_load(&net, MRD_NCCL_PLUGIN, 11);
+    net_of_log = &net;
+    NEED(net.v11->init(&net.context, 1, &config, fork_once, NULL) == ncclSuccess);
+    NEED(child_of_log > 0 && waitpid(child_of_log, &status, 0) == child_of_log);
+    NEED(WIFEXITED(status) && !WEXITSTATUS(status));
+    NEED(net_finalize(&net) == ncclSuccess);
+}
+
+/* The child is told even if the plugin was at work, with its lock, when it was made. */
+TEST(nccl_connect__fork_during_init)
+{
+    ranks_run(1, fork_in_init, NULL);
 }
 
 static void copy_file(const char *from, const char *to)

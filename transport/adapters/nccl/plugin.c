@@ -75,14 +75,15 @@ ncclResult_t plugin_init(ncclDebugLogger_t log, bool hints)
 {
     ncclResult_t result = ncclSuccess;
 
+    if (plugin.forked) { /* maybe a thread of the parent's had the lock */
+        log_begin(log);
+        log_warn("NCCL was used before fork(): the child cannot use it");
+        return ncclSystemError;
+    }
     pthread_mutex_lock(&plugin.lock);
     log_begin(log);
-    if (plugin.forked) {
-        log_warn("NCCL was used before fork(): the child cannot use it");
-        result = ncclSystemError;
-    } else if (!plugin.ready) {
+    if (!plugin.ready)
         result = begin();
-    }
     if (result == ncclSuccess && must_copy_all(hints))
         atomic_store(&plugin.copy_all, true);
     if (result == ncclSuccess && !plugin.users++) {
@@ -159,8 +160,10 @@ static void close_lanes(void)
 /* The last user's end ends all, unless comms are left: NCCL may have aborted. */
 ncclResult_t plugin_finalize(void)
 {
+    if (plugin.forked)
+        return ncclSuccess;
     pthread_mutex_lock(&plugin.lock);
-    if (plugin.users && !--plugin.users && !plugin.forked) {
+    if (plugin.users && !--plugin.users) {
         for (int d = 0; d < plugin.num_devices; d++)
             report(&plugin.device[d]);
         if (!plugin.comms)
