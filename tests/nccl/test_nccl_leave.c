@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "tests/kit/kit.h"
@@ -309,6 +310,97 @@ static void stop_and_go_on(int rank, const void *argument)
 TEST(nccl_leave__stopped_and_goes_on)
 {
     ranks_run(2, stop_and_go_on, NULL);
+}
+
+/* ----------------------------------------------------------------------------- memory that goes */
+
+enum { GONE_BYTES = 8192 };
+
+/* Memory of the comm, which goes while a request that names it is outstanding. */
+static void *map_memory(void *comm, void **mhandle)
+{
+    void *memory =
+        mmap(NULL, GONE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    NEED(memory != MAP_FAILED);
+    *mhandle = net_register(&side.net, comm, memory, GONE_BYTES);
+    return memory;
+}
+
+static void unmap_memory(void *comm, void *memory, void *mhandle)
+{
+    NEED(side.net.dereg_mr(comm, mhandle) == ncclSuccess);
+    NEED(!munmap(memory, GONE_BYTES));
+}
+
+/* The send comes when the receive has no memory any more. */
+static void lose_receive(int rank, const void *argument)
+{
+    bool hinted = *(const bool *)argument;
+
+    begin(rank, "0");
+    if (rank == STAYS) {
+        void *mhandle, *memory = map_memory(side.link.receive, &mhandle);
+        void *never =
+            net_receive_one(&side.net, side.link.receive, memory, GONE_BYTES, 1, mhandle, hinted);
+
+        net_wait(&side.net, post_receive(2, 2), NULL);
+        unmap_memory(side.link.receive, memory, mhandle);
+        rank_meet(LEAVES);
+        need_remote_error(never, "a receive without memory");
+    } else {
+        net_wait(&side.net, post_send(2, 64, 2), NULL);
+        rank_meet(STAYS);
+        void *sent = post_send(0, GONE_BYTES, 1);
+        int done = 0;
+        while (side.net.test(sent, &done, NULL) == ncclSuccess && !done)
+            sched_yield();
+    }
+    rank_meet(!rank);
+    end();
+    NEED(net_finalize(&side.net) == ncclSuccess);
+}
+
+TEST(nccl_leave__memory_of_a_receive)
+{
+    ranks_run(2, lose_receive, &(bool){false});
+}
+
+/* What is copied is not written there, either. */
+TEST(nccl_leave__memory_of_a_hinted_receive)
+{
+    ranks_run(2, lose_receive, &(bool){true});
+}
+
+/* The receive comes when the send has no memory any more. */
+static void lose_send(int rank, const void *argument)
+{
+    (void)argument;
+    begin(rank, "0");
+    if (rank == LEAVES) {
+        void *mhandle, *memory = map_memory(side.link.send, &mhandle);
+        void *never = net_send_one(&side.net, side.link.send, memory, GONE_BYTES, 1, mhandle);
+        ncclResult_t result;
+        int done = 0;
+
+        net_wait(&side.net, post_send(2, 64, 2), NULL);
+        unmap_memory(side.link.send, memory, mhandle);
+        rank_meet(STAYS);
+        while ((result = side.net.test(never, &done, NULL)) == ncclSuccess && !done)
+            sched_yield();
+        NEED(result == ncclSystemError && !done);
+        NEED(side.net.close_send(side.link.send) == ncclSuccess);
+    } else {
+        net_wait(&side.net, post_receive(2, 2), NULL);
+        rank_meet(LEAVES);
+        need_remote_error(post_receive(0, 1), "a receive of it");
+    }
+    rank_meet(!rank);
+}
+
+TEST(nccl_leave__memory_of_a_send)
+{
+    ranks_run(2, lose_send, NULL);
 }
 
 /* ------------------------------------------------------------------------------ the last acks */

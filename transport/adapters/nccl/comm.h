@@ -107,7 +107,7 @@ struct comm_request {
     struct comm_buffer {
         void *data;
         size_t bytes;
-        struct mrd_mr *mr;
+        uint32_t lkey, rkey; /* its region's, which may be gone before the request */
         int tag;
         uint8_t *landing; /* where the sender writes: `data`, or a part of `bounce` */
     } buffer[SETTINGS_GROUP_MAX];

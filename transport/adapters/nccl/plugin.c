@@ -376,10 +376,19 @@ static void register_memory(struct lane *lane, void *argument)
         log_warn("registering %zu bytes at %p: %s", r->size, r->data, mrd_last_error());
 }
 
+struct deregistration {
+    struct comm *comm;
+    struct mrd_mr *mr;
+};
+
 static void deregister_memory(struct lane *lane, void *argument)
 {
+    struct deregistration *d = argument;
+
     (void)lane;
-    mrd_dereg_mr(argument);
+    if (!d->comm->sends)
+        receiver_forget((struct receiver *)d->comm, d->mr->lkey);
+    mrd_dereg_mr(d->mr);
 }
 
 ncclResult_t plugin_register(void *comm, void *data, size_t size, int type, void **mhandle)
@@ -400,8 +409,10 @@ ncclResult_t plugin_register(void *comm, void *data, size_t size, int type, void
 
 ncclResult_t plugin_deregister(void *comm, void *mhandle)
 {
+    struct deregistration d = {.comm = comm, .mr = mhandle};
+
     if (mhandle && !plugin.forked)
-        lane_call(((struct comm *)comm)->lane, deregister_memory, mhandle);
+        lane_call(d.comm->lane, deregister_memory, &d);
     return ncclSuccess;
 }
 
@@ -431,7 +442,7 @@ ncclResult_t plugin_send(void *send_comm, void *data, size_t size, int tag, void
                  (unsigned)MRD_MESSAGE_BYTES_MAX);
         return ncclInvalidArgument;
     }
-    *request = sender_send(sender, data, size, tag, mhandle);
+    *request = sender_send(sender, data, size, tag, mhandle ? ((struct mrd_mr *)mhandle)->lkey : 0);
     return ncclSuccess;
 }
 
@@ -448,11 +459,14 @@ ncclResult_t plugin_receive(void *recv_comm, int n, void **data, const size_t *s
     if (is_over(&receiver->comm))
         return ncclRemoteError;
     for (int i = 0; i < n; i++) {
+        const struct mrd_mr *mr = mhandles ? mhandles[i] : NULL;
+
         buffer[i] = (struct comm_buffer){.data = data[i],
                                          .bytes = sizes[i],
-                                         .mr = mhandles ? mhandles[i] : NULL,
+                                         .lkey = mr ? mr->lkey : 0,
+                                         .rkey = mr ? mr->rkey : 0,
                                          .tag = tags ? tags[i] : 0};
-        if (sizes[i] > MRD_MESSAGE_BYTES_MAX || (sizes[i] && !buffer[i].mr)) {
+        if (sizes[i] > MRD_MESSAGE_BYTES_MAX || (sizes[i] && !mr)) {
             log_warn("a receive of %zu bytes: at most %u, into registered memory", sizes[i],
                      (unsigned)MRD_MESSAGE_BYTES_MAX);
             return ncclInvalidArgument;

@@ -132,6 +132,8 @@ static void tell(struct comm *comm)
 {
     struct receiver *r = (struct receiver *)comm;
 
+    if (atomic_load(&comm->broken))
+        return;
     for (; !r->left && r->next_grant < r->num_groups; r->next_grant++) {
         struct comm_request *group = group_at(r, r->next_grant);
         struct comm_grant grant = {.receives = group->n, .group = r->next_grant};
@@ -141,12 +143,11 @@ static void tell(struct comm *comm)
         for (unsigned i = 0; i < group->n; i++) {
             const struct comm_buffer *b = &group->buffer[i];
 
-            grant.at[i] = (struct comm_grant_at){.address = (uintptr_t)b->landing,
-                                                 .bytes = b->bytes,
-                                                 .rkey = group->copies ? group->bounce.mr->rkey
-                                                         : b->mr       ? b->mr->rkey
-                                                                       : 0,
-                                                 .tag = b->tag};
+            grant.at[i] =
+                (struct comm_grant_at){.address = (uintptr_t)b->landing,
+                                       .bytes = b->bytes,
+                                       .rkey = group->copies ? group->bounce.mr->rkey : b->rkey,
+                                       .tag = b->tag};
         }
         if (!send_grant(r, &group->op, &grant))
             return;
@@ -326,6 +327,18 @@ struct comm_request *receiver_post(struct receiver *r, unsigned n,
     memcpy(group->buffer, buffers, n * sizeof(*buffers));
     lane_push(r->comm.lane, &group->work);
     return group;
+}
+
+/* What arrives may be copied there. */
+void receiver_forget(struct receiver *r, uint32_t lkey)
+{
+    for (uint64_t g = r->first_group; g < r->num_groups; g++) {
+        const struct comm_request *group = group_at(r, g);
+
+        for (unsigned i = 0; i < group->n; i++)
+            if (!(group->taken >> i & 1) && group->buffer[i].bytes && group->buffer[i].lkey == lkey)
+                comm_break(&r->comm, "memory of a receive was deregistered");
+    }
 }
 
 /* ------------------------------------------------------------------------------ open and close */

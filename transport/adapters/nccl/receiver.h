@@ -45,11 +45,13 @@ struct receiver *listener_accept(struct listener *listener, bool *failed);
 void listener_close(struct listener *listener);
 
 /*
- * Posts a group: data, bytes, tag and mr of each receive. `looked_into`: NCCL may look into the memory before the
+ * Posts a group: data, bytes, tag and keys of each receive. `looked_into`: NCCL may look into the memory before the
  * end. NULL: not now.
  */
 struct comm_request *receiver_post(struct receiver *receiver, unsigned n,
                                    const struct comm_buffer *buffers, bool looked_into);
+/* Of the lane's thread. The memory of that key is about to go: receives into it end the comm. */
+void receiver_forget(struct receiver *receiver, uint32_t lkey);
 void receiver_close(struct receiver *receiver);
 
 #endif

@@ -68,7 +68,7 @@ static struct mrd_sge data_of(const struct comm_request *r)
 {
     return (struct mrd_sge){.addr = (uintptr_t)r->buffer[0].data,
                             .length = (uint32_t)r->buffer[0].bytes,
-                            .lkey = r->buffer[0].mr ? r->buffer[0].mr->lkey : 0};
+                            .lkey = r->buffer[0].lkey};
 }
 
 static void send_to(struct sender *s, struct comm_request *r, const struct comm_grant *group,
@@ -193,8 +193,7 @@ static void run_send(struct lane_work *work)
     match(s);
 }
 
-struct comm_request *sender_send(struct sender *s, void *data, size_t bytes, int tag,
-                                 struct mrd_mr *mr)
+struct comm_request *sender_send(struct sender *s, void *data, size_t bytes, int tag, uint32_t lkey)
 {
     struct comm_request *r = comm_take(&s->comm);
 
@@ -202,7 +201,7 @@ struct comm_request *sender_send(struct sender *s, void *data, size_t bytes, int
         return NULL;
     r->n = 1;
     r->sizes[0] = (int)bytes;
-    r->buffer[0] = (struct comm_buffer){.data = data, .bytes = bytes, .mr = mr, .tag = tag};
+    r->buffer[0] = (struct comm_buffer){.data = data, .bytes = bytes, .lkey = lkey, .tag = tag};
     lane_push(s->comm.lane, &r->work);
     return r;
 }

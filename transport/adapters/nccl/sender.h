@@ -53,7 +53,7 @@ struct sender *sender_connect(struct lane *lane, const struct comm_handle *handl
                               uint32_t eager_bytes);
 /* NULL: not now. */
 struct comm_request *sender_send(struct sender *sender, void *data, size_t bytes, int tag,
-                                 struct mrd_mr *mr);
+                                 uint32_t lkey);
 /* Frees it, too. What is not ended is not sent. */
 void sender_close(struct sender *sender);
 
