@@ -176,9 +176,21 @@ static void connect_in_vain(int rank, const void *argument)
         sched_yield();
     }
     NEED(net.close_listen(listen_comm) == ncclSuccess);
+    uint64_t begin_ns = rank_now_ns();
+    ncclResult_t result = ncclSuccess;
+    while (result == ncclSuccess && rank_now_ns() - begin_ns < PROMPT_S * 1000000000ull) {
+        if (!comm)
+            result = net_connect(&net, &handle, &comm);
+        else
+            result = net_send(&net, comm, NULL, 0, 1, NULL, &device_comm);
+        sched_yield();
+    }
+    NEED(result == ncclRemoteError);
+    if (comm)
+        NEED(net.close_send(comm) == ncclSuccess);
 }
 
-/* Neither call waits; who is not accepted may leave. */
+/* Neither call waits. Who is not accepted is told when the listener closes, at the latest by its first send. */
 TEST(nccl_connect__never_accepted)
 {
     ranks_run(1, connect_in_vain, NULL);

@@ -521,22 +521,31 @@ struct listener_accept {
     struct receiver *receiver;
 };
 
+/* Of the oldest that waits. NULL: it is in the log. */
+static struct receiver *take_waiting(struct listener *l)
+{
+    lane_take_events(l->lane);
+    unsigned i = l->waiting[l->first];
+    const struct comm_hello *hello = &l->hello[i];
+    struct receiver *receiver = NULL;
+    /* Both before others arrive, which they may while a receiver is made in vain. */
+    l->first = (l->first + 1) % COMM_BACKLOG;
+    atomic_fetch_sub(&l->num_waiting, 1);
+    if (hello->version == COMM_VERSION)
+        receiver = make_receiver(l->lane, hello, l->eager_bytes);
+    else
+        log_warn("%s: it has another version of this plugin", hello->address);
+    if (!post_hello(l, i))
+        log_warn("a listener: %s", mrd_last_error());
+    return receiver;
+}
+
 static void accept_one(struct lane *lane, void *argument)
 {
     struct listener_accept *a = argument;
-    struct listener *l = a->listener;
 
-    lane_take_events(lane);
-    unsigned i = l->waiting[l->first];
-    const struct comm_hello *hello = &l->hello[i];
-    l->first = (l->first + 1) % COMM_BACKLOG;
-    if (hello->version == COMM_VERSION)
-        a->receiver = make_receiver(lane, hello, l->eager_bytes);
-    else
-        log_warn("%s: it has another version of this plugin", hello->address);
-    atomic_fetch_sub(&l->num_waiting, 1);
-    if (!post_hello(l, i))
-        log_warn("a listener: %s", mrd_last_error());
+    (void)lane;
+    a->receiver = take_waiting(a->listener);
 }
 
 struct receiver *listener_accept(struct listener *l, bool *failed)
@@ -555,6 +564,12 @@ static void close_listener(struct lane *lane, void *argument)
 {
     struct listener *l = argument;
 
+    while (atomic_load(&l->num_waiting)) { /* who connects hears that this is the end */
+        struct receiver *receiver = take_waiting(l);
+
+        if (receiver)
+            close_receiver(lane, &receiver->comm);
+    }
     if (l->qp)
         mrd_destroy_qp(l->qp);
     l->qp = NULL;
