@@ -423,7 +423,7 @@ static bool is_over(struct comm *comm)
 {
     if (plugin.forked)
         return true;
-    if (!atomic_load_explicit(&comm->broken, memory_order_relaxed))
+    if (!atomic_load_explicit(&comm->broken, memory_order_acquire))
         return false;
     say_broken(comm);
     return true;
