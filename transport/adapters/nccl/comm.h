@@ -153,7 +153,10 @@ void comm_free(struct comm *comm);
  */
 bool comm_post(struct comm *comm, struct lane_op *op, uint32_t qp_num, uint32_t qkey,
                const void *data, size_t bytes);
-/* From now on requests end in ncclRemoteError; `why` is told once. */
+/*
+ * From now on requests end in ncclRemoteError; `why` is told once. What ends one in another way comes
+ * before.
+ */
 void comm_break(struct comm *comm, const char *why);
 void comm_end_request(struct comm_request *request, enum comm_end end);
 uint32_t comm_random(void);

@@ -270,7 +270,7 @@ ncclResult_t plugin_listen(int dev, void *handle, void **listen_comm)
 
 static void say_broken(struct comm *comm)
 {
-    if (!atomic_exchange(&comm->told, true))
+    if (atomic_load(&comm->broken) && !atomic_exchange(&comm->told, true))
         log_warn("%s: %s", comm->peer, comm->why);
 }
 

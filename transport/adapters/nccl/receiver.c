@@ -71,8 +71,8 @@ static void take_eager(struct receiver *r, const struct receiver_unexpected *u,
     if (u->bytes > group->buffer[receive].bytes) {
         log_warn("%s: a send of %u bytes meets a receive of %zu", r->comm.peer, u->bytes,
                  group->buffer[receive].bytes);
-        comm_break(&r->comm, "a send was longer than its receive");
         comm_end_request(group, COMM_TOO_LONG);
+        comm_break(&r->comm, "a send was longer than its receive");
         return;
     }
     place(group, receive, slot_at(r, u->slot) + 1, u->bytes);
@@ -304,8 +304,8 @@ static void run_post(struct lane_work *work)
     }
     if (group->copies && !make_bounce(group)) {
         log_warn("%s: no memory to receive into", r->comm.peer);
-        comm_break(&r->comm, "no memory is left here");
         comm_end_request(group, COMM_FAILED);
+        comm_break(&r->comm, "no memory is left here");
         return;
     }
     r->num_groups++;

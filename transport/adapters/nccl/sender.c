@@ -82,8 +82,8 @@ static void send_to(struct sender *s, struct comm_request *r, const struct comm_
     if (r->buffer[0].bytes > at->bytes) {
         log_warn("%s: a send of %zu bytes meets a receive of %llu", s->comm.peer,
                  r->buffer[0].bytes, (unsigned long long)at->bytes);
-        comm_break(&s->comm, "a send was longer than its receive");
         comm_end_request(r, COMM_TOO_LONG);
+        comm_break(&s->comm, "a send was longer than its receive");
     } else if (sge.length) {
         post(r, &sge, 1, at->address, at->rkey, imm);
     } else { /* the receive may be no memory at all */
