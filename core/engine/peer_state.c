@@ -597,6 +597,25 @@ static void hand_over(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_pe
     }
 }
 
+/* Who watches `peer` watches `to`, as others do. Both go on with the same life, unless one is over. */
+static void join_watches(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer_watch watch,
+                         struct mrd_peer *to)
+{
+    uint32_t inc = to->watch.inc;
+
+    if (!inc && to->tx)
+        inc = to->tx->contact.inc;
+    if (!inc && to->space.state != MRD_SPACE_NONE)
+        inc = to->space.inc;
+    if (watch.inc && inc && watch.inc != inc) {
+        e->stats.peers_restarted++;
+        mrd_peer_report_and_unwatch(e, peer, MRD_EVENT_PEER_RESTARTED);
+        return;
+    }
+    to->watch.users += watch.users;
+    to->watch.inc = inc ? inc : watch.inc;
+}
+
 void mrd_peer_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_peer *to)
 {
     struct mrd_peer_watch watch = peer->watch;
@@ -611,7 +630,7 @@ void mrd_peer_give_way(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_p
     if (!watch.users)
         return;
     if (to->watch.users) {
-        to->watch.users += watch.users;
+        join_watches(e, peer, watch, to);
         return;
     }
     to->watch = watch;

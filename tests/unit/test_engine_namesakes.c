@@ -323,30 +323,44 @@ static struct mrd_ah *watch(struct pair *p, const struct mrd_addr *there)
 
 /*
  * Who asks at an address is watched by its handle, and another entry's peer moves there. The handle ends
- * the watch; and who answered before was another process, of which the watch tells. Watches of both add up.
+ * the watch; and who answered before was another process, of which the watch tells. Watches of both add up,
+ * unless they are of two lives: then the one that is over is told at once.
  */
 TEST_F(pair, namesakes__are_watched)
 {
-    for (unsigned i = 0; i < 4; i++) {
-        unsigned answers = i & 1, watched = i >> 1; /* the other entry is, too */
+    static const struct {
+        uint32_t asks_inc, peer_inc, inc; /* of the watches; of the one that is left */
+        bool peer_watched, over;
+    } rows[] = {{0, 0, 0, false, false},
+                {NAME_2, 0, NAME_2, false, false},
+                {0, 0, NAME_1, true, false},
+                {NAME_2, 0, 0, true, true},
+                {NAME_1, 0, NAME_1, true, false},
+                {0, NAME_1, NAME_1, true, false},
+                {NAME_2, NAME_1, NAME_1, true, true}};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned users = (rows[i].peer_watched ? 1 : 0) + (rows[i].over ? 0 : 1);
 
         pair_begin_wary(self);
         struct mrd_engine *e = self->end[AT].e;
         taken(self, NAME_1, 5, FIRST);
         struct mrd_peer *peer = mrd_peer_find(&e->peers, &self->end[1 - AT].addr);
         struct mrd_addr there = peer->addr;
-        peer->watch.users = watched;
+        peer->watch.users = rows[i].peer_watched;
+        peer->watch.inc = rows[i].peer_inc;
         there.ip[15] ^= 8;
         struct mrd_ah *ah = watch(self, &there);
         struct mrd_peer *asks = mrd_peer_find(&e->peers, &there);
         assert_true(asks->watch.users);
-        asks->watch.inc = answers ? NAME_2 : 0;
+        asks->watch.inc = rows[i].asks_inc;
         elapse(self, MRD_SEC);
         move_to(self, peer, &there);
         assert_int_equal(asks->watch.users, 0);
-        assert_int_equal(peer->watch.users, 1 + watched);
-        assert_int_equal(peer->watch.inc, answers && !watched ? NAME_2 : 0);
-        for (unsigned k = 0; k < 1 + watched; k++) {
+        assert_int_equal(peer->watch.users, users);
+        assert_int_equal(peer->watch.inc, rows[i].inc);
+        assert_int_equal(e->stats.peers_restarted, rows[i].over);
+        for (unsigned k = 0; k < users; k++) {
             assert_true(peer->watch.users);
             assert_int_equal(mrd_engine_watch_peer(e, ah, false, self->now), 0);
         }
