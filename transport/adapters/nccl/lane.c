@@ -68,6 +68,22 @@ bool lane_reserve(struct lane *lane, int completions)
 
 /* ------------------------------------------------------------------------------------- peers */
 
+static void learn_id(struct lane_peer *peer)
+{
+    struct mrd_peer_attr attr;
+
+    if (!mrd_query_peer(peer->ah, &attr, sizeof(attr)))
+        peer->id = attr.peer_id;
+}
+
+/* Not by its address: it may have moved, or two addresses are one peer's. */
+static bool is_peer(struct lane_peer *peer, uint32_t id)
+{
+    if (peer->id != id)
+        learn_id(peer);
+    return peer->id == id;
+}
+
 bool lane_join(struct lane *lane, struct lane_user *user, const char *address)
 {
     struct mrd_ah *ah = mrd_create_ah(lane->pd, address);
@@ -92,6 +108,7 @@ bool lane_join(struct lane *lane, struct lane_user *user, const char *address)
         peer->lane = lane;
         peer->ah = ah;
         strcpy(peer->address, canonical);
+        learn_id(peer);
         peer->next = lane->peers;
         lane->peers = peer;
     }
@@ -132,7 +149,7 @@ static void peer_gone(struct lane *lane, const struct mrd_async_event *event)
                           : "it does not answer";
 
     for (struct lane_peer *p = lane->peers; p; p = p->next) {
-        if (p->gone || strcmp(p->address, event->address))
+        if (p->gone || !is_peer(p, event->peer_id))
             continue;
         p->gone = true;
         for (struct lane_user *u = p->users; u; u = u->next)

@@ -32,6 +32,7 @@ struct lane_peer {
     struct lane_peer *next;
     struct lane *lane;
     struct mrd_ah *ah;
+    uint32_t id; /* for the library, when it was seen last */
     char address[MRD_ADDRESS_MAX];
     struct lane_user *users;
     bool gone; /* new users take another one */
