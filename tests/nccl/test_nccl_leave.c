@@ -31,14 +31,24 @@ struct side {
 
 static struct side side;
 
-static void begin(int rank, const char *eager_kb)
+static void start(const char *eager_kb)
 {
     (void)setenv("MRD_NCCL_TIMEOUT", "1", 1);
     (void)setenv("MRD_NCCL_EAGER_KB", eager_kb, 1);
     net_start(&side.net, 11);
+}
+
+static void open_link(int rank)
+{
     net_link(&side.net, !rank, &side.link, 1);
     side.out = net_register(&side.net, side.link.send, side.memory, sizeof(side.memory) + LARGE);
     side.in = net_register(&side.net, side.link.receive, side.memory, sizeof(side.memory) + LARGE);
+}
+
+static void begin(int rank, const char *eager_kb)
+{
+    start(eager_kb);
+    open_link(rank);
 }
 
 static void end(void)
@@ -277,6 +287,44 @@ static void close_in_flight(int rank, const void *argument)
 TEST(nccl_leave__closed_with_half_a_message_sent)
 {
     ranks_run(2, close_in_flight, NULL);
+}
+
+enum { CLOSES = 20 };
+
+/* The receiver has got all, and of many acknowledgements the sender gets none before it closes. */
+static void close_before_the_ack(int rank, const void *argument)
+{
+    (void)argument;
+    if (rank == LEAVES)
+        (void)setenv("MRD_NCCL_DROP_PPM", "500000", 1);
+    start("0");
+    for (int i = 0; i < CLOSES; i++) {
+        char done;
+
+        open_link(rank);
+
+        if (rank == STAYS) {
+            void *never = post_receive(0, 2);
+
+            net_wait(&side.net, post_receive(1, 3), NULL);
+            rank_tell(LEAVES, "", 1);
+            need_remote_error(never, "a receive");
+            end();
+        } else {
+            NEED(post_send(0, BYTES, 3));
+            rank_hear(STAYS, &done, 1);
+            NEED(side.net.close_send(side.link.send) == ncclSuccess);
+            NEED(side.net.dereg_mr(side.link.receive, side.in) == ncclSuccess);
+            NEED(side.net.close_receive(side.link.receive) == ncclSuccess);
+        }
+        rank_meet(!rank);
+    }
+    NEED(net_finalize(&side.net) == ncclSuccess);
+}
+
+TEST(nccl_leave__closed_before_the_ack)
+{
+    ranks_run(2, close_before_the_ack, NULL);
 }
 
 /* Rank STAYS is stopped until the other one has taken it for dead and closed its comms. */

@@ -17,8 +17,9 @@
 enum {
     BATCH = 32,
     CQE_MIN = 1024,
-    EVENTS_EVERY = 1024,         /* steps */
-    SLEEP_MAX_NS = 1000000000,   /* of a thread that nothing wakes */
+    EVENTS_EVERY = 1024,       /* steps */
+    SLEEP_MAX_NS = 1000000000, /* of a thread that nothing wakes */
+    AWAIT_NS = 100000000,
     FAREWELL_NS = 20000000,      /* so long a closing lane acknowledges */
     FAREWELL_IDLE_NS = 10000000, /* a timer so far away is not one of an acknowledgement */
 };
@@ -50,6 +51,15 @@ void lane_drain(struct lane *lane)
 {
     while (poll_completions(lane) > 0)
         ;
+}
+
+void lane_await(struct lane *lane, const unsigned *count)
+{
+    uint64_t begin = now_ns();
+
+    while (*count && now_ns() - begin < AWAIT_NS)
+        if (!poll_completions(lane) && mrd_progress(lane->context) <= 0)
+            sched_yield();
 }
 
 bool lane_reserve(struct lane *lane, int completions)

@@ -88,6 +88,8 @@ void lane_call(struct lane *lane, void (*function)(struct lane *lane, void *argu
 bool lane_reserve(struct lane *lane, int completions);
 /* Handles all completions that wait, so that none names what is freed next. */
 void lane_drain(struct lane *lane);
+/* Makes progress until the count is 0, or for a moment. */
+void lane_await(struct lane *lane, const unsigned *count);
 /* Tells users which peers are gone. Before a new user joins: it is not one of what was there before. */
 void lane_take_events(struct lane *lane);
 /* False: mrd_last_error() says why. */

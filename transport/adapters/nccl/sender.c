@@ -346,7 +346,10 @@ struct sender *sender_connect(struct lane *lane, const struct comm_handle *handl
     return s;
 }
 
-/* The peer is told, unless messages are on their way: those must not touch their memory any more. */
+/*
+ * The peer is told. Messages that are on their way must not touch their memory any more: they are given up, of
+ * which it hears, unless it has got all of them. So who lacks only acks waits for those.
+ */
 static void close_sender(struct lane *lane, void *argument)
 {
     struct sender *s = argument;
@@ -356,8 +359,9 @@ static void close_sender(struct lane *lane, void *argument)
                                   __builtin_bswap32(COMM_IMM_BYE | s->next_message % COMM_NUMBERS),
                               .wr.rdma = {s->slots, s->slots_rkey}};
 
-    (void)lane;
     s->num_waiting = 0;
+    if (comm_has_peer(comm))
+        lane_await(lane, &s->posted);
     if (atomic_load(&s->ready) && comm_has_peer(comm) && !s->posted) {
         bye.ud.ah = comm->user.peer->ah;
         bye.ud.remote_qpn = comm->remote_qpn;
