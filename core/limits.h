@@ -40,6 +40,7 @@ enum {
     MRD_PROBES_MIN = 5,     /* unanswered probes before a peer counts as unreachable */
     MRD_SOURCE_PROBES = 2,  /* unanswered probes before another source address is tried */
     MRD_PMTU_PROBES = 3,    /* of a size, all lost: it does not come through (RFC 8899, 5.1.2) */
+    MRD_PMTU_NEIGHBORS = 2, /* packets before a probe, and behind: none of them lost with it */
     MRD_PMTU_LOSSES =
         4, /* packets above the base payload lost in a row: is the path smaller now? */
     MRD_PMTU_LOSSES_SRTTS = 4,

@@ -120,6 +120,12 @@ void mrd_pmtu_lost(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns)
     end_search(m, now_ns);
 }
 
+void mrd_pmtu_inconclusive(struct mrd_pmtu *m, uint32_t bytes)
+{
+    if (bytes == m->probed)
+        m->probed = 0;
+}
+
 void mrd_pmtu_too_big(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns)
 {
     if (m->payload <= bytes && m->failed <= bytes + STEP) /* it is known */

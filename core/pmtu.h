@@ -48,6 +48,8 @@ void mrd_pmtu_sent(struct mrd_pmtu *m, uint32_t bytes);
 void mrd_pmtu_acked(struct mrd_pmtu *m, const struct mrd_pmtu_range *r, uint32_t bytes,
                     uint64_t now_ns);
 void mrd_pmtu_lost(struct mrd_pmtu *m, uint32_t bytes, uint64_t now_ns);
+/* It was lost among others, which says nothing of its size (RFC 4821, 7.6): it is tried again. */
+void mrd_pmtu_inconclusive(struct mrd_pmtu *m, uint32_t bytes);
 /*
  * Who sends there says that the route takes only so many, no fewer than the base, for now: packets
  * carry no more. A later search finds whether that has changed.

@@ -153,6 +153,33 @@ static bool has_paths(const struct mrd_send_state *tx)
     return tx->paths.num > 1 && !tx->spray.ops->one_path;
 }
 
+static bool was_lost(const struct mrd_sent *rec)
+{
+    return rec && (rec->state == MRD_SENT_LOST || (rec->tx_count > 1 && !rec->deliberate));
+}
+
+/* Was one of those lost that left right before or behind it? In a burst of losses its size is no cause. */
+static bool lost_among_others(const struct mrd_send_state *tx, const struct mrd_sent *rec)
+{
+    for (uint32_t i = 1; i <= MRD_PMTU_NEIGHBORS; i++) {
+        if (was_lost(mrd_sent_get(&tx->sent, rec->psn - i)) ||
+            was_lost(mrd_sent_get(&tx->sent, rec->psn + i)))
+            return true;
+    }
+    return false;
+}
+
+/* From now on an ack does not tell whether the size came. */
+static void end_mtu_probe(struct mrd_engine *e, struct mrd_send_state *tx, struct mrd_sent *rec)
+{
+    if (lost_among_others(tx, rec))
+        mrd_pmtu_inconclusive(&tx->pmtu, rec->len);
+    else
+        mrd_pmtu_lost(&tx->pmtu, rec->len, e->clock.now_ns);
+    rec->len = 0;
+    rec->deliberate = true; /* no loss was told to anybody that could be taken back */
+}
+
 /*
  * Retransmit a packet on another path. `twice`: a second copy follows on a third path, when the
  * caller has room for it. On one path it would meet what dropped the packet: a policer, or a short
@@ -164,11 +191,8 @@ static void resend(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent 
     struct mrd_send_state *tx = peer->tx;
     uint16_t old = rec->path;
 
-    if (mrd_sent_is_mtu_probe(rec)) { /* from now on an ack does not tell whether the size came */
-        mrd_pmtu_lost(&tx->pmtu, rec->len, e->clock.now_ns);
-        rec->len = 0;
-        rec->deliberate = true; /* no loss was told to anybody that could be taken back */
-    }
+    if (mrd_sent_is_mtu_probe(rec))
+        end_mtu_probe(e, tx, rec);
     if (rec->kind == MRD_SENT_EMPTY)
         rec->offset = 0;
     rec->deliberate |= twice;

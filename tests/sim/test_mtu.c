@@ -10,7 +10,14 @@
 
 #define BURST_NS (10 * USEC_NS)
 
-enum { BASE = 1088, LIMIT = 8192, PATHS = 8, HEAD_BYTES = 96, MESSAGE_BYTES = 4 << 20 };
+enum {
+    BASE = 1088,
+    LIMIT = 8192,
+    PATHS = 8,
+    HEAD_BYTES = 96,
+    MESSAGE_BYTES = 4 << 20,
+    OUTAGE_PACKETS = 4
+};
 
 FIXTURE(narrow)
 {
@@ -21,6 +28,8 @@ FIXTURE(narrow)
     uint32_t one_path; /* only this path is so narrow; PATHS: all are */
     uint32_t lost_of;  /* of so many messages that would come through one is lost; 0: none is */
     uint32_t turn;     /* of these */
+    uint32_t outages;  /* probes that are lost with the next few packets */
+    uint32_t out;      /* of these, so many are left */
     uint32_t buffer;   /* packets of a burst that come through; 0: all do */
     uint32_t burst;    /* of these, so many came */
     uint64_t burst_ns; /* since then */
@@ -35,6 +44,14 @@ static bool loses_large(void *arg, const struct wire_packet *p)
         return true;
     if (n->lost_of && p->kind == WIRE_MESSAGE && ++n->turn % n->lost_of == 0)
         return true;
+    if (p->kind == WIRE_EMPTY && p->len > BASE && n->outages) {
+        n->outages--;
+        n->out = OUTAGE_PACKETS;
+    }
+    if (n->out) {
+        n->out--;
+        return true;
+    }
     if (n->buffer) {
         if (mrd_sim_now(n->w->sim) - n->burst_ns > BURST_NS) {
             n->burst_ns = mrd_sim_now(n->w->sim);
@@ -135,6 +152,16 @@ TEST_F_WITH(narrow, sim_mtu__late_probe, self->most = 1400 - 28)
     sim_run(w, MSEC_NS);
     assert_int_equal(sim_counter(w, HOST_1, "rx_duplicates"), duplicates + 1);
     assert_int_equal(sim_counter(w, HOST_0, "retx_spurious"), 0);
+}
+
+/* Probes that are lost with what leaves around them say nothing of the size, however many there are. */
+TEST_F_WITH(narrow, sim_mtu__probes_in_outages, self->most = 65507)
+{
+    self->outages = 10;
+    for (unsigned k = 0; k < 4; k++)
+        sim_write_complete(self->w, HOST_0, HOST_1, MESSAGE_BYTES, 20 * MSEC_NS);
+    assert_int_equal(self->outages, 0);
+    assert_int_equal(payload_in_use(self, HOST_0), LIMIT);
 }
 
 /* Who sends single small messages never probes: there is nothing to gain. */
