@@ -143,7 +143,10 @@ begin some 1
 wait "$some_pid" && fail 'a connection to an unknown server is not reset'
 grep -q '127.0.0.1:7000 through gateway.test' client || fail_with client 'the log does not name the unknown server'
 at 127.0.0.2
-wait_until 40 grep -q 'gateway.test is at 127.0.0.2:4793 now' client || fail_with client 'a name that is known now is not looked up'
+wait_until 40 grep -q 'gateway.test is at 127.0.0.2:4793 now' client || {
+    tail -n 3 /etc/hosts /etc/resolv.conf /etc/nsswitch.conf "/proc/$client_pid/task"/*/{comm,wchan,syscall} >&2 || true
+    fail_with client 'a name that is known now is not looked up'
+}
 begin some 5
 done_well some
 
