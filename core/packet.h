@@ -51,6 +51,7 @@ struct mrd_rx_packet {
     struct mrd_addr from;
     /* Local destination address (answers leave from it); all zero if unknown. */
     struct mrd_addr to;
+    uint64_t life; /* of a sealed packet: of the context that sent it */
 };
 
 enum mrd_tx_flags {
@@ -58,6 +59,7 @@ enum mrd_tx_flags {
     MRD_TX_NOT_ECT = 1 << 1, /* do not; neither: as the mover likes */
     MRD_TX_ALONE = 1 << 2,   /* not to be sent in a burst: this path loses bursts */
     MRD_TX_UNHEARD = 1 << 3, /* the peer was never heard of: does anybody listen there? */
+    MRD_TX_ACK = 1 << 4,     /* an ack, and nothing else */
 };
 
 /* The mover's handle and key of a memory region; all zero if it needs none. */
@@ -82,6 +84,7 @@ struct mrd_tx_packet {
     uint32_t len;      /* the whole datagram: head_len + all of iov[] */
     uint8_t *head;     /* the caller's memory, filled by the engine */
     uint32_t key;      /* with iov[]: mrd_mover_mr.key of that memory */
+    uint64_t life;     /* of the context that a sealed packet is for; 0: whoever is there */
     struct iovec iov[MRD_SEGMENT_PIECES_MAX]; /* payload in the user's buffers */
 };
 

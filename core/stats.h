@@ -56,6 +56,7 @@
     X(rx_drop_truncated,      "packets",  "shorter than its header says")                        \
     X(rx_drop_version,        "packets",  "of another protocol or version")                      \
     X(rx_drop_type,           "packets",  "of an unknown type")                                  \
+    X(rx_drop_sealed,         "packets",  "sealed, and the context has no key file")             \
     X(rx_drop_length,         "packets",  "lengths that contradict each other")                  \
     X(rx_drop_checksum,       "packets",  "header or payload check failed")                      \
     X(rx_drop_malformed,      "packets",  "parts, or a port to answer to, that make no sense")   \

@@ -324,6 +324,15 @@ static bool head_check_holds(const uint8_t *buf, uint32_t head_len)
     return check(copy, head_len) == get32(((const struct base *)(const void *)buf)->head_check);
 }
 
+uint32_t mrd_wire_peek_reply(const uint8_t *data)
+{
+    const struct base *b = (const struct base *)(const void *)data;
+
+    if ((b->version_type & 15) == MRD_WIRE_SEALED)
+        return (uint32_t)get64(data) & 0xffffff;
+    return get32(b->key_reply) & 0xffffff;
+}
+
 enum mrd_wire_error mrd_wire_get(const uint8_t *buf, uint32_t len, struct mrd_wire_head *head)
 {
     const struct base *b = (const struct base *)(const void *)buf;

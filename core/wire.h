@@ -49,6 +49,9 @@ enum mrd_wire_type {
     MRD_WIRE_FRAGMENT = 6, /* a piece of a DATA packet that its path does not take any more */
 };
 
+/* Beside these: the type of a packet that has one of them in it, encrypted (seal.h). */
+enum { MRD_WIRE_SEALED = 7 };
+
 /* As live epoch: the sender's life is over, or ends now, with all its spaces. */
 #define MRD_WIRE_EPOCH_NONE UINT32_MAX
 
@@ -159,6 +162,12 @@ static inline bool mrd_wire_is_request(uint8_t op)
 {
     return op == MRD_OP_READ || op == MRD_OP_CMP_SWAP || op == MRD_OP_FETCH_ADD;
 }
+
+/*
+ * Where its sender is answered, says a packet of at least MRD_WIRE_BASE_BYTES that nobody has checked
+ * yet, and that may be sealed. 24 bits.
+ */
+uint32_t mrd_wire_peek_reply(const uint8_t *data);
 
 /* The payload of an atomic's response. */
 void mrd_wire_put_u64(uint8_t *at, uint64_t v);

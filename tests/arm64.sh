@@ -63,7 +63,7 @@ check_tools()
     for program in $triplet-gcc $triplet-objdump $emulator cmake ninja jq; do
         command -v "$program" >/dev/null || skip "no $program here: tools/install-deps.sh arm64"
     done
-    for library in libxxhash json-c cmocka; do
+    for library in libxxhash libcrypto json-c cmocka; do
         pkg-config --exists "$library" || skip "no $library for ARM64 here: tools/install-deps.sh arm64"
     done
     [[ -x $native/tools/mrd_sim ]] || skip "no $native/tools/mrd_sim: build for this machine first"

@@ -37,6 +37,8 @@ build pkg-config      command -v pkg-config
 build libxxhash-dev   pkg-config --exists libxxhash
 build libjson-c-dev   pkg-config --exists json-c
 build libibverbs-dev  pkg-config --exists libibverbs
+build libssl-dev      pkg-config --atleast-version=3.0 libcrypto
+build libipsec-mb-dev header intel-ipsec-mb.h
 build libevent-dev    pkg-config --exists libevent_core
 build libfabric-dev   pkg-config --exists libfabric
 demo  iproute2        command -v ip tc
@@ -83,6 +85,7 @@ arm64 gcc-aarch64-linux-gnu  command -v aarch64-linux-gnu-gcc
 arm64 libc6-dev-arm64-cross  header ../aarch64-linux-gnu/include/stdio.h
 arm64 qemu-user-static       command -v qemu-aarch64-static
 arm64 libxxhash-dev:arm64    foreign aarch64-linux-gnu libxxhash
+arm64 libssl-dev:arm64       foreign aarch64-linux-gnu libcrypto
 arm64 libjson-c-dev:arm64    foreign aarch64-linux-gnu json-c
 arm64 libcmocka-dev:arm64    foreign aarch64-linux-gnu cmocka
 arm64 jq              command -v jq

@@ -11,6 +11,7 @@
 #include "transport/error.h"
 #include "transport/memory.h"
 #include "transport/progress.h"
+#include "transport/sealing.h"
 #include "transport/sized.h"
 
 #define ACCESS_MASK                                                                                \
@@ -441,7 +442,8 @@ static struct mrd_ah *create_ah(struct mrd_context_impl *c, struct mrd_pd *pd,
     }
 
     int error = 0;
-    struct mrd_ah *ah = mrd_engine_create_ah(c->engine, pd, to, (uint32_t)payload_bytes, &error);
+    struct mrd_ah *ah = mrd_engine_create_ah(
+        c->engine, pd, to, mrd_sealing_payload(c, (uint32_t)payload_bytes), &error);
 
     if (ah && dscp >= 0)
         mrd_engine_set_dscp(ah, (uint8_t)dscp);
@@ -537,4 +539,18 @@ int mrd_destroy_ah(struct mrd_ah *ah)
     int error = mrd_call_enter(c);
 
     return error ? error : finish_call(c, mrd_engine_destroy_ah(c->engine, ah));
+}
+
+/* ------------------------------------------------------------------------------------------ keys */
+
+int mrd_reload_keys(struct mrd_context *context)
+{
+    struct mrd_context_impl *c = mrd_context_impl(context);
+    int error = mrd_call_enter(c);
+
+    if (error)
+        return error;
+    error = mrd_sealing_reload(c);
+    mrd_call_leave(c);
+    return error;
 }

@@ -9,6 +9,7 @@
 #include "transport/context.h"
 #include "transport/error.h"
 #include "transport/progress.h"
+#include "transport/sealing.h"
 #include "transport/sized.h"
 
 #define ONE_MORE(name, unit, what) +1
@@ -114,7 +115,18 @@ int mrd_query_counters_sized(struct mrd_context *context, struct mrd_counter *co
     if (error)
         return error;
 
+    const struct mrd_seal_stats none = {0};
+    const struct mrd_seal_stats *seal =
+        mrd_sealing_is_on(c) ? mrd_seal_stats(c->sealing.seal) : &none;
     const struct mrd_counter own[] = {
+        {.name = "rx_opened", .unit = "packets", .value = seal->verdicts[MRD_SEAL_OPENED]},
+        {.name = "rx_drop_clear", .unit = "packets", .value = seal->verdicts[MRD_SEAL_CLEAR]},
+        {.name = "rx_drop_key", .unit = "packets", .value = seal->verdicts[MRD_SEAL_NO_KEY]},
+        {.name = "rx_drop_tag", .unit = "packets", .value = seal->verdicts[MRD_SEAL_BAD_TAG]},
+        {.name = "rx_drop_replay", .unit = "packets", .value = seal->verdicts[MRD_SEAL_REPLAY]},
+        {.name = "rx_drop_stranger", .unit = "packets", .value = seal->verdicts[MRD_SEAL_BUSY]},
+        {.name = "seal_failed", .unit = "packets", .value = seal->failed},
+        {.name = "seal_keys_derived", .unit = "keys", .value = seal->derived},
         {.name = "tx_burst_partial", .unit = "events", .value = c->outbox.partial},
         {.name = "tx_drop_old", .unit = "packets", .value = c->outbox.old},
         {.name = "progress_thread_wakeups",
@@ -249,7 +261,7 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
 
     struct mrd_context_info found = {
         .paths = c->paths,
-        .mtu = c->backend->mover.payload_bytes,
+        .mtu = mrd_sealing_payload(c, c->backend->mover.payload_bytes),
         .link_bps = c->link_bps,
         .receive_buffer_bytes = c->backend->mover.rx_buffer_bytes,
         .port = c->ops->has_port ? (uint16_t)self.port : 0,
@@ -264,9 +276,34 @@ int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info
     found.port_mtu = facts.mtu;
     found.port_bps = facts.bps;
     memcpy(found.interface, facts.interface, sizeof(found.interface));
+    if (mrd_sealing_is_on(c))
+        strncpy(found.cipher, c->sealing.cipher->name, sizeof(found.cipher) - 1);
     strncpy(found.spray, mrd_engine_spray_name(c->engine), sizeof(found.spray) - 1);
     strncpy(found.cc, mrd_engine_cc_name(c->engine), sizeof(found.cc) - 1);
     mrd_call_leave(c);
     mrd_sized_write(&mrd_sized_context_info, info, size, &found);
+    return 0;
+}
+
+int mrd_query_doubt(struct mrd_ah *ah, char *buf, size_t len)
+{
+    struct mrd_context_impl *c = mrd_context_impl(ah->context);
+    int error = mrd_call_enter(c);
+    char text[MRD_SEALING_DOUBT_BYTES];
+    const char *doubt;
+
+    if (error)
+        return error;
+    doubt = mrd_sealing_doubt(c, mrd_engine_ah_addr(ah), text, sizeof(text));
+    mrd_call_leave(c);
+    if (!doubt) {
+        mrd_error_set("no sign of why nothing comes from there");
+        return -ENOENT;
+    }
+    if (strlen(doubt) >= len) {
+        mrd_error_set("%zu bytes are too few; %d suffice", len, MRD_SEALING_DOUBT_BYTES);
+        return -ENOSPC;
+    }
+    memcpy(buf, doubt, strlen(doubt) + 1);
     return 0;
 }

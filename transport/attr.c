@@ -243,6 +243,8 @@ int mrd_attr_resolve(const struct mrd_context_attr *attr, const char *transport,
         (error = check_source_ports(&a)) || (error = apply_paths(&a)) ||
         (error = apply_policies(&a)) || (error = apply_check(&a)) || (error = apply_ecn(&a)))
         return error;
+    if (!a.key_file)
+        a.key_file = mrd_attr_environment("MRD_KEY_FILE");
     apply_defaults(&a, transport);
     if ((error = check_sizes(&a)) || (error = check_rest(&a)))
         return error;

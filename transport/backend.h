@@ -74,11 +74,17 @@ struct mrd_backend_ops {
     /*
      * Receives up to `max` packets and returns how many. *more: there may be more at once. The
      * packets' memory is the mover's, valid until rx_return(). The mover calls `plan` where
-     * receiving payloads into place may pay.
+     * receiving payloads into place may pay; NULL: they cannot be.
      */
     unsigned (*rx_burst)(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
                          bool *more, mrd_plan_fn *plan, void *plan_arg);
     void (*rx_return)(struct mrd_backend *b);
+
+    /*
+     * What the mover learns from the header of a packet that it could not read, as it was sealed. NULL:
+     * nothing.
+     */
+    void (*learn)(struct mrd_backend *b, const struct mrd_rx_packet *packet);
 
     /*
      * Sleeps until a packet may have come, `wake_fd` is readable or timeout_ns have passed

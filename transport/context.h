@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "core/seal.h"
 #include "transport/backend.h"
 #include "transport/lock.h"
 
@@ -19,6 +20,8 @@ enum {
     MRD_TX_BATCH_MAX = 64, /* packets that the engine makes, and the mover is offered, at once */
     MRD_RX_BATCH_MAX = 64,
     MRD_EVENT_RING = 64, /* power of two */
+    MRD_SEALING_KEYS_MAX = 2,
+    MRD_UNOPENED_MAX = 16,
 };
 
 /* Packets that the engine made and the mover has not taken yet: packets[first .. count). */
@@ -36,6 +39,7 @@ struct mrd_outbox {
     uint64_t unreaped; /* cookies at the mover, not yet returned by tx_reap(); 0 if it copies */
     uint64_t partial;  /* bursts of which the mover took less than all */
     uint64_t old;      /* packets dropped because they waited here too long */
+    unsigned sealed;   /* so many packets begin MRD_SEAL_HEAD_BYTES in front of their heads */
 };
 
 /*
@@ -70,6 +74,25 @@ struct mrd_progress_thread {
     bool app_came;            /* under the lock: since the thread left it something to do */
 };
 
+/* A packet that was not opened, and where its sender is answered, as it claims. */
+struct mrd_unopened {
+    struct mrd_addr addr;
+    enum mrd_seal_verdict verdict;
+    uint32_t key_id;
+};
+
+/* See sealing.h. Under the context's lock. */
+struct mrd_sealing {
+    struct mrd_seal *seal; /* NULL: packets are not sealed */
+    const struct mrd_cipher *cipher;
+    char *path;                            /* of the key file */
+    uint32_t key_id[MRD_SEALING_KEYS_MAX]; /* those of the file */
+    unsigned num_keys;
+    /* The last ones of as many addresses; those that are opened are not looked for here. */
+    struct mrd_unopened unopened[MRD_UNOPENED_MAX];
+    unsigned next_unopened;
+};
+
 struct mrd_context_impl {
     struct mrd_context context; /* what users see; must be first */
     struct mrd_device device;   /* copy: the user's list may be freed */
@@ -94,6 +117,7 @@ struct mrd_context_impl {
     bool rx_more; /* the last turn left packets at the mover */
     /* The last turn received but left deadlines and sending to the next one. */
     bool half_turn;
+    struct mrd_sealing sealing;
     struct mrd_outbox outbox;
     struct mrd_event_ring events;
     struct mrd_progress_thread thread;

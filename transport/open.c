@@ -16,6 +16,7 @@
 #include "transport/memory.h"
 #include "transport/movers/sim/sim_host.h"
 #include "transport/progress.h"
+#include "transport/sealing.h"
 #include "transport/sized.h"
 #include "transport/thread.h"
 
@@ -91,6 +92,20 @@ static int choose_identity(struct mrd_context_impl *c, struct mrd_engine_config 
     return 0;
 }
 
+/* All payloads are shorter, and nothing of the caller's is read after its packet was sealed. */
+static void seal_packets(const struct mrd_context_impl *c, struct mrd_engine_config *config)
+{
+    struct mrd_mover *m = &config->mover;
+
+    config->sealed = true;
+    config->trusting = false;
+    m->payload_bytes = mrd_sealing_payload(c, m->payload_bytes);
+    m->payload_usual = mrd_sealing_payload(c, m->payload_usual);
+    m->payload_base = mrd_sealing_payload(c, m->payload_base);
+    m->header_bytes += MRD_SEAL_BYTES;
+    m->copies = true;
+}
+
 static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr *attr)
 {
     const struct mrd_allocator allocator = {.alloc = engine_alloc, .free = engine_free, .arg = c};
@@ -113,6 +128,8 @@ static int open_engine(struct mrd_context_impl *c, const struct mrd_context_attr
 
     if (attr->link_bps)
         config.mover.link_bps = attr->link_bps;
+    if (mrd_sealing_is_on(c))
+        seal_packets(c, &config);
     if (config.paths > config.mover.paths) {
         mrd_error_set("paths %u: %s has %u", config.paths, c->context.device->name,
                       config.mover.paths);
@@ -178,6 +195,7 @@ static void close_context(struct mrd_context_impl *c)
     if (c->engine)
         mrd_engine_destroy(c->engine);
     mrd_progress_fini(c);
+    mrd_sealing_close(c);
     if (c->backend)
         c->ops->close(c->backend);
     mrd_context_destroy(c);
@@ -198,6 +216,8 @@ static struct mrd_context_impl *open_context(const struct mrd_device *device,
     if (!c->backend)
         goto fail;
     c->locks = c->backend->threaded && attr->threading == MRD_THREADING_MULTI;
+    if ((*error = mrd_sealing_open(c, attr, attr->seed)))
+        goto fail;
     *error = mrd_progress_init(c);
     if (*error) {
         mrd_error_set("no memory for packets");

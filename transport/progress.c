@@ -10,6 +10,7 @@
 
 #include "core/limits.h"
 #include "transport/error.h"
+#include "transport/sealing.h"
 
 enum {
     RX_BURSTS_MAX = 4,    /* a turn, so that sending gets its share of time */
@@ -20,7 +21,7 @@ enum {
     LOOKS_MAX = 64,       /* turns before a call, until the receive queue was seen empty */
     TX_RETRY_NS = 10000,  /* time until packets that the mover did not take are offered again */
     /* From head to head: an odd number of cache lines, so that they share no few sets of a cache. */
-    HEAD_STRIDE = (MRD_TX_HEAD_BYTES / 128 + 1) * 128 + 64,
+    HEAD_STRIDE = ((MRD_TX_HEAD_BYTES + MRD_SEAL_BYTES) / 128 + 1) * 128 + 64,
 };
 #define QUIESCE_NS     1000000000ull
 #define AWAY_NS        MRD_STALL_LONG_NS
@@ -39,6 +40,8 @@ int mrd_progress_init(struct mrd_context_impl *c)
         return -ENOMEM;
     for (unsigned i = 0; i < out->batch; i++) {
         out->packets[i].head = out->heads + (size_t)i * HEAD_STRIDE;
+        if (mrd_sealing_is_on(c))
+            out->packets[i].head += MRD_SEAL_HEAD_BYTES;
         out->packets[i].head_cap = MRD_TX_HEAD_BYTES;
     }
     out->retry_ns = UINT64_MAX;
@@ -64,20 +67,25 @@ static unsigned plan_segments(void *arg, const uint8_t *head, unsigned head_len,
 /* `single_packet`: a packet that the mover gives alone is enough; else all that came. */
 static unsigned receive(struct mrd_context_impl *c, bool single_packet, uint64_t *now_ns)
 {
+    /* Where a sealed payload belongs is known when it was opened. */
+    mrd_plan_fn *plan = mrd_sealing_is_on(c) ? NULL : plan_segments;
     unsigned total = 0;
 
     for (unsigned i = 0; i < RX_BURSTS_MAX; i++) {
         bool more = false;
-        unsigned n =
-            c->ops->rx_burst(c->backend, c->rx_packets, MRD_RX_BATCH_MAX, &more, plan_segments, c);
+        unsigned n = c->ops->rx_burst(c->backend, c->rx_packets, MRD_RX_BATCH_MAX, &more, plan, c);
 
         if (n) {
             /*
              * The process may have been stopped since the clock was read: packets must not seem to
              * come from the future.
              */
+            unsigned good = n;
+
             *now_ns = mrd_context_now(c);
-            mrd_engine_rx(c->engine, c->rx_packets, n, *now_ns);
+            if (mrd_sealing_is_on(c))
+                good = mrd_sealing_open_packets(c, c->rx_packets, n, *now_ns);
+            mrd_engine_rx(c->engine, c->rx_packets, good, *now_ns);
             c->ops->rx_return(c->backend);
             total += n;
         }
@@ -151,7 +159,7 @@ static unsigned offer(struct mrd_context_impl *c, uint64_t now_ns)
         for (unsigned i = 0; i < taken; i++)
             out->unreaped += packets[i].cookie != MRD_TX_COOKIE_NONE;
     while (c->ops->too_big && c->ops->too_big(c->backend, &to, &payload_bytes))
-        mrd_engine_tx_too_big(c->engine, &to, payload_bytes);
+        mrd_engine_tx_too_big(c->engine, &to, mrd_sealing_payload(c, payload_bytes));
     while (c->ops->refused && c->ops->refused(c->backend, &to))
         if (mrd_engine_tx_refused(c->engine, &to, now_ns))
             log_nobody(c, &to);
@@ -181,9 +189,13 @@ unsigned mrd_progress_send(struct mrd_context_impl *c, uint64_t now_ns)
             if (total)
                 now_ns = mrd_context_now(c);
             out->built_ns = now_ns;
+            for (; out->sealed; out->sealed--)
+                out->packets[out->sealed - 1].head += MRD_SEAL_HEAD_BYTES;
             out->count = mrd_engine_tx(c->engine, out->packets, out->batch, now_ns);
             if (!out->count)
                 break;
+            for (; mrd_sealing_is_on(c) && out->sealed < out->count; out->sealed++)
+                mrd_seal_packet(c->sealing.seal, &out->packets[out->sealed]);
             last = out->count < out->batch && !mrd_engine_tx_cut_short(c->engine);
         }
         total += offer(c, now_ns);
@@ -238,7 +250,9 @@ static void find_routes(struct mrd_context_impl *c)
         payload_bytes = c->ops->payload_bytes(c->backend, &to);
         if (payload_bytes < 0)
             mrd_error_set("%s", error);
-        mrd_engine_give_route(c->engine, peer_id, payload_bytes > 0 ? (uint32_t)payload_bytes : 0,
+        mrd_engine_give_route(c->engine, peer_id,
+                              payload_bytes > 0 ? mrd_sealing_payload(c, (uint32_t)payload_bytes)
+                                                : 0,
                               c->ops->one_way && c->ops->one_way(c->backend, &to));
     }
 }
@@ -278,6 +292,9 @@ void mrd_progress_collect_events(struct mrd_context_impl *c)
            !mrd_engine_get_event(c->engine, &ring->events[ring->tail % MRD_EVENT_RING])) {
         uint64_t one = 1;
 
+        if (mrd_sealing_is_on(c) &&
+            ring->events[ring->tail % MRD_EVENT_RING].type == MRD_EVENT_PEER_UNREACHABLE)
+            mrd_sealing_log_silence(c, &ring->events[ring->tail % MRD_EVENT_RING].addr);
         ring->tail++;
         if (c->context.async_fd < 0)
             continue;

@@ -113,6 +113,7 @@ static struct mrd_answer *add_answer(struct mrd_engine *e, const struct mrd_rx_p
     memset(s, 0, sizeof(*s));
     s->to = address_of(asked, packet);
     s->from = packet->to;
+    s->life = packet->life;
     s->head.type = type;
     s->head.src_inc = own_inc;
     s->head.dst_inc = asked->src_inc;
@@ -142,6 +143,12 @@ void mrd_answer_reset(struct mrd_engine *e, const struct mrd_peer *peer,
         s->head.live_epoch =
             peer && peer->tx ? peer->tx->contact.epoch : pair.epoch_base + e->lives.epoch_next;
     }
+}
+
+void mrd_answer_sealed(struct mrd_engine *e, const struct mrd_wire_head *head,
+                       const struct mrd_rx_packet *packet)
+{
+    (void)add_answer(e, packet, head, MRD_WIRE_RESET, 1);
 }
 
 /*

@@ -39,6 +39,13 @@ void mrd_answer_busy(struct mrd_engine *e, uint32_t own_inc, const struct mrd_wi
                      const struct mrd_rx_packet *packet);
 
 /*
+ * A sealed packet, and we have no keys: whoever sent it is told that we are there, in the clear. It
+ * believes nothing of it, but may say so. Of `head` only the port to answer to is known.
+ */
+void mrd_answer_sealed(struct mrd_engine *e, const struct mrd_wire_head *head,
+                       const struct mrd_rx_packet *packet);
+
+/*
  * When the answers that wait are to leave; MRD_NEVER: none waits. At once, but where strangers ask a
  * lot: then some together, by one system call.
  */

@@ -301,6 +301,8 @@ struct mrd_peer *mrd_contact_identify(struct mrd_engine *e, const struct mrd_wir
     mrd_address_came(e, peer, head, packet);
     if (peer->tx && !peer->tx->contact.inc)
         peer->tx->contact.inc = head->src_inc;
+    if (!peer->tx || peer->tx->contact.inc == head->src_inc)
+        mrd_peer_set_life(e, peer, packet->life);
     return peer;
 }
 
@@ -526,6 +528,7 @@ void mrd_contact_challenge(struct mrd_engine *e, const struct mrd_wire_head *hea
     tx->contact.hello = tx->probes.silence_due = false;
     e->stats.rx_challenges++;
     tx->contact.inc = head->src_inc;
+    mrd_peer_set_life(e, peer, packet->life);
     tx->contact.cookie = head->cookie;
     tx->contact.has_cookie = true;
     if (peer->space.state == MRD_SPACE_TOMB && peer->space.inc != head->src_inc &&

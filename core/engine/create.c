@@ -18,6 +18,8 @@ static bool make_pools(struct mrd_engine *e)
     const struct mrd_allocator *a = &e->allocator;
     uint32_t flows = c->max_flows, entries = ENTRIES_PER_FLOW * flows + ENTRIES_SHARED;
 
+    if (c->sealed && !(e->sealed_lives = mrd_alloc(a, c->max_peers * sizeof(uint64_t))))
+        return false;
     return mrd_peers_init(&e->peers, a, c->max_peers, c->paths, c->mover.tracker,
                           e->spray->caches) &&
            mrd_table_init(&e->txqs, a, sizeof(struct mrd_txq), flows, flows) &&
@@ -130,6 +132,8 @@ void mrd_engine_destroy(struct mrd_engine *e)
     mrd_table_fini(&e->rnr_waiters, &a);
     mrd_table_fini(&e->txqs, &a);
     mrd_peers_fini(&e->peers);
+    if (e->sealed_lives)
+        mrd_free(&a, e->sealed_lives, e->config.max_peers * sizeof(uint64_t));
     if (e->plan.moved)
         mrd_free(&a, e->plan.moved, e->plan.moved_size);
     mrd_free(&a, e, sizeof(*e));

@@ -74,6 +74,7 @@ struct mrd_engine_config {
     uint8_t dscp;  /* of packets, 0 to 63, where no address handle has another */
     bool no_ect;   /* no packet says that it can be marked */
     bool no_check; /* payloads to and from peers that want the same have no check */
+    bool sealed;   /* packets are sealed outside: payloads need no check */
 };
 
 /* NULL: bad policy name or number (-EINVAL), or no memory (-ENOMEM); *error then holds which. */

@@ -11,6 +11,7 @@
 #include "core/engine/rx_place.h"
 #include "core/engine/rx_plan.h"
 #include "core/engine/timer.h"
+#include "core/seal.h"
 #include "core/seq.h"
 
 /* ---------------------------------------------------------------------------------------- data */
@@ -103,7 +104,7 @@ static bool check_packet(struct mrd_engine *e, struct mrd_peer *peer, const stru
         return false;
     }
     if (in->head.flags & MRD_WIRE_UNCHECKED
-            ? !e->config.no_check
+            ? !e->config.no_check && !e->config.sealed
             : mrd_wire_payload_check(in->payload, in->payload_len) != in->head.payload_check) {
         e->stats.rx_drop_checksum++;
         return false;
@@ -185,6 +186,15 @@ static uint32_t rx_run(struct mrd_engine *e, const struct mrd_rx_packet *packets
 }
 
 /* ----------------------------------------------------------------------------------- any packet */
+
+static void rx_sealed(struct mrd_engine *e, const struct mrd_rx_packet *packet)
+{
+    const struct mrd_wire_head head = {.reply = mrd_wire_peek_reply(packet->data)};
+
+    e->stats.rx_drop_sealed++;
+    if (packet->len >= MRD_SEAL_BYTES + MRD_WIRE_BASE_BYTES && !mrd_rx_names_no_port(e, &head))
+        mrd_answer_sealed(e, &head, packet);
+}
 
 static bool decode(struct mrd_engine *e, struct mrd_rx_in *in);
 
@@ -269,7 +279,10 @@ static bool decode(struct mrd_engine *e, struct mrd_rx_in *in)
     const struct mrd_rx_packet *packet = in->packet;
     enum mrd_wire_error error = mrd_wire_get(packet->data, packet->len, &in->head);
 
-    /* key_id is kept for an authenticated mode: nobody here holds a key. */
+    if (error == MRD_WIRE_BAD_TYPE && in->head.type == MRD_WIRE_SEALED && !e->config.sealed) {
+        rx_sealed(e, packet);
+        return false;
+    }
     if (error || in->head.key_id || mrd_rx_names_no_port(e, &in->head)) {
         count_wire_error(e, error);
         return false;

@@ -572,6 +572,7 @@ void mrd_rx_ack(struct mrd_engine *e, const struct mrd_wire_head *head,
     tx = bind_ack(e, peer, head, head->epoch, ack.cum);
     if (!tx)
         return;
+    mrd_peer_set_life(e, peer, packet->life);
     e->stats.rx_acks++;
     mrd_address_came(e, peer, head, packet);
     apply_live_epoch(e, peer, head->src_inc, ack.live_epoch);

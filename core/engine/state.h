@@ -57,6 +57,7 @@ struct mrd_objects {
 /* A reset or a challenge to be sent: no peer entry is needed for it. */
 struct mrd_answer {
     struct mrd_addr to, from;
+    uint64_t life;
     struct mrd_wire_head head;
 };
 
@@ -150,6 +151,7 @@ struct mrd_engine {
     struct mrd_cc_config cc_config; /* the mover's figures, for all windows; peer_state.c */
     struct mrd_rng rng;
     struct mrd_secret secret;
+    uint64_t *sealed_lives; /* NULL: packets are in the clear; see mrd_peer_life() */
     struct mrd_stats stats;
     struct mrd_clock clock;
     struct mrd_timers timers;
@@ -204,6 +206,22 @@ static inline void mrd_refusal_release(struct mrd_engine *e, struct mrd_peer *pe
 {
     peer->uses.refusals--;
     mrd_pool_release(&e->refusals, refusal);
+}
+
+/*
+ * Of the context that the peer's packets are sealed by; 0: not known. They have a place for each number of
+ * a peer, and not in its entry, which is as large as without them.
+ */
+static inline uint64_t mrd_peer_life(const struct mrd_engine *e, const struct mrd_peer *peer)
+{
+    return e->sealed_lives ? e->sealed_lives[peer->id & ((1u << e->peers.index_bits) - 1)] : 0;
+}
+
+static inline void mrd_peer_set_life(struct mrd_engine *e, const struct mrd_peer *peer,
+                                     uint64_t life)
+{
+    if (e->sealed_lives)
+        e->sealed_lives[peer->id & ((1u << e->peers.index_bits) - 1)] = life;
 }
 
 #endif

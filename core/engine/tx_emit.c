@@ -37,6 +37,7 @@ static struct mrd_tx_packet *next_packet(const struct mrd_engine *e, struct mrd_
 
     p->to = peer->addr;
     p->from = peer->local;
+    p->life = mrd_peer_life(e, peer);
     p->dscp = peer->dscp;
     p->cookie = MRD_TX_COOKIE_NONE;
     p->flags = e->config.no_ect || peer->ect.off || peer->ect.acks_off ? MRD_TX_NOT_ECT : 0;
@@ -107,6 +108,7 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 
         mrd_wire_seal(p->head, end);
         p->path = pick_ack_path(e, peer);
+        p->flags |= MRD_TX_ACK;
         p->head_len = (uint16_t)(end - p->head);
         p->len = p->head_len;
         e->stats.tx_acks++;
@@ -116,10 +118,10 @@ void mrd_tx_put_ack(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_tx_o
 
 /* ----------------------------------------------------------------------------- record -> packet */
 
-/* Do both ends want payloads without a check? */
+/* Do both ends want payloads without a check, or have a better one? */
 static bool is_unchecked(const struct mrd_engine *e, const struct mrd_send_state *tx)
 {
-    return e->config.no_check && tx->told.unchecked;
+    return e->config.sealed || (e->config.no_check && tx->told.unchecked);
 }
 
 static uint32_t payload_check(uint8_t flags, const void *data, uint32_t len)
@@ -474,6 +476,8 @@ void mrd_tx_emit(struct mrd_engine *e, struct mrd_peer *peer, struct mrd_sent *r
     mrd_wire_set_payload_check(p->head, check);
     p->head_len = (uint16_t)((uint32_t)(at - p->head) + payload_len);
     p->len = p->head_len + (p->num_iov ? (uint32_t)p->iov[0].iov_len : 0u);
+    if (!head.dst_inc)
+        p->life = 0;
     p->path = tx->paths.path[index].ev;
     p->flags = (uint8_t)(ect_flag(e, peer, rec) |
                          (e->clock.now_ns < tx->run.single_until_ns ? MRD_TX_ALONE : 0) |
@@ -560,6 +564,7 @@ void mrd_tx_put_answers(struct mrd_engine *e, struct mrd_tx_out *o)
         p->to = s->to;
         p->from = s->from;
         p->from.port = 0;
+        p->life = s->life;
         p->dscp = e->config.dscp;
         p->cookie = MRD_TX_COOKIE_NONE;
         p->path = path;

@@ -155,6 +155,11 @@ struct mrd_context_attr {
     uint32_t dscp; /* of the IP header of packets, 0 to 63 (RFC 2474) */
     enum mrd_check check;
     enum mrd_ecn_mode ecn;
+    /*
+     * A file of keys (mrd_keys(5)): packets are encrypted and authenticated, and those of others are
+     * dropped. Default: that of MRD_KEY_FILE; without it, and if it is "", packets are in the clear.
+     */
+    const char *key_file;
 };
 
 struct mrd_context {
@@ -770,7 +775,7 @@ MRD_EXPORT const char *mrd_event_type_str(enum mrd_event_type type);
 
 struct mrd_counter {
     const char *name; /* static; for example "rx_drop_checksum" */
-    const char *unit; /* static; "packets", "bytes", "messages", "events" or "peers" */
+    const char *unit; /* static; "packets", "bytes", "messages", "events", "keys" or "peers" */
     uint64_t value;   /* since the context was opened; "peers": now */
 };
 
@@ -863,10 +868,25 @@ struct mrd_context_info {
     uint32_t port_mtu;  /* bytes; 0: unknown */
     uint64_t port_bps;  /* bit/s; 0: unknown */
     char interface[32]; /* empty: unknown */
+    char cipher
+        [32]; /* that seals packets, and the library that has it; empty: they are in the clear */
 };
 /* `size` is sizeof(*info). */
 MRD_EXPORT int mrd_query_context(struct mrd_context *context, struct mrd_context_info *info,
                                  size_t size);
+
+/*
+ * Reads the context's key file again: from now on packets are sealed by its first key, and those of all
+ * its keys are opened. -EINVAL: the context has no key file, or the file is wrong; or another error of
+ * reading it: then nothing changed. -ENOMEM: not all of its keys are there.
+ */
+MRD_EXPORT int mrd_reload_keys(struct mrd_context *context);
+/*
+ * Writes to `buf` why nothing comes from the peer behind `ah`, as a part of a sentence such as "it is
+ * not sealed": as far as packets from its address claim, which anybody can have forged. 0; -ENOENT:
+ * there is no sign; -ENOSPC: `len` bytes are too few, 300 suffice.
+ */
+MRD_EXPORT int mrd_query_doubt(struct mrd_ah *ah, char *buf, size_t len);
 
 /* A sentence on the calling thread's last failure, valid until its next one; never NULL. */
 MRD_EXPORT const char *mrd_last_error(void);

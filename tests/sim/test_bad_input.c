@@ -14,12 +14,12 @@ enum { BYTES = 100 };
 TEST_F(forge_tape, bad_packet__garbage)
 {
     enum { ROUNDS = 2000 };
-    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version", "rx_drop_type",
-                                        "rx_drop_length", "rx_drop_checksum"};
+    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version",  "rx_drop_type",
+                                        "rx_drop_length",    "rx_drop_checksum", "rx_drop_sealed"};
     struct sim_world *w = forge_acquainted(self);
     struct mrd_rng rng;
     uint8_t buf[512];
-    unsigned counts[5];
+    unsigned counts[6];
 
     mrd_rng_init(&rng, test_seed());
     forge_look(self, HOST_1);
@@ -37,13 +37,14 @@ TEST_F(forge_tape, bad_packet__garbage)
     }
     sim_run(w, 1 * MSEC_NS);
 
-    for (uint32_t i = 0; i < 5; i++) {
+    for (uint32_t i = 0; i < 6; i++) {
         counts[i] = (unsigned)sim_counter(w, HOST_1, names[i]);
         assert_true(counts[i] > 0);
     }
     assert_int_equal(forge_drops(w, HOST_1), ROUNDS);
-    forge_expect(self, HOST_1, "%s %u, %s %u, %s %u, %s %u, %s %u", names[0], counts[0], names[1],
-                 counts[1], names[2], counts[2], names[3], counts[3], names[4], counts[4]);
+    forge_expect(self, HOST_1, "%s %u, %s %u, %s %u, %s %u, %s %u, %s %u, tx_resets %u", names[0],
+                 counts[0], names[1], counts[1], names[2], counts[2], names[3], counts[3], names[4],
+                 counts[4], names[5], counts[5], (unsigned)sim_counter(w, HOST_1, "tx_resets"));
     forge_exchange(w, HOST_0, HOST_1);
 }
 

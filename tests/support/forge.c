@@ -253,8 +253,8 @@ void forge_garbage(struct mrd_rng *rng, uint8_t *buf, uint32_t len)
 
 uint64_t forge_drops(struct sim_world *w, uint32_t host)
 {
-    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version", "rx_drop_type",
-                                        "rx_drop_length", "rx_drop_checksum"};
+    static const char *const names[] = {"rx_drop_truncated", "rx_drop_version",  "rx_drop_type",
+                                        "rx_drop_length",    "rx_drop_checksum", "rx_drop_sealed"};
     uint64_t sum = 0;
 
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -71,6 +71,8 @@ awk '
             return 1
         if (from == "wire.c")
             return to == "check.c"
+        if (from == "seal.c")
+            return to == "wire.c" || to == "hash.c"
         if (from == "qp.c")
             return to == "recvq.c" && symbol ~ /_(init|bytes)$/
         if (from == "loss.c")

@@ -358,6 +358,7 @@ const struct mrd_backend_ops mrd_ibv_ops = {
     .tx_reap = mrd_ibv_tx_reap,
     .rx_burst = mrd_ibv_rx_burst,
     .rx_return = mrd_ibv_rx_return,
+    .learn = mrd_ibv_learn,
     .wait = ibv_wait,
     .fd = ibv_fd,
     .reg_mr = ibv_reg,

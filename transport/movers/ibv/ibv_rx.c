@@ -64,6 +64,14 @@ static void learn_qpn(struct mrd_ibv *ibv, const struct mrd_rx_packet *p)
         mrd_ibv_remote_learn(remote, p->from.port);
 }
 
+void mrd_ibv_learn(struct mrd_backend *b, const struct mrd_rx_packet *packet)
+{
+    struct mrd_ibv *ibv = mrd_ibv_of(b);
+
+    if (ibv->port.entropy == MRD_IBV_BY_QPAIR)
+        learn_qpn(ibv, packet);
+}
+
 /* Fills *p with a completion's datagram; false: there is none for the engine. */
 static bool take(struct mrd_ibv *ibv, const struct ibv_wc *wc, struct mrd_rx_packet *p)
 {

@@ -10,6 +10,7 @@
 
 unsigned mrd_ibv_rx_burst(struct mrd_backend *b, struct mrd_rx_packet *packets, unsigned max,
                           bool *more, mrd_plan_fn *plan, void *plan_arg);
+void mrd_ibv_learn(struct mrd_backend *b, const struct mrd_rx_packet *packet);
 void mrd_ibv_rx_return(struct mrd_backend *b);
 
 #endif

@@ -241,16 +241,7 @@ static void note_sent(struct mrd_sim_host *host, const struct mrd_tx_packet *tx)
     sent->hash = host->sim->options.read_check ? hash_pieces(sent->iov, sent->num_iov) : 0;
 }
 
-/* A packet in one piece is short data or has none: its header tells. */
-static bool is_ack(const struct mrd_tx_packet *tx)
-{
-    struct mrd_wire_head head;
-
-    return tx->num_iov == 0 && mrd_wire_get(tx->head, tx->head_len, &head) == MRD_WIRE_OK &&
-           head.type == MRD_WIRE_ACK;
-}
-
-/* Size on the wire as uet-htsim counts: by payload. */
+/* Size on the wire as uet-htsim counts: by payload. Of packets that are not sealed: see open. */
 static uint32_t htsim_bytes(const struct mrd_tx_packet *tx)
 {
     struct mrd_wire_head head;
@@ -290,7 +281,7 @@ static struct mrd_sim_packet *gather(struct mrd_sim_host *host, const struct mrd
     packet->from = host->number;
     packet->to = tx->to.port - 1;
     packet->path = tx->path;
-    packet->urgent = attr->ack_priority && is_ack(tx);
+    packet->urgent = attr->ack_priority && tx->flags & MRD_TX_ACK;
     packet->alone = (tx->flags & MRD_TX_ALONE) != 0;
     packet->ecn = tx->flags & MRD_TX_ECT ? MRD_ECN_ECT0 : MRD_ECN_NOT_ECT;
     return packet;
