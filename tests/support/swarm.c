@@ -199,6 +199,7 @@ struct swarm_report swarm_run(uint64_t seed)
     mrd_rng_init(&s->wire_rng, ~seed);
     ledger_init(&s->ledger, seed);
     swarm_draw(s);
+    swarm_seal_begin(s);
     swarm_open_world(s);
     safety_phase(s);
     completion_phase(s);
@@ -213,6 +214,7 @@ struct swarm_report swarm_run(uint64_t seed)
                                   .failures = s->failures};
 
     swarm_close_world(s);
+    swarm_seal_end(s);
     free(s);
     return report;
 }

@@ -16,6 +16,7 @@
  * swarm_requests.c  draws and judges reads and atomics
  * swarm_chaos.c     makes and ends faults
  * swarm_packets.c   checks every packet
+ * swarm_sealed.c    opens them where they are sealed
  * swarm_excuse.c    knows which errors the faults explain, and how long things may take
  * swarm_judge.c     checks every completion
  * swarm_end.c       checks messages and memory at the end
@@ -29,6 +30,7 @@
 #include <stdbool.h>
 
 #include "core/rng.h"
+#include "core/seal.h"
 #include "mrd/sim.h"
 #include "tests/support/check.h"
 #include "tests/support/ledger.h"
@@ -110,6 +112,7 @@ struct swarm_config {
     struct mrd_sim_link healthy;
     bool unequal_delays;
     struct swarm_host_config host[SWARM_HOSTS_MAX];
+    bool sealed;
     uint32_t slots; /* QPs a host */
     uint32_t mtu;
     uint32_t payload_base; /* contexts probe for larger packets from there on; 0: they do not */
@@ -319,6 +322,21 @@ struct swarm_receive {
     bool taken; /* its MR was deregistered while it was posted, and the test overwrote it */
 };
 
+/* The next numbers of a life: of packets to one peer, and to anybody. */
+struct swarm_numbers {
+    uint64_t life, next[2];
+};
+
+/* Of swarms that are sealed. */
+struct swarm_sealed {
+    char path[256]; /* of the key file */
+    struct mrd_cipher *cipher;
+    struct mrd_seal *seal; /* of the judge, who only opens; NULL: packets are in the clear */
+    uint64_t now_ns;
+    struct swarm_numbers numbers[SWARM_HOSTS_MAX];
+    uint8_t opened[1 << 16];
+};
+
 struct swarm {
     uint64_t seed;
     struct mrd_rng rng, wire_rng, net_rng;
@@ -340,6 +358,7 @@ struct swarm {
     struct swarm_roam roam;
     uint32_t num_roams;
     struct stranger *stranger; /* NULL: there is none */
+    struct swarm_sealed sealed;
     struct swarm_pair pair[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     struct swarm_told told[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
     struct swarm_begun begun[SWARM_HOSTS_MAX][SWARM_HOSTS_MAX];
@@ -368,6 +387,13 @@ struct swarm_report {
 struct swarm_report swarm_run(uint64_t seed);
 
 /* ---------------------------------------------------------------------------- between the parts */
+
+void swarm_seal_begin(struct swarm *s);
+void swarm_seal_end(struct swarm *s);
+/* NULL: packets are in the clear. */
+const char *swarm_key_file(const struct swarm *s);
+/* The packet as the engine made it: its bytes are valid until the next one's. */
+struct mrd_sim_datagram swarm_opened(struct swarm *s, const struct mrd_sim_datagram *d);
 
 void swarm_draw(struct swarm *s);
 /* Adjusts what was drawn to the seed's profile. */

@@ -185,7 +185,7 @@ static void judge_unchecked(struct swarm *s, const struct mrd_sim_datagram *d,
 {
     const struct mrd_engine *to = engine_of(s, d->to);
 
-    if (!(head->flags & MRD_WIRE_UNCHECKED))
+    if (!(head->flags & MRD_WIRE_UNCHECKED) || s->config.sealed)
         return;
     swarm_check(s, !from || from->config.no_check, "host %u leaves out a check", d->from);
     swarm_check(s, !to || to->config.incarnation != head->dst_inc || to->config.no_check,
@@ -291,18 +291,19 @@ static void note_source(struct swarm *s, const struct mrd_sim_datagram *d,
 enum mrd_sim_verdict swarm_judge_packet(void *arg, struct mrd_sim_datagram *d)
 {
     struct swarm *s = arg;
+    struct mrd_sim_datagram inner = swarm_opened(s, d);
     struct mrd_wire_head head;
 
     digest(s, d);
     if (s->stranger && !s->stranger->cut)
         stranger_watch(s->stranger, d);
-    swarm_check(s, mrd_wire_get(d->data, d->len, &head) == MRD_WIRE_OK,
+    swarm_check(s, mrd_wire_get(inner.data, inner.len, &head) == MRD_WIRE_OK,
                 "host %u sends a malformed packet", d->from);
     note_source(s, d, &head);
     if (head.type == MRD_WIRE_ACK)
-        judge_ack(s, d, &head);
+        judge_ack(s, &inner, &head);
     else if (head.type == MRD_WIRE_DATA)
-        judge_data(s, d, &head);
+        judge_data(s, &inner, &head);
     if (s->config.narrow_bytes && d->len > s->config.narrow_bytes &&
         mrd_sim_now(s->sim) >= s->config.narrow_from_ns &&
         mrd_sim_now(s->sim) < s->config.narrow_to_ns)

@@ -9,6 +9,7 @@
 #include "tests/support/swarm.h"
 #include "transport/context.h"
 #include "transport/movers/sim/sim_host.h"
+#include "transport/sealing.h"
 
 #define ARENA_BYTES (1ull << 30) /* address space only; pages are allocated when touched */
 
@@ -198,6 +199,7 @@ static struct mrd_context *open_context(struct swarm *s, uint32_t host)
         .max_flows = c->max_flows,
         .peer_timeout_ns = c->peer_timeout_ns,
         .check = c->unchecked >> s->host[host].life % 8 & 1 ? MRD_CHECK_OFF : MRD_CHECK_ON,
+        .key_file = swarm_key_file(s),
         .seed = s->seed * 1000 + host * 100 + s->host[host].life,
     };
 
@@ -243,7 +245,8 @@ static void shrink_mover(struct swarm *s, uint32_t host)
 
     if (s->config.tracker > 0)
         mover->tracker = s->config.tracker;
-    mover->payload_base = s->config.payload_base;
+    mover->payload_base =
+        mrd_sealing_payload(mrd_context_impl(s->host[host].context), s->config.payload_base);
     mover->probes = s->config.payload_base && !s->config.payload_sure;
     mover->rx_buffer_bytes = s->config.rx_buffer_bytes;
     mrd_share_init(&e->share, mover->rx_buffer_bytes, mover->payload_usual,

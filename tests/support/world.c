@@ -175,6 +175,7 @@ void sim_open(struct sim_world *w, uint32_t host)
             .peer_timeout_ns = o->peer_timeout_ns,
             .check = o->unchecked ? MRD_CHECK_OFF : MRD_CHECK_ON,
             .challenge_ns = o->challenge_ns,
+            .key_file = host == 1 && o->key_file_1 ? o->key_file_1 : o->key_file,
             .seed = o->seed + host + 1000ull * node->life,
         });
     test_check(o->seed, node->context, "open of host %u: %s", host, mrd_last_error());

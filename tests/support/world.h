@@ -45,9 +45,11 @@ struct sim_options {
     uint32_t mtu, max_flows;
     uint32_t max_peers; /* [64] */
     uint64_t peer_timeout_ns;
-    uint64_t challenge_ns; /* [the library's] */
-    bool unchecked;        /* payloads have no check */
-    bool no_challenge;     /* first contacts are never challenged, and carry data at once */
+    uint64_t challenge_ns;  /* [the library's] */
+    bool unchecked;         /* payloads have no check */
+    const char *key_file;   /* of all hosts */
+    const char *key_file_1; /* of host 1, if it has another; "": none */
+    bool no_challenge;      /* first contacts are never challenged, and carry data at once */
     enum mrd_order order;
     uint32_t send_wr, recv_wr, cqe; /* [256, 1024, 4096] */
     uint32_t send_sge, recv_sge;    /* [1, 1] */
