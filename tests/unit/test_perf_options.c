@@ -475,9 +475,10 @@ TEST(perf_options_check__doctor)
     good("doctor --forever");
     assert_true(options.doctor);
     for (const struct option_row *row = perf_option_table.rows; row->name; row++) {
-        static const char *const kept[] = {
-            "port", "ib-dev", "device",  "CPU-freq", "out_json", "report_gbits", "out_json_file",
-            "ipv6", "help",   "version", "local",    "bind",     "forever",      "bind-address"};
+        static const char *const kept[] = {"port",     "ib-dev",       "device",        "CPU-freq",
+                                           "out_json", "report_gbits", "out_json_file", "ipv6",
+                                           "help",     "version",      "local",         "bind",
+                                           "forever",  "bind-address", "key-file"};
         bool is_kept = false;
 
         for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)

@@ -178,6 +178,7 @@ static void get_info(struct perf_run *run, struct json_object *info)
     if (run->ops->rdma)
         perf_ibv_mtu_tell(&m->port, info);
     json_add_string(info, "mover", m->ctx->device->transport);
+    json_add_string(info, "cipher", m->info.cipher);
     json_add_u64(info, "udp_port", m->info.port);
     json_add_u64(info, "packet_bytes", m->packet_bytes);
     json_add_u64(info, "addr", (uintptr_t)run->e.rx_buf);
@@ -218,6 +219,33 @@ static int take_address(struct perf_run *run, struct json_object *info)
     return m->ah ? 0 : perf_mrd_call_failed(run, -errno, "mrd_create_ah");
 }
 
+/* "AES-128-GCM by libcrypto": the libraries of the ends may differ. */
+static bool is_same_cipher(const char *a, const char *b)
+{
+    size_t len = strcspn(a, " ");
+
+    return len == strcspn(b, " ") && strncmp(a, b, len) == 0;
+}
+
+/* Ends that do not open each other's packets would wait in vain. */
+static int check_cipher(struct perf_run *run, struct json_object *info)
+{
+    const char *there = json_get_string(info, "cipher"), *here;
+    const char *this_end = run->server ? "server" : "client";
+    const char *other_end = run->server ? "client" : "server";
+
+    here = ((struct perf_mrd *)run->state)->info.cipher;
+    there = there ? there : "";
+    if (is_same_cipher(here, there))
+        return 0;
+    if (here[0] && there[0])
+        return perf_run_fail(run, -EPROTO,
+                             "the %s is sealed by %s, the %s by %s: give both the same --key-file",
+                             this_end, here, other_end, there);
+    return perf_run_fail(run, -EPROTO, "the %s is sealed, the %s is not: --key-file",
+                         here[0] ? this_end : other_end, here[0] ? other_end : this_end);
+}
+
 static int set_peer(struct perf_run *run, struct json_object *info)
 {
     struct perf_mrd *m = run->state;
@@ -225,6 +253,8 @@ static int set_peer(struct perf_run *run, struct json_object *info)
     uint32_t mtu;
     int rc = run->ops->rdma ? perf_ibv_mtu_hear(run, &m->port, info, &mtu) : 0;
 
+    if (rc == 0)
+        rc = check_cipher(run, info);
     if (rc)
         return rc;
     rc = take_address(run, info);
@@ -281,6 +311,8 @@ static void add_stats(const struct perf_run *run, struct json_object *report)
     json_add_string(report, "cc", m->info.cc);
     json_add_string(report, "order", p->ordered ? "msg" : "none");
     json_add_rounded(report, "drop", p->drop_ppm / 1e6);
+    if (m->info.cipher[0])
+        json_add_string(report, "cipher", m->info.cipher);
     if (mrd_query_peer(m->ah, &peer, sizeof(peer)))
         return; /* the peer is forgotten: what it would have told is null */
     json_add_u64(report, "packets_sent", peer.packets_sent);

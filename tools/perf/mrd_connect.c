@@ -16,6 +16,7 @@ enum {
     ATTEMPTS_MAX = 20,
     SILENT_S = 60,   /* for messages to silent peers to fail */
     LOOK_EVERY = 64, /* turns between two looks at the control connection */
+    DOUBT_BYTES = 300,
 };
 
 static int post_empty_write(struct perf_run *run)
@@ -82,6 +83,7 @@ static int take_answer(struct perf_run *run, unsigned *attempts)
 {
     struct perf_mrd *m = run->state;
     struct mrd_wc wc;
+    char doubt[DOUBT_BYTES];
     int n = mrd_poll_cq(m->cq, 1, &wc);
 
     if (n < 0)
@@ -90,6 +92,9 @@ static int take_answer(struct perf_run *run, unsigned *attempts)
         return 0;
     if (wc.status == MRD_WC_SUCCESS)
         return 1;
+    if (wc.status == MRD_WC_RETRY_EXC_ERR && mrd_query_doubt(m->ah, doubt, sizeof(doubt)) == 0)
+        return perf_run_fail(run, -EPROTO, "the %s %s is not understood: %s",
+                             run->server ? "client" : "server", run->control->peer, doubt);
     if (wc.status != MRD_WC_RETRY_EXC_ERR || ++*attempts >= ATTEMPTS_MAX)
         return perf_mrd_wc_failed(run, &wc);
     perf_mrd_forget_events(m->ctx);

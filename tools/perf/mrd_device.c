@@ -25,6 +25,8 @@ int perf_mrd_open_device(const struct perf_options *options, const struct perf_p
         attr->comp_mask |= MRD_CONTEXT_ATTR_GID_INDEX;
         attr->gid_index = (uint32_t)options->gid_index;
     }
+    if (options->key_file[0])
+        attr->key_file = options->key_file;
     *ctx = *device ? mrd_open_device(*device, attr) : NULL;
     int rc = *ctx ? 0 : -errno;
     if (!*device)

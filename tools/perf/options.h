@@ -39,6 +39,7 @@ struct perf_options {
     int gid_index;                         /* of the RDMA device's port; -1: chosen */
     uint8_t ib_port;                       /* 0: the first active one */
     char bind_address[PERF_HOST_BYTES];    /* empty: any */
+    char key_file[512];                    /* empty: that of MRD_KEY_FILE, or none */
     uint16_t source_ports[PERF_PORTS_MAX];
     unsigned num_source_ports;
     uint16_t cpus[2]; /* of --bind: client's, server's */

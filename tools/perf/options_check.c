@@ -117,6 +117,10 @@ static int check_device(const struct option_line *line)
                            "-x and -i belong to RDMA devices: name one with -d, or leave them out");
     if (client && o->params.entropy[0] && strcmp(name, "mrd-ibv") != 0)
         return option_fail(line->error, "--entropy belongs to mrd-ibv, and not to %s", name);
+    if (client && o->key_file[0] && !ops->manual_progress)
+        return option_fail(line->error,
+                           "--key-file seals packets of mrd: those of %s would be in the clear",
+                           name);
     if (ops->rdma && o->num_source_ports)
         return option_fail(
             line->error, "--source-ports are of sockets: with %s use --paths and --entropy", name);

@@ -233,6 +233,8 @@ static const struct option_row rows[] = {
     {"bind", 0, OPTION_OTHER, IN(cpus), 0, CPU_SETSIZE - 1, "CPU[,CPU]",
      .help = "cores of the client and the server", .expected = "CPU or CPU,CPU", .take = take_cpus},
     {"bind-address", 0, OPTION_TEXT, IN(bind_address), 0, 0, "A", .help = "local address"},
+    {"key-file", 0, OPTION_TEXT, IN(key_file), 0, 0, "FILE",
+     .help = "of keys, one at each end: packets of mrd are sealed"},
     {"forever", 0, OPTION_FLAG, IN(forever), 0, 0, NULL,
      .help = "the server goes on after its first client", .modes = TEST | DOCTOR},
     {"interval", 0, OPTION_COUNT, IN(params.interval_ms), 1, PERF_INTERVAL_MS_MAX, "MS",

@@ -204,6 +204,7 @@ struct json_object *perf_report_make(const struct perf_run *run)
                                        "cc",
                                        "order",
                                        "drop",
+                                       "cipher",
                                        "bw_gbps",
                                        "msg_rate_mps",
                                        "directions",
@@ -380,14 +381,18 @@ void perf_table_row(FILE *out, struct json_object *report, bool gbits)
 {
     const char *name = json_get_string(report, "test");
     struct json_object *verified = json_object_object_get(report, "verified");
+    const char *cipher = json_get_string(report, "cipher");
     enum perf_test test;
+    char rest[128];
 
     if (!name || perf_test_find(name, &test) || !json_get_string(report, "transport"))
         return;
-    perf_columns_row(out, columns_of(test, gbits), report,
-                     !verified                           ? "  -"
-                     : json_object_get_boolean(verified) ? "  yes"
-                                                         : "  NO");
+    snprintf(rest, sizeof(rest), "  %s%s%s",
+             !verified                           ? "-"
+             : json_object_get_boolean(verified) ? "yes"
+                                                 : "NO",
+             cipher ? "  sealed: " : "", cipher ? cipher : "");
+    perf_columns_row(out, columns_of(test, gbits), report, rest);
     print_latencies(out, json_object_object_get(report, "latencies_us"));
     fflush(out);
 }

@@ -60,6 +60,8 @@ static struct json_object *active_to_json(const struct scale_run *run)
     struct json_object *object = json_object_new_object(), *even = json_object_new_object();
 
     json_add_u64(object, "paths", run->paths_used);
+    if (run->cipher[0])
+        json_add_string(object, "cipher", run->cipher);
     add_memory(object, run);
     json_add_rounded(object, "receiver_peer_bytes", round((double)run->server_bytes / run->peers));
     add_rate(object, &run->rate);

@@ -44,6 +44,7 @@ struct scale_run {
 
     char error[PERF_ERROR_BYTES];
     uint32_t paths_used; /* in force */
+    char cipher[32];     /* likewise; empty: packets are in the clear */
     /* Memory of the process since the context was to be opened: with no peer, and with all. */
     int64_t empty_bytes, bytes;
     int64_t handle_bytes; /* of these, of all address handles */

@@ -74,6 +74,7 @@ static int open_sender(struct sender *s)
     if (rc)
         return scale_fail(&s->end, rc, "mrd_query_context");
     s->end.run->paths_used = info.paths;
+    strcpy(s->end.run->cipher, info.cipher);
     s->sge = (struct mrd_sge){(uintptr_t)memory, s->bytes, s->end.mr->lkey};
     for (unsigned i = 0; i < SCALE_BATCH; i++)
         s->wrs[i] = (struct mrd_send_wr){
