@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/perf/control.h"
+#include "tools/perf/keygen.h"
 #include "tools/perf/options.h"
 #include "tools/perf/scale.h"
 #include "tools/perf/session.h"
@@ -62,6 +63,8 @@ int main(int argc, char **argv)
     default:
         return perf_complain(PERF_EXIT_USAGE, "%s\nTry 'mrd_perf --help'.", error);
     }
+    if (o.keygen.asked)
+        return perf_keygen_run(&o) ? PERF_EXIT_FAILED : finish_output();
     signal(SIGCHLD, SIG_DFL); /* if it is ignored, as some leave it, no end of a child is told */
     signal(SIGPIPE, SIG_IGN); /* the other end's death is told by the call that fails */
     if (!o.quiet_cpufreq)

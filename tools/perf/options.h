@@ -14,6 +14,15 @@
 #include "tools/common/options.h"
 #include "tools/perf/perf.h"
 
+struct perf_keygen {
+    bool asked; /* no test: a file of keys */
+    bool add;   /* to the file that is there */
+    uint32_t id;
+    bool next_id; /* not `id`, but the next one after that of the file's first key */
+    char cipher[24];
+    char file[512];
+};
+
 struct perf_options {
     struct perf_params params; /* not settled: sizes come one by one with -a. The first member */
     bool compare;
@@ -24,6 +33,7 @@ struct perf_options {
     uint32_t scale_peers[PERF_SCALE_ROWS_MAX];
     unsigned num_scale_peers;
     bool scale_contexts; /* each peer is a context of its own */
+    struct perf_keygen keygen;
     bool all_sizes;
     char transports[PERF_TRANSPORTS_MAX][PERF_NAME_BYTES]; /* of compare and state */
     unsigned num_transports;
@@ -72,10 +82,13 @@ enum perf_mode {
     PERF_MODE_DOCTOR,
     PERF_MODE_STATE,
     PERF_MODE_SCALE,
+    PERF_MODE_KEYGEN,
 };
 
 /* options_table.c: all options, but for those of perftest that are not supported. */
 extern const struct option_table perf_option_table;
+/* Of key files; the last is NULL. */
+extern const char *const perf_cipher_names[];
 /* What all options start with. */
 void perf_options_init(struct perf_options *options);
 /* False: there is no room for one more, or the name is empty or too long. */

@@ -45,6 +45,7 @@ void perf_options_default(struct option_line *line)
         o->params.size_bytes = o->scale ? SCALE_SIZE_DEFAULT : default_size(o->params.test);
     if (!option_given(line, "transport") && !o->compare && perf_options_rdma_device(o->device))
         strcpy(o->params.transport, "mrd-ibv");
+    o->keygen.next_id = o->keygen.add && !option_given(line, "id");
     if ((o->compare || o->state) && o->num_transports == 0)
         default_transports(o);
 }
@@ -175,7 +176,18 @@ static enum perf_mode mode_of(const struct perf_options *o)
         return PERF_MODE_DOCTOR;
     if (o->state)
         return PERF_MODE_STATE;
+    if (o->keygen.asked)
+        return PERF_MODE_KEYGEN;
     return o->scale ? PERF_MODE_SCALE : PERF_MODE_TEST;
+}
+
+static int check_keygen(const struct option_line *line)
+{
+    const struct perf_options *o = line->to;
+
+    if (o->keygen.add && option_given(line, "cipher"))
+        return option_fail(line->error, "--add keeps the cipher of the file: leave out --cipher");
+    return 0;
 }
 
 int perf_options_check(const struct option_line *line)
@@ -184,6 +196,8 @@ int perf_options_check(const struct option_line *line)
 
     if (option_check_mode(line, mode_of(o)))
         return -EINVAL;
+    if (o->keygen.asked)
+        return check_keygen(line);
     if (o->doctor && perf_options_rdma_device(o->device))
         return option_fail(line->error, "doctor looks at sockets: leave out RDMA's -d");
     if (o->state)

@@ -51,6 +51,19 @@ static int take_test(struct option_line *line, const char *program, int *i)
     return 0;
 }
 
+static int take_key_file(struct option_line *line, int count, char **words)
+{
+    struct perf_keygen *k = &((struct perf_options *)line->to)->keygen;
+
+    k->asked = true;
+    if (count != 1)
+        return option_fail(line->error, "keygen: which file? One is expected");
+    if (words[0][0] == '\0' || strlen(words[0]) >= sizeof(k->file))
+        return option_fail(line->error, "keygen: the file's name is empty or too long");
+    strcpy(k->file, words[0]);
+    return 0;
+}
+
 static int take_words(struct option_line *line, const char *program)
 {
     struct perf_options *o = line->to;
@@ -61,6 +74,8 @@ static int take_words(struct option_line *line, const char *program)
         return take_transports(line, argc - i - 1, argv + i + 1);
     if (i < argc && strcmp(argv[i], "scale") == 0)
         return perf_scale_take(line, argc - i - 1, argv + i + 1);
+    if (i < argc && strcmp(argv[i], "keygen") == 0)
+        return take_key_file(line, argc - i - 1, argv + i + 1);
     if (i < argc && strcmp(argv[i], "compare") == 0) {
         o->compare = true;
         i++;
@@ -109,6 +124,7 @@ void perf_options_help(FILE *out)
         "       mrd_perf doctor [options] [HOST]\n"
         "       mrd_perf state [options] [--peers N] [TRANSPORT ...]\n"
         "       mrd_perf scale [options] [PEERS ...]\n"
+        "       mrd_perf keygen [--id N] [--cipher NAME] [--add] FILE\n"
         "TEST: send_bw, send_lat, write_bw, write_lat, read_bw, read_lat, atomic_bw, atomic_lat.\n"
         "Without HOST: the server, which serves one client.\n",
         out);

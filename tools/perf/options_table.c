@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/seal.h"
 #include "tools/perf/options.h"
 #include "tools/perf/transport.h"
 
@@ -15,6 +16,7 @@ enum {
     DOCTOR = 1 << PERF_MODE_DOCTOR,
     STATE = 1 << PERF_MODE_STATE,
     SCALE = 1 << PERF_MODE_SCALE,
+    KEYGEN = 1 << PERF_MODE_KEYGEN,
     ALL = TEST | COMPARE | DOCTOR | STATE | SCALE,
     RUNS = ALL & ~DOCTOR, /* which chooses the parameters of its runs */
 };
@@ -127,6 +129,8 @@ static int take_order(const struct option_value *v)
 }
 
 /* ------------------------------------------------------------------------------------ the table */
+
+const char *const perf_cipher_names[] = {"aes-128-gcm", "aes-256-gcm", "chacha20-poly1305", NULL};
 
 #define IN(member) OPTION_MEMBER(struct perf_options, member)
 
@@ -249,10 +253,17 @@ static const struct option_row rows[] = {
      .help = "how many to make", .value = "1000", .modes = STATE},
     {"contexts", 0, OPTION_FLAG, IN(scale_contexts), 0, 0, NULL,
      .help = "each peer is a context of its own, at most 256", .modes = SCALE},
+    {"id", 0, OPTION_COUNT, IN(keygen.id), 0, MRD_SEAL_KEY_ID_MAX, "N",
+     .help = "of the key; with --add by default the next one", .value = "1", .modes = KEYGEN},
+    {"cipher", 0, OPTION_CHOICE, IN(keygen.cipher), 0, 0, "NAME", .help = "",
+     .value = "aes-128-gcm", .modes = KEYGEN, .values = perf_cipher_names},
+    {"add", 0, OPTION_FLAG, IN(keygen.add), 0, 0, NULL,
+     .help = "a new first key into the file; its former first one becomes the second",
+     .modes = KEYGEN},
     {0},
 };
 
-static const char *const modes[] = {"TEST", "compare", "doctor", "state", "scale", NULL};
+static const char *const modes[] = {"TEST", "compare", "doctor", "state", "scale", "keygen", NULL};
 
 const struct option_table perf_option_table = {
     .rows = rows,
