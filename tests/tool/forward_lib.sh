@@ -47,7 +47,7 @@ start()
 start_forward()
 {
     start "$1" "$forward" "${@:2}"
-    wait_until 10 grep -q 'no encryption' "$1" || fail_with "$1" "mrd_forward ${*:2} does not start"
+    wait_until 10 grep -qE 'no encryption|sealed: ' "$1" || fail_with "$1" "mrd_forward ${*:2} does not start"
 }
 
 # fail_with FILE WHAT: and what the file says.

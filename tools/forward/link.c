@@ -247,6 +247,7 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
     struct mrd_context_attr attr = {.address = o->address,
                                     .port = o->port,
                                     .paths = o->paths,
+                                    .key_file = o->key_file,
                                     .peer_timeout_ns = o->peer_timeout_ns,
                                     .progress = MRD_PROGRESS_MANUAL,
                                     .threading = MRD_THREADING_SINGLE};

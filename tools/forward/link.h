@@ -67,9 +67,10 @@ struct link_ops {
 };
 
 struct link_options {
-    const char *address; /* to bind; NULL: any */
-    uint16_t port;       /* 0: any */
-    uint32_t paths;      /* 0: the device's default */
+    const char *address;  /* to bind; NULL: any */
+    uint16_t port;        /* 0: any */
+    const char *key_file; /* NULL: that of MRD_KEY_FILE, or none */
+    uint32_t paths;       /* 0: the device's default */
     uint64_t peer_timeout_ns;
     size_t memory_bytes; /* of all buffers; a quarter of it to send from */
 };

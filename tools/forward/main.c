@@ -33,7 +33,8 @@ struct program {
     struct client *client;
     struct pipe_end pipe;
     struct report *report;
-    struct event *signals[3];
+    struct event *signals[4];
+    struct mrd_context_info info;
 };
 
 static void on_end_signal(evutil_socket_t signal, short what, void *arg)
@@ -51,17 +52,43 @@ static void on_report_signal(evutil_socket_t signal, short what, void *arg)
     report_all(((struct program *)arg)->report);
 }
 
+static void on_keys_signal(evutil_socket_t signal, short what, void *arg)
+{
+    struct program *p = arg;
+    (void)signal, (void)what;
+
+    if (mrd_reload_keys(link_context(p->hub.streams.link)) == 0)
+        say("the keys were read again");
+    else
+        say("the keys stay as they are: %s", mrd_last_error());
+}
+
+static bool watch_signal(struct program *p, int place, int signal, event_callback_fn on_signal)
+{
+    p->signals[place] = evsignal_new(p->base, signal, on_signal, p);
+    return p->signals[place] && event_add(p->signals[place], NULL) == 0;
+}
+
 static bool watch_signals(struct program *p)
 {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGUSR1};
+    return watch_signal(p, 0, SIGINT, on_end_signal) &&
+           watch_signal(p, 1, SIGTERM, on_end_signal) &&
+           watch_signal(p, 2, SIGUSR1, on_report_signal);
+}
 
-    for (int i = 0; i < 3; i++) {
-        p->signals[i] = evsignal_new(p->base, numbers[i],
-                                     numbers[i] == SIGUSR1 ? on_report_signal : on_end_signal, p);
-        if (!p->signals[i] || event_add(p->signals[i], NULL) != 0)
-            return false;
-    }
-    return true;
+/*
+ * What has keys reads them again at SIGHUP. Others end by it, as they do when their terminal goes;
+ * so does a pipe, which ssh ends by it.
+ */
+static bool learn_sealing(struct program *p)
+{
+    int rc = mrd_query_context(link_context(p->hub.streams.link), &p->info, sizeof(p->info));
+    bool reloads = rc == 0 && p->info.cipher[0] && p->options.mode != FORWARD_PIPE;
+
+    if (rc == 0 && (!reloads || watch_signal(p, 3, SIGHUP, on_keys_signal)))
+        return true;
+    say("cannot watch SIGHUP: %s", rc ? mrd_last_error() : strerror(errno));
+    return false;
 }
 
 /* As many descriptors as there may be: a connection takes one. */
@@ -153,8 +180,11 @@ static void announce(struct program *p)
 
     (void)mrd_query_address(link_context(p->hub.streams.link), address, sizeof(address));
     if (o->mode != FORWARD_PIPE || (o->listen && o->verbose))
-        say("%s at %s; no encryption: for trusted networks, or streams that protect themselves",
-            what[o->mode], address);
+        say("%s at %s; %s%s", what[o->mode], address,
+            p->info.cipher[0]
+                ? "sealed: "
+                : "no encryption: for trusted networks, or streams that protect themselves",
+            p->info.cipher);
     notify("READY=1");
 }
 
@@ -170,7 +200,7 @@ static void close_all(struct program *p)
     server_close(&p->server);
     if (p->targets)
         targets_close(p->targets);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 4; i++) {
         if (p->signals[i])
             event_free(p->signals[i]);
     }
@@ -184,7 +214,7 @@ static int run(struct program *p)
     bool is_client = o->mode == FORWARD_CONNECT || (o->mode == FORWARD_PIPE && !o->listen);
     int code = FORWARD_FAILED;
 
-    if (open_base(p) && open_hub(p)) {
+    if (open_base(p) && open_hub(p) && learn_sealing(p)) {
         p->report = report_open(&p->hub, o->stats);
         if (p->report && (!is_client || open_client(p)) && (!o->user || become(o->user))) {
             announce(p);

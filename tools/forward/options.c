@@ -115,6 +115,12 @@ static int take_user(const struct option_value *v)
     return *v->text ? 0 : -EINVAL;
 }
 
+static int take_key_file(const struct option_value *v)
+{
+    ((struct options *)v->to)->hub.link.key_file = v->text;
+    return *v->text ? 0 : -EINVAL;
+}
+
 /* ------------------------------------------------------------------------------------ the table */
 
 #define IN(member) OPTION_MEMBER(struct options, member)
@@ -154,6 +160,9 @@ static const struct option_row rows[] = {
      .help = "a silent server or client is given up after so long", .value = "8"},
     {"user", 'u', OPTION_OTHER, 0, 0, 0, 0, "USER", .help = "become USER when all is open",
      .expected = "a user's name", .take = take_user},
+    {"key-file", 'k', OPTION_OTHER, 0, 0, 0, 0, "FILE",
+     .help = "of keys, one at each end: packets are encrypted and authenticated",
+     .expected = "a file's name", .take = take_key_file},
     {"stats", 's', OPTION_FLAG, IN(stats), 0, 0, NULL,
      .help = "a line each second; SIGUSR1 makes a full report"},
     {"verbose", 'v', OPTION_FLAG, IN(verbose), 0, 0, NULL, .help = "a line for each connection"},
@@ -181,10 +190,10 @@ void options_help(void)
           stdout);
     option_help(stdout, &table, -1);
     fputs("\n"
-          "There is no encryption and no authentication: whoever can send UDP to a server can\n"
-          "use what it allows, and whoever is on the way can read and change what is carried.\n"
-          "Use it where the network is trusted, or for streams that protect themselves (TLS,\n"
-          "ssh). UDP is not forwarded.\n"
+          "There is no encryption and no authentication without --key-file: whoever can send\n"
+          "UDP to a server can use what it allows, and whoever is on the way can read and\n"
+          "change what is carried. Use it so where the network is trusted, or for streams that\n"
+          "protect themselves (TLS, ssh). UDP is not forwarded.\n"
           "\n"
           "Exit status: 0 all went well, 1 it did not, 2 the command line is wrong. See\n"
           "mrd_forward(1).\n",
