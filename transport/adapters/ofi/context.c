@@ -111,6 +111,7 @@ static int open_context(struct mrd_ofi_ep *ep)
                                     .mtu = mrd_ofi_params.mtu,
                                     .spray = mrd_ofi_params.spray,
                                     .cc = mrd_ofi_params.cc,
+                                    .key_file = mrd_ofi_params.key_file,
                                     .source_ports = mrd_ofi_params.ports,
                                     .num_source_ports = mrd_ofi_params.num_ports,
                                     .peer_timeout_ns = mrd_ofi_params.peer_timeout_ns,

@@ -54,6 +54,9 @@ static const struct {
      "16384)"},
     {"RX_BUFFERS", "Buffers of FI_MRD_EAGER_SIZE that each endpoint has for arriving messages, 16 "
                    "to 65536 (default: 512)"},
+    {"KEY_FILE", "File of keys, mrd_keys(5): packets are encrypted and authenticated, and those of "
+                 "processes that have other keys, or none, are dropped (default: MRD_KEY_FILE, or "
+                 "none)"},
     {"DROP", "For tests: percentage of the received packets to lose on purpose, for example 0.5 "
              "(default: 0)"},
 };
@@ -188,7 +191,9 @@ static uint32_t parse_drop(void)
 
 void mrd_ofi_params_parse(struct mrd_ofi_params *p)
 {
-    *p = (struct mrd_ofi_params){.device = copy_of("DEVICE"), .interface = copy_of("IFACE")};
+    *p = (struct mrd_ofi_params){.device = copy_of("DEVICE"),
+                                 .interface = copy_of("IFACE"),
+                                 .key_file = copy_of("KEY_FILE")};
     p->spray = word("SPRAY", mrd_spray_names());
     p->cc = word("CC", mrd_cc_names());
     p->paths = number("PATHS", 1, PATHS_MAX, 1, 0);
@@ -221,6 +226,7 @@ void mrd_ofi_params_free(struct mrd_ofi_params *p)
 {
     free((char *)(uintptr_t)p->device);
     free((char *)(uintptr_t)p->interface);
+    free((char *)(uintptr_t)p->key_file);
     free(p->ports);
     *p = (struct mrd_ofi_params){0};
 }

@@ -17,6 +17,7 @@ struct mrd_ofi_params {
     const char *interface; /* FI_MRD_IFACE: addresses of this network interface only */
     const char *spray;     /* FI_MRD_SPRAY */
     const char *cc;        /* FI_MRD_CC */
+    const char *key_file;  /* FI_MRD_KEY_FILE: packets are sealed */
     uint16_t *ports;       /* FI_MRD_PORTS FIRST-LAST: source ports */
     uint32_t num_ports;
     uint32_t paths;           /* FI_MRD_PATHS */
