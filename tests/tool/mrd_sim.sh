@@ -228,6 +228,33 @@ for words in 'run -tm far.cm --loss 0.01' 'allreduce --size 100K' 'incast --size
 done
 jq -e '.unfinished == 0' threads.1 >/dev/null || fail 'a flow that is triggered elsewhere does not start'
 
+# -------------------------------------------------------------------------------------------- keys
+
+# sealed_run WORD...: all flows end, with packets that are sealed; what happened is in the file sealed.
+sealed_run()
+{
+    good "${two[@]}" --json "$@"
+    jq -e '.config.sealed == 1 and .unfinished == 0' out >/dev/null || fail "not sealed: $*"
+    steady out >sealed
+}
+
+(umask 077; printf 'key %s AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n' 1 >one.key)
+(umask 077; printf 'key %s HxwdHhsaGRgXFhUUExIREA8ODQwLCgkIBwYFBAMCAQA=\n' 2 >other.key)
+good "${two[@]}" --json
+jq -e '.config.sealed == 0' out >/dev/null || fail 'sealed without keys'
+clear=$(jq .packets out)
+sealed_run --key-file one.key
+(($(jq .packets sealed) > clear)) || fail 'sealed packets carry as much as others'
+mv sealed once
+sealed_run --key-file one.key --threads 2
+cmp once sealed || fail 'the results of sealed runs differ'
+MRD_KEY_FILE=one.key sealed_run
+cmp once sealed || fail 'the results depend on where the key file is named'
+sealed_run --key-file other.key
+cmp once sealed || fail 'the results depend on the key'
+bad 'none.key: No such file' "${two[@]}" --key-file none.key
+bad 'htsim' "${two[@]}" --key-file one.key --wire-overhead htsim
+
 # ------------------------------------------------------------------------------------------ SIGINT
 
 # Longer than anyone waits. Jobs of a script ignore SIGINT unless they have a process group of their own.

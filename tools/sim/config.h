@@ -49,7 +49,8 @@ struct simx_config {
     /* Transport. */
     char knows[SIMX_NAME_BYTES]; /* mrd: "sockets", "rdma" or "fabric", as enum mrd_sim_knows */
     uint32_t paths, payload_bytes;
-    bool check; /* mrd: payloads are checked also without `faults` */
+    char key_file[SIMX_PATH_BYTES]; /* mrd: packets are sealed; "": they are in the clear */
+    bool check;                     /* mrd: payloads are checked also without `faults` */
     struct simx_set set[SIMX_SETS_MAX];
     unsigned num_sets;
     struct mrd_tune tune;         /* with them applied */

@@ -173,6 +173,7 @@ static int open_host(struct simx_drive *d, uint32_t number)
             .spray = config->spray,
             .cc = config->cc,
             .check = check_of(config),
+            .key_file = config->key_file[0] ? config->key_file : NULL,
             .max_peers = table_size(peers < d->env.cm->nodes ? peers : d->env.cm->nodes),
             .max_flows = host->num_out + PEERS_SPARE,
             .threading = MRD_THREADING_SINGLE,

@@ -2,6 +2,8 @@
 #include "tools/sim/options.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/cc.h"
@@ -114,6 +116,8 @@ static const struct option_row rows[] = {
      .help = "of a packet, a multiple of 64", .value = "4096"},
     {"check", 0, OPTION_FLAG, FIELD(check), 0, 0, NULL,
      .help = "check payloads of mrd also where no faults can corrupt them"},
+    {"key-file", 0, OPTION_TEXT, FIELD(key_file), 0, 0, "FILE",
+     .help = "of keys: packets of mrd are sealed"},
     {"set", 0, OPTION_OTHER, 0, 0, 0, 0, "NAME=VALUE",
      .help = "a constant of a policy or model; --set list shows them",
      .expected = "NAME=VALUE, a number of at least 0", .take = take_set},
@@ -240,6 +244,18 @@ static int apply_sets(struct simx_config *c)
     return 0;
 }
 
+/* The library would take the variable, too; here the configuration is to tell of it. */
+static int check_keys(struct simx_config *c)
+{
+    const char *file = getenv("MRD_KEY_FILE");
+
+    if (!c->key_file[0] && file)
+        snprintf(c->key_file, sizeof(c->key_file), "%s", file);
+    if (c->key_file[0] && strcmp(c->wire_overhead, "htsim") == 0)
+        return simx_fail(-EINVAL, "--wire-overhead htsim: htsim knows no packets that are sealed");
+    return 0;
+}
+
 static int check(struct simx_config *c)
 {
     bool is_mrd = strcmp(c->transport, "mrd") == 0;
@@ -255,6 +271,8 @@ static int check(struct simx_config *c)
                          c->payload_bytes);
     if (c->json && c->csv)
         return simx_fail(-EINVAL, "--json and --csv both want stdout");
+    if (is_mrd && check_keys(c) != 0)
+        return -EINVAL;
     return apply_sets(c);
 }
 

@@ -115,8 +115,8 @@ static void add_config(struct json_object *result, const struct simx_run *run)
                      {"base_rtt_us", run->net.base_rtt_ns / 1e3}, {"bdp_bytes", run->net.bdp_bytes},
                      {"queue_packets", (double)c->queue_packets}, {"ecn_min_bdp", c->ecn_min},
                      {"ecn_max_bdp", c->ecn_max}, {"ack_priority", (double)c->ack_priority},
-                     {"loss", c->loss}, {"paths", (double)c->paths},
-                     {"payload_bytes", (double)c->payload_bytes});
+                     {"sealed", (double)(c->key_file[0] != 0)}, {"loss", c->loss},
+                     {"paths", (double)c->paths}, {"payload_bytes", (double)c->payload_bytes});
     json_add_string(config, "wire_overhead", c->wire_overhead);
     json_add_string(config, "knows", c->knows);
     json_add_numbers(config, {"clock_skew_ppm", c->skew_ppm}, {"limit_s", c->limit_s});
