@@ -9,6 +9,7 @@
 
 #include "transport/call.h"
 #include "transport/context.h"
+#include "transport/error.h"
 
 enum { HOST_BYTES = 256 }; /* a DNS name is shorter */
 
@@ -70,10 +71,12 @@ static void format(const struct sockaddr *sa, char *text, size_t len)
         snprintf(text, len, "[%s]:%u", ip, ntohs(in6->sin6_port));
 }
 
-/* The first address of the list that the context can send to. */
+/* The first address of the list that the context can send to. The last one's refusal is told. */
 static int choose(struct mrd_context_impl *c, const char *name, const struct addrinfo *list,
                   struct mrd_addr *addr)
 {
+    char why[MRD_SENTENCE_BYTES] = "they are of another kind";
+
     for (const struct addrinfo *i = list; i; i = i->ai_next) {
         char text[MRD_ADDRESS_MAX];
 
@@ -83,8 +86,9 @@ static int choose(struct mrd_context_impl *c, const char *name, const struct add
         if (!c->ops->parse_address(c->backend, text, addr) &&
             c->ops->payload_bytes(c->backend, addr) > 0)
             return 0;
+        snprintf(why, sizeof(why), "%s", mrd_last_error());
     }
-    mrd_error_set("%s: the context can send to none of its addresses", name);
+    mrd_error_set("%s: the context can send to none of its addresses: %s", name, why);
     return -EHOSTUNREACH;
 }
 

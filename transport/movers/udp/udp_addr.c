@@ -8,7 +8,6 @@
 #include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const uint8_t v4_prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
 
@@ -262,54 +261,71 @@ static bool usable_address(const struct mrd_udp *udp, const struct ifaddrs *i,
     return !mrd_udp_addr_is_link_local(addr);
 }
 
+void mrd_udp_disconnect(const struct mrd_udp *udp, int fd)
+{
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+    int device = (int)udp->bound_device;
+
+    (void)connect(fd, &none, sizeof(none)); /* does not fail */
+    /* The kernel forgets the device as well, which may have come with a link-local peer. */
+    if (device)
+        (void)setsockopt(fd, SOL_SOCKET, SO_BINDTOIFINDEX, &device, sizeof(device));
+}
+
 /*
  * Gets the address that packets to the rest of the world would come from. Connecting a socket sends
- * nothing. false: there is no default route, or no address for it.
+ * nothing. The socket is there already: a process without a free descriptor has the same address.
+ * false: there is no default route, or no address for it.
  */
-static bool route_address(int family, const char *world, struct mrd_addr *addr)
+static bool route_address(const struct mrd_udp *udp, const char *world, struct mrd_addr *addr)
 {
     struct mrd_addr there;
     union mrd_udp_sockaddr to, from;
     socklen_t len, from_len = sizeof(from);
-    int fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool found = false;
 
-    if (fd < 0 || mrd_udp_parse_ip(world, &there))
+    if (mrd_udp_parse_ip(world, &there))
         return false;
     there.port = MRD_DEFAULT_PORT;
-    len = mrd_udp_to_sockaddr(family, &there, &to);
-    if (!connect(fd, &to.sa, len) && !getsockname(fd, &from.sa, &from_len)) {
+    len = mrd_udp_to_sockaddr(udp->family, &there, &to);
+    if (!connect(udp->ask_fd, &to.sa, len) && !getsockname(udp->ask_fd, &from.sa, &from_len)) {
         mrd_udp_from_sockaddr(&from, addr);
         found = is_unicast(addr) && !mrd_udp_addr_is_link_local(addr);
     }
-    close(fd);
+    mrd_udp_disconnect(udp, udp->ask_fd); /* a connection would keep its source */
     return found;
 }
 
-/* The first interface's address that other hosts can use. */
-static bool interface_address(const struct mrd_udp *udp, struct mrd_addr *addr)
+/* The first interface's address that other hosts can use; else 127.0.0.1. 0 or -errno. */
+static int interface_address(const struct mrd_udp *udp, struct mrd_addr *addr)
 {
     struct ifaddrs *list = NULL;
     bool found = false;
 
-    if (getifaddrs(&list))
-        return false;
+    if (getifaddrs(&list)) {
+        mrd_error_set("the addresses of this machine cannot be read: %s", strerror(errno));
+        return -errno;
+    }
     for (const struct ifaddrs *i = list; i && !found; i = i->ifa_next)
         found = usable_address(udp, i, addr);
     freeifaddrs(list);
-    return found;
+    if (!found)
+        mrd_udp_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)}, addr);
+    return 0;
 }
 
 int mrd_udp_self_address(struct mrd_backend *b, struct mrd_addr *addr)
 {
     struct mrd_udp *udp = mrd_udp_of(b);
     struct mrd_addr self = udp->bound;
+    int error = 0;
 
     /* A bridge of containers may be listed first: the default route tells what others reach. */
-    if (mrd_udp_addr_is_any(&self) && !route_address(AF_INET, "203.0.113.1", &self) &&
-        !(udp->family == AF_INET6 && route_address(AF_INET6, "2001:db8::1", &self)) &&
-        !interface_address(udp, &self))
-        mrd_udp_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)}, &self);
+    if (mrd_udp_addr_is_any(&self) && !route_address(udp, "203.0.113.1", &self) &&
+        !(udp->family == AF_INET6 && route_address(udp, "2001:db8::1", &self)))
+        error = interface_address(udp, &self);
+    if (error)
+        return error;
     self.port = udp->rx.port;
     *addr = self;
     return 0;

@@ -25,6 +25,12 @@ int mrd_udp_parse_ip(const char *text, struct mrd_addr *addr);
 int mrd_udp_parse_address(struct mrd_backend *b, const char *text, struct mrd_addr *addr);
 int mrd_udp_format_address(struct mrd_backend *b, const struct mrd_addr *addr, char *text,
                            size_t len);
+/*
+ * Ends a socket's connection. It may have lost its port: one that the kernel chose goes with the
+ * connection.
+ */
+void mrd_udp_disconnect(const struct mrd_udp *udp, int fd);
+/* 0 or -errno with mrd_error_set(): the machine's addresses cannot be read. */
 int mrd_udp_self_address(struct mrd_backend *b, struct mrd_addr *addr);
 
 #endif

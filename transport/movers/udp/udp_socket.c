@@ -257,16 +257,6 @@ int mrd_udp_open_ask(struct mrd_udp *udp)
     return 0;
 }
 
-void mrd_udp_disconnect(const struct mrd_udp *udp, int fd)
-{
-    struct sockaddr none = {.sa_family = AF_UNSPEC};
-
-    (void)connect(fd, &none, sizeof(none)); /* does not fail */
-    /* The kernel forgets the device as well, which may have come with a link-local peer. */
-    if (udp->bound_device)
-        set_int(fd, SOL_SOCKET, SO_BINDTOIFINDEX, (int)udp->bound_device);
-}
-
 /* The port of a socket; 0: it has none. */
 static uint16_t port_of(int fd)
 {

@@ -14,11 +14,6 @@ int mrd_udp_family_choose(struct mrd_udp *udp);
 int mrd_udp_open_rx(struct mrd_udp *udp, uint16_t port);
 int mrd_udp_open_path(struct mrd_udp *udp, uint16_t port);
 int mrd_udp_open_ask(struct mrd_udp *udp);
-/*
- * Ends a socket's connection. It may have lost its port: one that the kernel chose goes with the
- * connection.
- */
-void mrd_udp_disconnect(const struct mrd_udp *udp, int fd);
 /* Connects a path to a peer, in place of the connection that it has; `connected` tells whether. */
 void mrd_udp_connect_path(const struct mrd_udp *udp, struct mrd_udp_path *path,
                           const struct mrd_addr *to);
