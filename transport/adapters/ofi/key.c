@@ -2,6 +2,7 @@
 #include "transport/adapters/ofi/key.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "transport/adapters/ofi/ep.h"
@@ -21,7 +22,7 @@ static uint32_t fill_ranges(struct mrd_ofi_ep *ep, struct mrd_ofi_mr *mr,
         struct mrd_mr *reg = mrd_ofi_mr_register(mr, ep, i);
 
         if (!reg)
-            return FI_EACCES;
+            return errno == ENOMEM ? FI_ENOMEM : FI_EACCES;
         range[i] = (struct mrd_ofi_wire_range){(uintptr_t)mr->iov[i].iov_base, mr->iov[i].iov_len,
                                                reg->rkey, 0};
         mrd_ofi_wire_swap_range(&range[i]);

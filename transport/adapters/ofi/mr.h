@@ -48,8 +48,8 @@ extern struct fi_ops_mr mrd_ofi_mr_ops;
 /* The region of a key; NULL: none. */
 struct mrd_ofi_mr *mrd_ofi_mr_find(struct mrd_ofi_domain *d, uint64_t key);
 /*
- * Registers range `index` of the region with the endpoint, unless it is already. NULL: it cannot
- * be, see mrd_last_error().
+ * Registers range `index` of the region with the endpoint, unless it is already. NULL with errno:
+ * it cannot be, see mrd_last_error().
  */
 struct mrd_mr *mrd_ofi_mr_register(struct mrd_ofi_mr *mr, struct mrd_ofi_ep *ep, uint32_t index);
 /* Are the addresses that peers give virtual ones? Else offsets. */
