@@ -35,6 +35,7 @@ struct range {
 struct block {
     const void *at;
     const void *caller;
+    uint64_t number;
 };
 
 static struct {
@@ -49,7 +50,8 @@ static struct {
 
     atomic_flag lock; /* of what follows */
     struct block block[BLOCKS];
-    uint32_t num_blocks;
+    uint64_t num_blocks; /* ever */
+    uint64_t mark;       /* of these */
 } state = {.lock = ATOMIC_FLAG_INIT};
 
 static const char *const names[] = {
@@ -206,8 +208,7 @@ static void *note(void *at, const void *caller)
     for (uint32_t i = place_of(at), n = 0; n < BLOCKS; i = (i + 1) % BLOCKS, n++) {
         if (state.block[i].at && state.block[i].at != (const void *)-1)
             continue;
-        state.block[i] = (struct block){.at = at, .caller = caller};
-        state.num_blocks++;
+        state.block[i] = (struct block){.at = at, .caller = caller, .number = state.num_blocks++};
         break;
     }
     atomic_flag_clear_explicit(&state.lock, memory_order_release);
@@ -225,23 +226,33 @@ static void forget(const void *at)
         if (state.block[i].at != at)
             continue;
         state.block[i].at = (const void *)-1;
-        state.num_blocks--;
         break;
     }
     atomic_flag_clear_explicit(&state.lock, memory_order_release);
 }
 
-uint32_t fail_blocks(bool tell)
+void fail_mark(void)
 {
+    take_lock();
+    state.mark = state.num_blocks;
+    atomic_flag_clear_explicit(&state.lock, memory_order_release);
+}
+
+uint32_t fail_blocks(void)
+{
+    uint32_t num = 0;
     char place[200];
 
-    for (uint32_t i = 0; tell && i < BLOCKS; i++) {
-        if (!state.block[i].at || state.block[i].at == (const void *)-1)
+    for (uint32_t i = 0; i < BLOCKS; i++) {
+        const struct block *b = &state.block[i];
+
+        if (!b->at || b->at == (const void *)-1 || b->number < state.mark)
             continue;
-        write_place(place, sizeof(place), state.block[i].caller);
-        fprintf(stderr, "not released: %p of %s\n", state.block[i].at, place);
+        write_place(place, sizeof(place), b->caller);
+        fprintf(stderr, "not released: %p of %s\n", b->at, place);
+        num++;
     }
-    return state.num_blocks;
+    return num;
 }
 
 uint32_t fail_descriptors(void)

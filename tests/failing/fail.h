@@ -90,8 +90,12 @@ const char *fail_last(void);
 
 const char *fail_name(enum fail_call call);
 
-/* Blocks and maps of the watched objects that are not released; they are written to stderr. */
-uint32_t fail_blocks(bool tell);
+/*
+ * Blocks and maps of the watched objects that were made since fail_mark(), and are not released:
+ * they are written to stderr.
+ */
+void fail_mark(void);
+uint32_t fail_blocks(void);
 /* Descriptors that are open in this process. */
 uint32_t fail_descriptors(void);
 

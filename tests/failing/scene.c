@@ -545,16 +545,19 @@ uint32_t scene_play(const struct scene_rules *rules)
         fill(&s.side[i]);
     }
 
-    uint32_t descriptors = fail_descriptors(), blocks = fail_blocks(false);
+    uint32_t descriptors = fail_descriptors(), blocks;
+
+    fail_mark();
 
     fail_begin(rules->plan);
     play(&s);
 
     uint32_t failed = fail_end();
 
-    if (fail_blocks(false) != blocks || fail_descriptors() != descriptors)
-        fail_msg("after %s failed: %d blocks are left, and %d descriptors", fail_last(),
-                 (int)(fail_blocks(true) - blocks), (int)(fail_descriptors() - descriptors));
+    blocks = fail_blocks();
+    if (blocks || fail_descriptors() != descriptors)
+        fail_msg("after %s failed: %u blocks are left, and %d descriptors", fail_last(), blocks,
+                 (int)(fail_descriptors() - descriptors));
     free(s.side[0].in);
     free(s.side[1].in);
     return failed;

@@ -155,16 +155,16 @@ static int post(struct mrd_ofi_ep *ep, const struct atomic *a)
     op = mrd_ofi_op_alloc(ep);
     if (!op)
         return -FI_ENOMEM;
-    op->peer = mrd_ofi_peer_get(ep, a->to);
+    error = mrd_ofi_peer_get(ep, a->to, &op->peer);
     op->entry.context = a->context;
     op->entry.flags = FI_ATOMIC | (a->kind == MRD_OFI_ATOMIC_WRITE ? FI_WRITE : FI_READ);
     op->entry.wanted = a->flags & FI_COMPLETION;
     op->len = remote_bytes(a);
     op->results.num = (uint32_t)a->result.num;
     memcpy(op->results.iov, a->result.iov, sizeof(op->results.iov));
-    if (!op->peer) {
+    if (error) {
         mrd_ofi_op_release(ep, op);
-        return -FI_EINVAL;
+        return error;
     }
     op->injected = a->flags & FI_INJECT;
     ep->tx.num_internal += op->injected;

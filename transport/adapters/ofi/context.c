@@ -184,8 +184,9 @@ static int post_buffers(struct mrd_ofi_ep *ep)
 {
     size_t bytes = (size_t)ep->rx.num * ep->rx.bytes;
 
+    ep->rx.held = calloc(ep->rx.num, sizeof(*ep->rx.held));
     ep->rx.memory = aligned_alloc(64, bytes);
-    if (!ep->rx.memory)
+    if (!ep->rx.held || !ep->rx.memory)
         return -FI_ENOMEM;
     ep->rx.mr = mrd_reg_mr(ep->dev.pd, ep->rx.memory, bytes, MRD_ACCESS_LOCAL_WRITE);
     if (!ep->rx.mr)
@@ -216,6 +217,7 @@ void mrd_ofi_context_close(struct mrd_ofi_ep *ep)
         (void)mrd_dereg_mr(ep->rx.mr);
     if (ep->dev.all)
         (void)mrd_dereg_mr(ep->dev.all);
+    free(ep->rx.held);
     free(ep->rx.memory);
     if (ep->dev.cq)
         (void)mrd_destroy_cq(ep->dev.cq);
@@ -229,7 +231,9 @@ void mrd_ofi_context_close(struct mrd_ofi_ep *ep)
         MRD_OFI_WARN(EP_CTRL, "a context is not closed: %s\n", mrd_last_error());
     ep->dev.messages = ep->dev.memory = NULL;
     ep->rx.mr = ep->dev.all = NULL;
+    ep->rx.held = NULL;
     ep->rx.memory = NULL;
+    ep->rx.first_held = ep->rx.num_held = 0;
     ep->dev.cq = NULL;
     ep->source.fd = -1;
     ep->dev.channel = NULL;

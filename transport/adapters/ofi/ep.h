@@ -62,6 +62,13 @@ struct mrd_ofi_tx {
     uint32_t num_internal;
 };
 
+/* A message that came while there was no memory to deal with it. */
+struct mrd_ofi_held {
+    uint32_t index; /* of its buffer */
+    uint32_t peer_id;
+    uint32_t bytes;
+};
+
 /* The receive side. */
 struct mrd_ofi_rx_side {
     struct mrd_ofi_cq *cq;
@@ -72,6 +79,8 @@ struct mrd_ofi_rx_side {
     struct mrd_mr *mr;
     uint32_t bytes, num; /* of a buffer; how many there are */
     uint32_t spent[MRD_OFI_RX_SPENT], num_spent;
+    struct mrd_ofi_held *held; /* a ring of `num`, the oldest first: progress.c */
+    uint32_t first_held, num_held;
     struct mrd_ofi_match msg, tagged;
     struct mrd_ofi_rxs pool;
 };

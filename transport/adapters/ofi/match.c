@@ -95,26 +95,24 @@ static bool is_sound(const struct mrd_ofi_wire_head *head, const uint8_t *payloa
     return sum == head->bytes;
 }
 
-static void keep_unexpected(struct mrd_ofi_ep *ep, struct mrd_ofi_match *q,
-                            struct mrd_ofi_peer *peer, const struct mrd_ofi_wire_head *head,
-                            const uint8_t *payload, uint32_t bytes)
+/* false: no memory. */
+static bool keep_unexpected(struct mrd_ofi_match *q, struct mrd_ofi_peer *peer,
+                            const struct mrd_ofi_wire_head *head, const uint8_t *payload,
+                            uint32_t bytes)
 {
     struct mrd_ofi_unexpected *u = malloc(sizeof(*u) + bytes);
 
-    if (!u) {
-        MRD_OFI_WARN(EP_DATA, "no memory for a message of %s that no receive waits for\n",
-                     peer->text);
-        mrd_ofi_rx_confirm(ep, peer, head, FI_ENOMEM);
-        return;
-    }
+    if (!u)
+        return false;
     u->peer = peer;
     u->head = *head;
     u->bytes = bytes;
     memcpy(u->payload, payload, bytes);
     mrd_ofi_unexpected_add(q, u);
+    return true;
 }
 
-void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+bool mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                            const struct mrd_ofi_wire_head *head, const uint8_t *payload,
                            uint32_t bytes)
 {
@@ -123,13 +121,13 @@ void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
 
     if (!is_sound(head, payload, bytes)) {
         MRD_OFI_WARN(EP_DATA, "%s sent a malformed message\n", peer->text);
-        return;
+        return true;
     }
     rx = mrd_ofi_posted_find(q, peer, head->tag);
-    if (rx)
-        (void)fill_receive(ep, rx, peer, head, payload);
-    else
-        keep_unexpected(ep, q, peer, head, payload, bytes);
+    if (!rx)
+        return keep_unexpected(q, peer, head, payload, bytes);
+    (void)fill_receive(ep, rx, peer, head, payload);
+    return true;
 }
 
 /* ------------------------------------------------------------------------------------- receives */
@@ -205,9 +203,9 @@ int mrd_ofi_match_peek(struct mrd_ofi_ep *ep, const struct fi_msg_tagged *msg, u
     int error = 0;
 
     if (ep->info->caps & FI_DIRECTED_RECV && msg->addr != FI_ADDR_UNSPEC) {
-        like.from = mrd_ofi_peer_get(ep, msg->addr);
-        if (!like.from)
-            return -FI_EINVAL;
+        error = mrd_ofi_peer_get(ep, msg->addr, &like.from);
+        if (error)
+            return error;
     }
     u = mrd_ofi_unexpected_find(&ep->rx.tagged, &like);
     if (!u) {

@@ -13,8 +13,11 @@ struct mrd_ofi_peer;
 struct mrd_ofi_rx;
 struct mrd_ofi_unexpected;
 
-/* A message, in `payload` with all its head says, is given to a receive, or kept. */
-void mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
+/*
+ * A message, in `payload` with all its head says, is given to a receive, or kept. There is a spare
+ * operation. false: no memory, and nothing was done.
+ */
+bool mrd_ofi_match_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
                            const struct mrd_ofi_wire_head *head, const uint8_t *payload,
                            uint32_t bytes);
 /* The first unexpected message that the receive takes; NULL: none. */

@@ -52,13 +52,18 @@ static bool add_chunk(struct mrd_ofi_ops *ops)
     return true;
 }
 
+bool mrd_ofi_op_is_spare(struct mrd_ofi_ep *ep)
+{
+    return !mrd_list_empty(&ep->ops.free) || add_chunk(&ep->ops);
+}
+
 struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep)
 {
     struct mrd_ofi_ops *ops = &ep->ops;
     struct mrd_ofi_op *op;
     uint32_t id;
 
-    if (mrd_list_empty(&ops->free) && !add_chunk(ops))
+    if (!mrd_ofi_op_is_spare(ep))
         return NULL;
     op = mrd_container_of(mrd_list_pop(&ops->free), struct mrd_ofi_op, node);
     id = op->id + (1u << INDEX_BITS); /* the next generation */

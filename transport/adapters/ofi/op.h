@@ -125,6 +125,8 @@ void mrd_ofi_ops_init(struct mrd_ofi_ops *ops);
 void mrd_ofi_ops_fini(struct mrd_ofi_ops *ops);
 /* The endpoint closes: what is under way ends without a word. */
 void mrd_ofi_ops_abandon(struct mrd_ofi_ep *ep);
+/* Is there memory for another one? Then the next mrd_ofi_op_alloc() succeeds. */
+bool mrd_ofi_op_is_spare(struct mrd_ofi_ep *ep);
 /* Zeroed, but for lists and what is of a transfer. NULL: no memory. */
 struct mrd_ofi_op *mrd_ofi_op_alloc(struct mrd_ofi_ep *ep);
 /* Ends its registrations, but the first `from` of them. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/peer.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,6 +58,7 @@ void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep)
     *p = (struct mrd_ofi_peers){0};
 }
 
+/* NULL with errno. */
 static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_addr *addr,
                                    struct mrd_node *bucket)
 {
@@ -68,8 +70,11 @@ static struct mrd_ofi_peer *create(struct mrd_ofi_ep *ep, const union mrd_ofi_ad
     mrd_ofi_addr_text(addr, peer->text);
     peer->ah = mrd_create_ah(ep->dev.pd, peer->text);
     if (!peer->ah) {
+        int error = errno;
+
         MRD_OFI_WARN(AV, "%s cannot be sent to: %s\n", peer->text, mrd_last_error());
         free(peer);
+        errno = error;
         return NULL;
     }
     peer->fi_addr = FI_ADDR_NOTAVAIL;
@@ -106,40 +111,50 @@ struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *tex
     return mrd_ofi_addr_parse(text, &addr) == 0 ? by_addr(ep, &addr) : NULL;
 }
 
-/* Room for as many fi_addrs as the AV has; what was remembered of an older AV is forgotten. */
-static bool renew_by_fi_addr(struct mrd_ofi_ep *ep)
+/*
+ * Room for as many fi_addrs as the AV has; what was remembered of an older AV is forgotten. 0 or
+ * -FI_ENOMEM.
+ */
+static int renew_by_fi_addr(struct mrd_ofi_ep *ep)
 {
     struct mrd_ofi_peers *p = &ep->peers;
 
     if (p->by_fi_addr && p->av_version == ep->bound.av->version)
-        return true;
+        return 0;
     if (p->num_by_fi_addr < ep->bound.av->num) {
         void *larger = realloc(p->by_fi_addr, ep->bound.av->room * sizeof(*p->by_fi_addr));
 
         if (!larger)
-            return false;
+            return -FI_ENOMEM;
         p->by_fi_addr = larger;
         p->num_by_fi_addr = ep->bound.av->room;
     }
     if (p->num_by_fi_addr)
         memset(p->by_fi_addr, 0, p->num_by_fi_addr * sizeof(*p->by_fi_addr));
     p->av_version = ep->bound.av->version;
-    return p->by_fi_addr != NULL;
+    return 0;
 }
 
-struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr)
+int mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr, struct mrd_ofi_peer **peer)
 {
     struct mrd_ofi_peers *p = &ep->peers;
     const union mrd_ofi_addr *addr;
+    int error = ep->bound.av ? renew_by_fi_addr(ep) : -FI_EINVAL;
 
-    if (!ep->bound.av || !renew_by_fi_addr(ep) || fi_addr >= p->num_by_fi_addr)
-        return NULL;
-    if (p->by_fi_addr[fi_addr])
-        return p->by_fi_addr[fi_addr];
-    addr = mrd_ofi_av_get(ep->bound.av, fi_addr);
-    if (addr)
+    if (error)
+        return error;
+    if (fi_addr >= p->num_by_fi_addr)
+        return -FI_EINVAL;
+    if (!p->by_fi_addr[fi_addr]) {
+        addr = mrd_ofi_av_get(ep->bound.av, fi_addr);
+        if (!addr)
+            return -FI_EINVAL;
         p->by_fi_addr[fi_addr] = by_addr(ep, addr);
-    return p->by_fi_addr[fi_addr];
+        if (!p->by_fi_addr[fi_addr])
+            return errno == ENOMEM ? -FI_ENOMEM : -FI_EINVAL;
+    }
+    *peer = p->by_fi_addr[fi_addr];
+    return 0;
 }
 
 struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
@@ -150,8 +165,10 @@ struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id)
 
     if (slot->peer && slot->id == peer_id)
         return slot->peer;
-    if (mrd_query_peer_id(ep->dev.context, peer_id, &attr, sizeof(attr)))
+    if (mrd_query_peer_id(ep->dev.context, peer_id, &attr, sizeof(attr))) {
+        errno = ENOENT;
         return NULL;
+    }
     peer = mrd_ofi_peer_by_text(ep, attr.address);
     if (peer)
         *slot = (struct mrd_ofi_peer_id){peer_id, peer};

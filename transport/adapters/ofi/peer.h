@@ -55,9 +55,12 @@ struct mrd_ofi_peers {
 
 int mrd_ofi_peers_init(struct mrd_ofi_ep *ep);
 void mrd_ofi_peers_fini(struct mrd_ofi_ep *ep);
-/* The peer of an fi_addr. NULL: there is no such address, or it cannot be reached. */
-struct mrd_ofi_peer *mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr);
-/* The sender of a received message. NULL: it is forgotten already. */
+/*
+ * Gets the peer of an fi_addr. 0; -FI_EINVAL: there is no such address, or it cannot be reached;
+ * -FI_ENOMEM.
+ */
+int mrd_ofi_peer_get(struct mrd_ofi_ep *ep, fi_addr_t fi_addr, struct mrd_ofi_peer **peer);
+/* The sender of a received message. NULL with errno: ENOENT: it is forgotten already; ENOMEM. */
 struct mrd_ofi_peer *mrd_ofi_peer_of(struct mrd_ofi_ep *ep, uint32_t peer_id);
 struct mrd_ofi_peer *mrd_ofi_peer_by_text(struct mrd_ofi_ep *ep, const char *text);
 /* It does not answer: tells the user, once for each of a few peers. */

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "transport/adapters/ofi/progress.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "transport/adapters/ofi/atomic_target.h"
 #include "transport/adapters/ofi/cntr.h"
+#include "transport/adapters/ofi/cq.h"
 #include "transport/adapters/ofi/errors.h"
+#include "transport/adapters/ofi/fabric.h"
 #include "transport/adapters/ofi/key.h"
 #include "transport/adapters/ofi/log.h"
 #include "transport/adapters/ofi/match.h"
@@ -173,7 +176,8 @@ static void on_foreign(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer,
     fail_answers(ep, peer, FI_EOPNOTSUPP, 0);
 }
 
-static void take_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
+/* false: there is no memory for it, and nothing was done. */
+static bool take_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const uint8_t *data,
                          uint32_t bytes)
 {
     struct mrd_ofi_wire_head head;
@@ -181,19 +185,18 @@ static void take_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const
 
     if (bytes < sizeof(head)) {
         MRD_OFI_WARN(EP_DATA, "%s sent %u bytes that are no message\n", peer->text, bytes);
-        return;
+        return true;
     }
     memcpy(&head, data, sizeof(head));
     mrd_ofi_wire_swap_head(&head);
     bytes -= (uint32_t)sizeof(head);
     if (head.version != MRD_OFI_WIRE_VERSION || head.what == MRD_OFI_REFUSED) {
         on_foreign(ep, peer, &head);
-        return;
+        return true;
     }
     switch (head.what) {
     case MRD_OFI_MSG:
-        mrd_ofi_match_message(ep, peer, &head, more, bytes);
-        break;
+        return mrd_ofi_match_message(ep, peer, &head, more, bytes);
     case MRD_OFI_DONE:
         mrd_ofi_op_on_done(ep, peer, &head, more, bytes);
         break;
@@ -213,22 +216,23 @@ static void take_message(struct mrd_ofi_ep *ep, struct mrd_ofi_peer *peer, const
         MRD_OFI_WARN(EP_DATA, "%s sent a message of an unknown kind, %u\n", peer->text, head.what);
         break;
     }
+    return true;
 }
 
-static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
+/* false: there is no memory for it, which may need an operation for its answer. */
+static bool take_held(struct mrd_ofi_ep *ep, const struct mrd_ofi_held *h)
 {
-    struct mrd_ofi_peer *peer;
+    struct mrd_ofi_peer *peer = mrd_ofi_peer_of(ep, h->peer_id);
 
-    if (wc->status != MRD_WC_SUCCESS)
-        return; /* its sender gave it up, and knows */
-    peer = mrd_ofi_peer_of(ep, wc->peer_id);
+    if (!peer && errno == ENOMEM)
+        return false;
     if (!peer) {
-        MRD_OFI_WARN(EP_DATA,
-                     "a message is lost: its sender is forgotten, or there is no memory\n");
-        return;
+        MRD_OFI_WARN(EP_DATA, "a message is lost: its sender is forgotten\n");
+        return true;
     }
     mrd_ofi_peer_heard(ep, peer);
-    take_message(ep, peer, ep->rx.memory + wc->wr_id * ep->rx.bytes, wc->byte_len);
+    return mrd_ofi_op_is_spare(ep) &&
+           take_message(ep, peer, ep->rx.memory + (size_t)h->index * ep->rx.bytes, h->bytes);
 }
 
 /* Buffers that were read are posted again, some at a time: a call for each would cost more. */
@@ -252,6 +256,58 @@ static void repost(struct mrd_ofi_ep *ep)
         MRD_OFI_WARN(EP_DATA, "buffers for messages are lost: %s\n", mrd_last_error());
 }
 
+static void spend(struct mrd_ofi_ep *ep, uint32_t index)
+{
+    ep->rx.spent[ep->rx.num_spent++] = index;
+    if (ep->rx.num_spent == MRD_OFI_RX_SPENT || ep->rx.num_spent >= ep->rx.num / 4)
+        repost(ep);
+}
+
+/*
+ * Messages are dealt with in the order in which they came. Those that there is no memory for keep
+ * their buffers: when these run out, the peers wait.
+ */
+static void take_all_held(struct mrd_ofi_ep *ep)
+{
+    struct mrd_ofi_rx_side *rx = &ep->rx;
+
+    while (rx->num_held && take_held(ep, &rx->held[rx->first_held])) {
+        uint32_t index = rx->held[rx->first_held].index;
+
+        rx->first_held = (rx->first_held + 1) % rx->num;
+        rx->num_held--;
+        spend(ep, index);
+    }
+}
+
+static void received(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
+{
+    struct mrd_ofi_held h = {(uint32_t)wc->wr_id, wc->peer_id, wc->byte_len};
+    struct mrd_ofi_rx_side *rx = &ep->rx;
+
+    if (wc->status == MRD_WC_WR_FLUSH_ERR)
+        return;
+    /* The sender of one that failed gave it up, and knows. */
+    if (wc->status != MRD_WC_SUCCESS || (!rx->num_held && take_held(ep, &h))) {
+        spend(ep, h.index);
+        return;
+    }
+    if (!rx->num_held)
+        MRD_OFI_WARN(EP_DATA, "no memory for a message that came: it waits\n");
+    rx->held[(rx->first_held + rx->num_held++) % rx->num] = h;
+}
+
+/* Who sleeps looks again: nothing that comes would wake it up for what is held. */
+static void stay_awake(struct mrd_ofi_ep *ep)
+{
+    if (ep->domain->running)
+        mrd_ofi_wait_signal(&ep->domain->wait);
+    if (ep->rx.cq)
+        mrd_ofi_wait_signal(&ep->rx.cq->wait);
+    if (ep->bound.cntr[MRD_OFI_COUNT_RECV])
+        mrd_ofi_wait_signal(&ep->bound.cntr[MRD_OFI_COUNT_RECV]->wait);
+}
+
 /* A work request of an operation is complete. */
 static void op_completed(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 {
@@ -269,8 +325,11 @@ static void op_completed(struct mrd_ofi_ep *ep, const struct mrd_wc *wc)
 static int take_completions(struct mrd_ofi_ep *ep)
 {
     struct mrd_wc wc[MRD_OFI_RX_POLL];
-    int n = mrd_poll_cq(ep->dev.cq, MRD_OFI_RX_POLL, wc);
+    int n;
 
+    if (ep->rx.num_held)
+        take_all_held(ep);
+    n = mrd_poll_cq(ep->dev.cq, MRD_OFI_RX_POLL, wc);
     for (int i = 0; i < n; i++) {
         if (wc[i].opcode < MRD_WC_RECV) {
             if (wc[i].wr_id <= MRD_OFI_INJECTED_TAGGED)
@@ -280,11 +339,6 @@ static int take_completions(struct mrd_ofi_ep *ep)
             continue;
         }
         received(ep, &wc[i]);
-        if (wc[i].status == MRD_WC_WR_FLUSH_ERR)
-            continue;
-        ep->rx.spent[ep->rx.num_spent++] = (uint32_t)wc[i].wr_id;
-        if (ep->rx.num_spent == MRD_OFI_RX_SPENT || ep->rx.num_spent >= ep->rx.num / 4)
-            repost(ep);
     }
     return n;
 }
@@ -331,6 +385,8 @@ static void take_turns(struct mrd_ofi_ep *ep)
 void mrd_ofi_ep_progress(struct mrd_ofi_ep *ep)
 {
     take_turns(ep);
+    if (ep->rx.num_held)
+        stay_awake(ep);
     mrd_ofi_progress_end_turn(ep);
     /* Events first: that nobody was there before does not apply to a peer that is heard of now. */
     if (!mrd_list_empty(&ep->peers.heard)) {

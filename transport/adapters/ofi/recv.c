@@ -31,8 +31,7 @@ static ssize_t fill(struct mrd_ofi_ep *ep, const struct receive *r, struct mrd_o
         return -FI_ENOMEM;
     if (!(ep->info->caps & FI_DIRECTED_RECV) || r->src == FI_ADDR_UNSPEC)
         return 0;
-    rx->from = mrd_ofi_peer_get(ep, r->src);
-    return rx->from ? 0 : -FI_EINVAL;
+    return mrd_ofi_peer_get(ep, r->src, &rx->from);
 }
 
 /* It gets a message that is there, or waits for one. */

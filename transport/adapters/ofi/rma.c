@@ -82,9 +82,9 @@ static int post(struct mrd_ofi_ep *ep, const struct rma *r)
     if (r->flags & FI_INJECT &&
         mrd_ofi_iov_bytes(r->iov, r->num_iov) > ep->info->tx_attr->inject_size)
         return -FI_EMSGSIZE;
-    peer = mrd_ofi_peer_get(ep, r->to);
-    if (!peer)
-        return -FI_EINVAL;
+    error = mrd_ofi_peer_get(ep, r->to, &peer);
+    if (error)
+        return error;
     if (!mrd_ofi_progress_make_room(ep))
         return -FI_EAGAIN;
     op = mrd_ofi_op_alloc(ep);

@@ -150,9 +150,9 @@ static int post(struct mrd_ofi_ep *ep, const struct message *m)
     if (len > MRD_MESSAGE_BYTES_MAX ||
         (m->flags & FI_INJECT && len > ep->info->tx_attr->inject_size))
         return -FI_EMSGSIZE;
-    peer = mrd_ofi_peer_get(ep, m->to);
-    if (!peer)
-        return -FI_EINVAL;
+    error = mrd_ofi_peer_get(ep, m->to, &peer);
+    if (error)
+        return error;
     if (!mrd_ofi_progress_make_room(ep))
         return -FI_EAGAIN;
     /* Earlier failures of the peer do not apply to this message. */
