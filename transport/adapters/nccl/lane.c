@@ -94,14 +94,14 @@ static bool is_peer(struct lane_peer *peer, uint32_t id)
     return peer->id == id;
 }
 
-bool lane_join(struct lane *lane, struct lane_user *user, const char *address)
+const char *lane_join(struct lane *lane, struct lane_user *user, const char *address)
 {
     struct mrd_ah *ah = mrd_create_ah(lane->pd, address);
     char canonical[MRD_ADDRESS_MAX];
     struct lane_peer *peer;
 
     if (!ah)
-        return false;
+        return mrd_last_error();
     (void)mrd_query_ah(ah, canonical, sizeof(canonical));
     for (peer = lane->peers; peer; peer = peer->next)
         if (!peer->gone && !strcmp(peer->address, canonical))
@@ -109,11 +109,17 @@ bool lane_join(struct lane *lane, struct lane_user *user, const char *address)
     if (peer) {
         mrd_destroy_ah(ah);
     } else {
+        const char *why = NULL;
+
         peer = calloc(1, sizeof(*peer));
-        if (!peer || mrd_watch_peer(ah, 1)) {
+        if (!peer)
+            why = "no memory for a peer";
+        else if (mrd_watch_peer(ah, 1))
+            why = mrd_last_error();
+        if (why) {
             free(peer);
             mrd_destroy_ah(ah);
-            return false;
+            return why;
         }
         peer->lane = lane;
         peer->ah = ah;
@@ -125,7 +131,7 @@ bool lane_join(struct lane *lane, struct lane_user *user, const char *address)
     user->peer = peer;
     user->next = peer->users;
     peer->users = user;
-    return true;
+    return NULL;
 }
 
 void lane_leave(struct lane_user *user)

@@ -92,8 +92,8 @@ void lane_drain(struct lane *lane);
 void lane_await(struct lane *lane, const unsigned *count);
 /* Tells users which peers are gone. Before a new user joins: it is not one of what was there before. */
 void lane_take_events(struct lane *lane);
-/* False: mrd_last_error() says why. */
-bool lane_join(struct lane *lane, struct lane_user *user, const char *address);
+/* NULL, or why not. */
+const char *lane_join(struct lane *lane, struct lane_user *user, const char *address);
 void lane_leave(struct lane_user *user);
 /* Its finish() is called when the lane closes, unless it was taken back. */
 void lane_add_last(struct lane *lane, struct lane_last *last);

@@ -375,23 +375,32 @@ static void free_receiver(struct comm *comm)
     free(r);
 }
 
-static bool open_receiver(struct receiver *r, const struct comm_hello *hello, uint32_t eager_bytes)
+/* NULL, or why not. */
+static const char *open_receiver(struct receiver *r, const struct comm_hello *hello,
+                                 uint32_t eager_bytes)
 {
     struct mrd_qp_cap cap = {.max_send_wr = 4 * COMM_GROUPS,
                              .max_recv_wr = COMM_SENDS + 4,
                              .max_inline_data = sizeof(union comm_message)};
     struct mrd_qp_attr attr = {.qp_state = MRD_QPS_RTS, .dest_qp_num = hello->qp_num};
+    const char *why;
 
     make_slots(r, eager_bytes);
-    if (!r->slots_mr || !comm_open(&r->comm, MRD_QPS_INIT, cap) ||
-        !lane_join(r->comm.lane, &r->comm.user, hello->address))
-        return false;
+    if (!r->slots)
+        return "no memory for messages";
+    if (!r->slots_mr || !comm_open(&r->comm, MRD_QPS_INIT, cap))
+        return mrd_last_error();
+    why = lane_join(r->comm.lane, &r->comm.user, hello->address);
+    if (why)
+        return why;
     for (unsigned i = 0; i < cap.max_recv_wr; i++)
         if (!post_receive(r))
-            return false;
+            return mrd_last_error();
     attr.dest_ah = r->comm.user.peer->ah;
-    return !mrd_modify_qp(r->comm.qp, &attr, MRD_QP_DEST) &&
-           !mrd_modify_qp(r->comm.qp, &attr, MRD_QP_STATE);
+    if (mrd_modify_qp(r->comm.qp, &attr, MRD_QP_DEST) ||
+        mrd_modify_qp(r->comm.qp, &attr, MRD_QP_STATE))
+        return mrd_last_error();
+    return NULL;
 }
 
 static bool say_welcome(struct receiver *r)
@@ -415,6 +424,7 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
                                       uint32_t eager_bytes)
 {
     struct receiver *r = calloc(1, sizeof(*r));
+    const char *why;
 
     if (!r || !comm_init(&r->comm, lane, false)) {
         free(r);
@@ -433,9 +443,12 @@ static struct receiver *make_receiver(struct lane *lane, const struct comm_hello
         r->comm.requests[i].op.done = grant_done;
         r->comm.requests[i].number = UINT64_MAX;
     }
-    if (open_receiver(r, hello, eager_bytes) && say_welcome(r))
+    why = open_receiver(r, hello, eager_bytes);
+    if (!why && !say_welcome(r))
+        why = mrd_last_error();
+    if (!why)
         return r;
-    log_warn("%s: a connection from it: %s", hello->address, mrd_last_error());
+    log_warn("%s: a connection from it: %s", hello->address, why);
     free_receiver(&r->comm);
     return NULL;
 }
@@ -483,6 +496,9 @@ struct listener {
     unsigned waiting[COMM_BACKLOG]; /* which of them, the oldest first */
     unsigned first;
     atomic_uint num_waiting;
+    struct lane_op refusal; /* done when one of these was heard, or cannot be */
+    unsigned refusals;
+    int cqe; /* reserved */
 };
 
 static bool post_hello(struct listener *l, unsigned i)
@@ -516,13 +532,47 @@ static void hello_arrived(struct lane_op *op, const struct mrd_wc *wc)
     }
 }
 
+static void refusal_done(struct lane_op *op, const struct mrd_wc *wc)
+{
+    struct listener *l = (struct listener *)((char *)op - offsetof(struct listener, refusal));
+
+    (void)wc;
+    l->refusals--;
+}
+
+/* Who connects would wait for ever. false: it cannot be told now. */
+static bool refuse(struct listener *l, const struct comm_hello *hello)
+{
+    static const uint32_t magic = COMM_BYE;
+    struct mrd_sge sge = {.addr = (uintptr_t)&magic, .length = sizeof(magic)};
+    struct mrd_ah *ah = mrd_create_ah(l->lane->pd, hello->address);
+    struct mrd_send_wr wr = {.wr_id = (uintptr_t)&l->refusal,
+                             .sg_list = &sge,
+                             .num_sge = 1,
+                             .opcode = MRD_WR_SEND,
+                             .send_flags = MRD_SEND_INLINE | MRD_SEND_SIGNALED,
+                             .ud = {ah, hello->qp_num, hello->qkey}},
+                       *bad;
+
+    lane_await(l->lane, &l->refusals); /* there is room for one */
+    bool told = ah && !mrd_post_send(l->qp, &wr, &bad);
+
+    l->refusals += told;
+    if (ah)
+        mrd_destroy_ah(ah);
+    return told;
+}
+
 struct listener_accept {
     struct listener *listener;
     struct receiver *receiver;
 };
 
-/* Of the oldest that waits. NULL: it is in the log. */
-static struct receiver *take_waiting(struct listener *l)
+/*
+ * Of the oldest that waits. NULL: it is in the log, and is told; or it waits on, if it cannot be told
+ * and `keep`.
+ */
+static struct receiver *take_waiting(struct listener *l, bool keep)
 {
     lane_take_events(l->lane);
     unsigned i = l->waiting[l->first];
@@ -535,6 +585,12 @@ static struct receiver *take_waiting(struct listener *l)
         receiver = make_receiver(l->lane, hello, l->eager_bytes);
     else
         log_warn("%s: it has another version of this plugin", hello->address);
+    if (!receiver && !refuse(l, hello) && keep) {
+        l->first = (l->first + COMM_BACKLOG - 1) % COMM_BACKLOG;
+        l->waiting[l->first] = i;
+        atomic_fetch_add(&l->num_waiting, 1);
+        return NULL;
+    }
     if (!post_hello(l, i))
         log_warn("a listener: %s", mrd_last_error());
     return receiver;
@@ -545,7 +601,7 @@ static void accept_one(struct lane *lane, void *argument)
     struct listener_accept *a = argument;
 
     (void)lane;
-    a->receiver = take_waiting(a->listener);
+    a->receiver = take_waiting(a->listener, true);
 }
 
 struct receiver *listener_accept(struct listener *l, bool *failed)
@@ -565,16 +621,18 @@ static void close_listener(struct lane *lane, void *argument)
     struct listener *l = argument;
 
     while (atomic_load(&l->num_waiting)) { /* who connects hears that this is the end */
-        struct receiver *receiver = take_waiting(l);
+        struct receiver *receiver = take_waiting(l, false);
 
         if (receiver)
             close_receiver(lane, &receiver->comm);
     }
+    lane_await(lane, &l->refusals);
     if (l->qp)
         mrd_destroy_qp(l->qp);
     l->qp = NULL;
     lane_drain(lane);
-    (void)lane_reserve(lane, -COMM_BACKLOG);
+    if (l->cqe)
+        (void)lane_reserve(lane, -l->cqe);
     if (l->mr)
         mrd_dereg_mr(l->mr);
 }
@@ -595,12 +653,16 @@ static void open_listener(struct lane *lane, void *argument)
 {
     struct listener_open *open = argument;
     struct listener *l = open->listener;
-    struct mrd_qp_init_attr attr = {.send_cq = lane->cq,
-                                    .recv_cq = lane->cq,
-                                    .cap = {.max_send_wr = 1, .max_recv_wr = COMM_BACKLOG},
-                                    .qkey = comm_random()};
+    struct mrd_qp_init_attr attr = {
+        .send_cq = lane->cq,
+        .recv_cq = lane->cq,
+        .cap = {.max_send_wr = 1, .max_recv_wr = COMM_BACKLOG, .max_inline_data = sizeof(uint32_t)},
+        .qkey = comm_random()};
 
-    open->ok = lane_reserve(lane, COMM_BACKLOG) &&
+    l->refusal.done = refusal_done;
+    open->ok = lane_reserve(lane, COMM_BACKLOG + 1);
+    l->cqe = open->ok ? COMM_BACKLOG + 1 : 0;
+    open->ok = open->ok &&
                (l->mr = mrd_reg_mr(lane->pd, l->hello, sizeof(l->hello),
                                    MRD_ACCESS_LOCAL_WRITE | lane->on_demand)) &&
                (l->qp = mrd_create_qp(lane->pd, &attr));
@@ -627,8 +689,10 @@ struct listener *listener_open(struct lane *lane, uint32_t eager_bytes, struct c
     struct listener *l = calloc(1, sizeof(*l));
     struct listener_open open = {.listener = l, .handle = handle};
 
-    if (!l)
+    if (!l) {
+        log_warn("no memory for a listener");
         return NULL;
+    }
     l->lane = lane;
     l->eager_bytes = eager_bytes;
     lane_call(lane, open_listener, &open);

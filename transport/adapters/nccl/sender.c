@@ -272,7 +272,8 @@ static void heard(struct lane_op *op, const struct mrd_wc *wc)
 
 /* ------------------------------------------------------------------------------ open and close */
 
-static bool open_sender(struct sender *s)
+/* NULL, or why not. */
+static const char *open_sender(struct sender *s)
 {
     struct lane *lane = s->comm.lane;
     struct mrd_qp_cap cap = {.max_send_wr = COMM_SENDS + 4,
@@ -284,11 +285,11 @@ static bool open_sender(struct sender *s)
                                MRD_ACCESS_LOCAL_WRITE | lane->on_demand);
     s->eager_mr = mrd_reg_mr(lane->pd, s->eager, sizeof(s->eager), lane->on_demand);
     if (!s->message_mr || !s->eager_mr || !comm_open(&s->comm, MRD_QPS_RTS, cap))
-        return false;
+        return mrd_last_error();
     for (unsigned i = 0; i < SENDER_GRANT_BUFFERS; i++) {
         s->incoming[i] = (struct sender_incoming){{heard}, s};
         if (!post_receive(s, i))
-            return false;
+            return mrd_last_error();
     }
     return lane_join(lane, &s->comm.user, s->handle.address);
 }
@@ -298,11 +299,15 @@ static void say_hello(struct lane *lane, void *argument)
     struct sender *s = argument;
     struct mrd_qp_init_attr attr = {0};
     struct comm_hello hello = {.magic = COMM_HELLO, .version = COMM_VERSION};
+    const char *why;
 
     lane_take_events(lane);
-    if (!open_sender(s) || mrd_query_qp(s->comm.qp, &attr, sizeof(attr))) {
-        log_warn("%s: a connection to it: %s", s->handle.address, mrd_last_error());
-        comm_break(&s->comm, mrd_last_error());
+    why = open_sender(s);
+    if (!why && mrd_query_qp(s->comm.qp, &attr, sizeof(attr)))
+        why = mrd_last_error();
+    if (why) {
+        log_warn("%s: a connection to it: %s", s->handle.address, why);
+        comm_break(&s->comm, why);
         return;
     }
     hello.qp_num = s->comm.qp->qp_num;
@@ -331,6 +336,7 @@ struct sender *sender_connect(struct lane *lane, const struct comm_handle *handl
     struct sender *s = calloc(1, sizeof(*s));
 
     if (!s || !comm_init(&s->comm, lane, true)) {
+        log_warn("%s: no memory for a connection", handle->address);
         free(s);
         return NULL;
     }
