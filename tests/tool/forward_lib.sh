@@ -18,7 +18,7 @@ fi
 ip link set lo up
 
 # shellcheck source=tests/tool/scratch.sh
-source "$(dirname "$0")/scratch.sh"
+source "$(dirname "${BASH_SOURCE[0]}")/scratch.sh"
 : >out
 : >err
 

@@ -135,12 +135,13 @@ int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const 
     return 0;
 }
 
-void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
-                 const char *text)
+int link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
+                const char *text)
 {
     (void)wc, (void)text;
     assert_true(link->num_frames < FRAMES_MAX);
     link->frame[link->num_frames++] = *frame;
+    return 0;
 }
 
 void link_progress_soon(struct link *link)

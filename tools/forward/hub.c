@@ -107,7 +107,7 @@ static void refuse_unknown(struct hub *hub, const struct mrd_wc *wc, const struc
                           .version = open->version};
 
     hub->streams.totals.refused++;
-    link_answer(hub->streams.link, wc, &frame, why);
+    hub_answer_refused(hub, wc, &frame, why);
 }
 
 /* Text of a peer, which is printed on terminals and in logs. */
@@ -132,8 +132,12 @@ static void on_open(struct hub *hub, const struct mrd_wc *wc, const struct frame
     }
     peer = link_peer_of(hub->streams.link, wc, frame->seq);
     if (!peer) {
-        if (errno != ENOENT) /* the library has forgotten the sender already */
-            say("a stream that is asked for: %s", mrd_last_error());
+        int error = errno;
+
+        if (error == ENOENT) /* the library has forgotten the sender already */
+            return;
+        say("a stream that is asked for: %s", strerror(error));
+        refuse_unknown(hub, wc, frame, ENOBUFS, "no memory for a peer");
         return;
     }
     if (frame->version) {
@@ -357,6 +361,8 @@ static void on_settled(void *arg)
     for (const struct link_peer *peer = link_peers(hub->streams.link); peer; peer = peer->next)
         serve_waiting(hub, (struct link_peer *)peer);
     stream_destroy_ended(&hub->streams);
+    if (hub->num_owed)
+        hub_answer_owed(hub);
 }
 
 /* --------------------------------------------------------------------------------------- opening */

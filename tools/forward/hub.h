@@ -33,6 +33,13 @@ struct hub_ops {
 enum {
     HUB_ANSWER_ROWS = 256,           /* of peers, by their numbers modulo this */
     HUB_ANSWER_PAUSE_NS = 100000000, /* between two GONEs to the peers of a row */
+    HUB_OWED_MAX = 256,
+};
+
+/* A request that is refused, for which there was no memory to say so. */
+struct hub_owed {
+    struct mrd_wc wc;
+    struct frame frame;
 };
 
 struct hub {
@@ -43,6 +50,8 @@ struct hub {
     struct event *ping;                  /* owned */
     uint32_t pings;                      /* rounds of PING so far */
     uint64_t answer_ns[HUB_ANSWER_ROWS]; /* when the peers of the row may get a GONE again */
+    struct hub_owed owed[HUB_OWED_MAX];  /* the oldest first; when it is full, others get nothing */
+    uint32_t num_owed;
 };
 
 /* `options` stays the caller's, and there. -1 after it said why. */

@@ -2,9 +2,9 @@
 #include "tools/forward/hub_sweep.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "tools/common/clock.h"
-#include "tools/forward/hub.h"
 #include "tools/forward/hub_loss.h"
 #include "tools/forward/stream_drain.h"
 #include "tools/forward/stream_join.h"
@@ -48,6 +48,26 @@ void hub_on_sweep(evutil_socket_t fd, short what, void *arg)
         schedule_sweep(&hub->streams.schedule);
 }
 
+void hub_answer_refused(struct hub *hub, const struct mrd_wc *wc, const struct frame *refused,
+                        const char *why)
+{
+    if (link_answer(hub->streams.link, wc, refused, why) != -ENOMEM)
+        return;
+    if (hub->num_owed < HUB_OWED_MAX)
+        hub->owed[hub->num_owed++] = (struct hub_owed){*wc, *refused};
+}
+
+void hub_answer_owed(struct hub *hub)
+{
+    uint32_t paid = 0;
+
+    while (paid < hub->num_owed && link_answer(hub->streams.link, &hub->owed[paid].wc,
+                                               &hub->owed[paid].frame, "no memory") != -ENOMEM)
+        paid++;
+    hub->num_owed -= paid;
+    memmove(hub->owed, hub->owed + paid, hub->num_owed * sizeof(hub->owed[0]));
+}
+
 void hub_on_ping(evutil_socket_t fd, short what, void *arg)
 {
     struct hub *hub = arg;
@@ -55,6 +75,7 @@ void hub_on_ping(evutil_socket_t fd, short what, void *arg)
     (void)fd, (void)what;
 
     hub->pings++;
+    hub_answer_owed(hub);
     for (uint32_t i = 0; (s = stream_table_next(&hub->streams.table, &i));) {
         if (s->state != STREAM_OPEN ||
             (s->peer->pinged == hub->pings && s->peer->pinged_session == s->session))

@@ -206,38 +206,44 @@ static void on_event(evutil_socket_t fd, short what, void *arg)
 
 /* ----------------------------------------------------------------------------------------- opening */
 
-/* 0, or -1 after a call failed; mrd_last_error() or errno say why. */
-static int make_objects(struct link *link, const struct link_options *o)
+/* NULL, or why not. */
+static const char *make_objects(struct link *link, const struct link_options *o)
 {
     uint64_t buffers = o->memory_bytes / POOL_STRIDE;
     uint32_t num_tx = (uint32_t)(buffers / 4), num_rx = (uint32_t)(buffers - num_tx);
     struct mrd_qp_init_attr qp = {.qkey = QKEY};
 
     link->pd = mrd_alloc_pd(link->context);
-    if (!link->pd || pool_init(&link->rx, link->pd, num_rx, MRD_ACCESS_LOCAL_WRITE) != 0 ||
+    if (!link->pd)
+        return mrd_last_error();
+    if (pool_init(&link->rx, link->pd, num_rx, MRD_ACCESS_LOCAL_WRITE) != 0 ||
         pool_init(&link->tx, link->pd, num_tx, 0) != 0)
-        return -1;
+        return "no memory for messages (--memory)";
     qp.cap = (struct mrd_qp_cap){.max_send_wr = num_tx + CONTROL_SENDS,
                                  .max_recv_wr = LINK_RECEIVES,
                                  .max_inline_data = FRAME_HEAD_BYTES + FRAME_TEXT_MAX};
     link->cq = mrd_create_cq(link->context, (int)(qp.cap.max_send_wr + qp.cap.max_recv_wr), NULL);
     if (!link->cq)
-        return -1;
+        return mrd_last_error();
     qp.send_cq = qp.recv_cq = link->cq;
     link->qp = mrd_create_qp(link->pd, &qp);
-    return link->qp ? 0 : -1;
+    return link->qp ? NULL : mrd_last_error();
 }
 
-static int watch_descriptors(struct link *link, struct event_base *base)
+/* NULL, or why not. */
+static const char *watch_descriptors(struct link *link, struct event_base *base)
 {
     int fd = mrd_context_fd(link->context);
 
     link->readable = event_new(base, fd, EV_READ | EV_PERSIST, on_progress, link);
     link->events = event_new(base, link->context->async_fd, EV_READ | EV_PERSIST, on_event, link);
     link->timer = evtimer_new(base, on_progress, link);
-    if (fd < 0 || !link->readable || !link->events || !link->timer)
-        return -1;
-    return event_add(link->readable, NULL) || event_add(link->events, NULL) ? -1 : 0;
+    if (fd < 0)
+        return mrd_last_error();
+    if (!link->readable || !link->events || !link->timer || event_add(link->readable, NULL) ||
+        event_add(link->events, NULL))
+        return "no memory for events";
+    return NULL;
 }
 
 struct link *link_open(const struct link_options *o, struct event_base *base,
@@ -251,6 +257,7 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
                                     .peer_timeout_ns = o->peer_timeout_ns,
                                     .progress = MRD_PROGRESS_MANUAL,
                                     .threading = MRD_THREADING_SINGLE};
+    const char *why;
 
     if (!link) {
         say("no memory");
@@ -262,8 +269,11 @@ struct link *link_open(const struct link_options *o, struct event_base *base,
     for (unsigned i = 0; i < CONTROL_SENDS; i++)
         link->place[i] = (uint16_t)i;
     link->context = mrd_open_device(NULL, &attr);
-    if (!link->context || make_objects(link, o) != 0 || watch_descriptors(link, base) != 0) {
-        say("%s", mrd_last_error());
+    why = link->context ? make_objects(link, o) : mrd_last_error();
+    if (!why)
+        why = watch_descriptors(link, base);
+    if (why) {
+        say("%s", why);
         link_close(link, 0);
         return NULL;
     }

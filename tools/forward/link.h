@@ -115,9 +115,12 @@ void link_tx_unused(struct link *link, uint8_t *buffer);
  */
 int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const struct frame *frame,
               const void *bytes, uint32_t len);
-/* Answers the sender of `wc`, of which nothing else is known. One that takes no answers gets none. */
-void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
-                 const char *text);
+/*
+ * Answers the sender of `wc`, of which nothing else is known. One that takes no answers gets none. 0 or
+ * -errno.
+ */
+int link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
+                const char *text);
 
 /* Calls settled() in this turn of the loop, after what is sent until then has left. */
 void link_progress_soon(struct link *link);

@@ -223,25 +223,28 @@ int link_send(struct link *link, struct link_peer *peer, uint32_t stream, const 
         memcpy(message + FRAME_HEAD_BYTES, bytes, len);
     len += FRAME_HEAD_BYTES;
 
-    int rc = !mrd_list_empty(&peer->held) || is_answer(wr_id)
-                 ? -ENOMEM
-                 : post_control(link, peer, wr_id, message, len);
+    bool first = mrd_list_empty(&peer->held);
+    int rc = first && !is_answer(wr_id) ? post_control(link, peer, wr_id, message, len) : -ENOMEM;
 
     if (rc == -ENOMEM)
         rc = hold_frame(link, peer, wr_id, message, len);
     if (rc == 0 && is_answer(wr_id))
         link_send_held(link);
+    else if (rc != 0 && is_answer(wr_id) && first) /* without memory it is not repeated */
+        rc = post_control(link, peer, wr_id, message, len);
     return rc;
 }
 
-void link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
-                 const char *text)
+int link_answer(struct link *link, const struct mrd_wc *wc, const struct frame *frame,
+                const char *text)
 {
     struct link_peer *peer = link_peer_of(link, wc, 0);
+    int rc = 0;
 
     if (!peer)
-        return;
+        return -errno;
     if (peer->num_held < ANSWERS_MAX)
-        (void)link_send(link, peer, 0, frame, text, (uint32_t)strlen(text));
+        rc = link_send(link, peer, 0, frame, text, (uint32_t)strlen(text));
     link_peer_release(link, peer);
+    return rc;
 }

@@ -5,6 +5,7 @@
 #include <event2/event.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { READS_MAX = 4 /* messages of a stream before the others have their turn */ };
@@ -37,10 +38,13 @@ static bool can_poll(int fd)
 {
     struct epoll_event event = {0};
     int epoll = epoll_create1(EPOLL_CLOEXEC);
-    bool can = epoll < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 || errno != EPERM;
+    struct stat status;
+    bool can;
 
-    if (epoll >= 0)
-        close(epoll);
+    if (epoll < 0) /* no descriptor is left to ask with: most that cannot are regular files */
+        return fstat(fd, &status) || !S_ISREG(status.st_mode);
+    can = epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 || errno != EPERM;
+    close(epoll);
     return can;
 }
 
