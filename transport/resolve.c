@@ -43,9 +43,13 @@ static int look_up(const char *name, struct addrinfo **list)
 
     if (error)
         return error;
+    errno = 0;
     error = getaddrinfo(host, port, &hints, list);
     if (!error)
         return 0;
+    /* To glibc a file of hosts that it cannot open, or a server that it cannot ask, knows no name. */
+    if (errno == EMFILE || errno == ENFILE)
+        error = EAI_SYSTEM;
     mrd_error_set("%s: %s", host, error == EAI_SYSTEM ? strerror(errno) : gai_strerror(error));
     if (error == EAI_MEMORY)
         return -ENOMEM;
