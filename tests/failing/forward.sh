@@ -96,7 +96,9 @@ storm()
             cat server client >&2
             fail "a connection does not end, or carries something else, in a storm of $2 at the $1"
         fi
+        # shellcheck disable=SC2154 # start() sets both
         kill -0 "$server_pid" || fail_with server "the server dies in a storm of $2"
+        # shellcheck disable=SC2154
         kill -0 "$client_pid" || fail_with client "the client dies in a storm of $2"
     done
     ((try < 20)) || { cat server client >&2; fail "after a storm of $2 at the $1 nothing works"; }

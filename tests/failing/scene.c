@@ -554,6 +554,8 @@ uint32_t scene_play(const struct scene_rules *rules)
 
     uint32_t failed = fail_end();
 
+    if (rules->over)
+        *rules->over = s.over;
     blocks = fail_blocks();
     if (blocks || fail_descriptors() != descriptors)
         fail_msg("after %s failed: %u blocks are left, and %d descriptors", fail_last(), blocks,

@@ -22,7 +22,8 @@ struct scene_rules {
      * meanwhile. While messages are under way, the failures end after a while. */
     bool gives_up;
     bool threads;    /* contexts with progress threads */
-    uint32_t rounds; /* of messages; 0: one */
+    uint32_t rounds; /* of messages beyond the first */
+    bool *over;      /* is set if the scene gave up; NULL: nobody asks */
 };
 
 /* Returns the number of calls that failed. */
