@@ -271,13 +271,18 @@ uint32_t fail_descriptors(void)
 
 #define CALLER __builtin_return_address(0)
 
+/* dlsym() frees what it said last, for which free() itself may have to be looked for. */
+static _Thread_local volatile bool is_looking; /* a leaf function, says the header */
+
 /* The C library's, or the sanitizer's. */
 static void *next(void **known, const char *name)
 {
     void *at = __atomic_load_n(known, __ATOMIC_ACQUIRE);
 
     if (!at) {
+        is_looking = true;
         at = dlsym(RTLD_NEXT, name);
+        is_looking = false;
         __atomic_store_n(known, at, __ATOMIC_RELEASE);
     }
     return at;
@@ -344,6 +349,8 @@ char *strdup(const char *text)
 
 void free(void *at)
 {
+    if (is_looking)
+        return; /* a sentence is lost, once */
     forget(at);
     NEXT(free, at);
 }
