@@ -50,6 +50,12 @@ static int fill_attr(struct mrd_sim_attr *attr)
     return mrd_sim_link_validate(&attr->link);
 }
 
+static int no_memory(void)
+{
+    mrd_error_set("simulation: no memory");
+    return -ENOMEM;
+}
+
 static int init_hosts(struct mrd_sim *sim, struct mrd_rng *rng)
 {
     uint32_t spread_ppb = sim->attr.clock_skew_ppm * 2000 + 1;
@@ -110,7 +116,7 @@ free_sim:
     free(sim);
 fail:
     if (ret == -ENOMEM)
-        mrd_error_set("simulation: no memory");
+        (void)no_memory();
     errno = -ret;
     return NULL;
 }
@@ -295,7 +301,7 @@ int mrd_sim_set_loss_mask(struct mrd_sim *sim, int from, int to, uint64_t mask)
         sim->fabric.loss_masks =
             calloc((size_t)sim->attr.hosts * sim->attr.hosts, sizeof(*sim->fabric.loss_masks));
     if (!sim->fabric.loss_masks)
-        return -ENOMEM;
+        return no_memory();
     for (uint32_t i = box.from; i < box.from_end; i++) {
         for (uint32_t j = box.to; j < box.to_end; j++)
             sim->fabric.loss_masks[(size_t)i * sim->attr.hosts + j] = mask;
@@ -328,14 +334,17 @@ int mrd_sim_inject(struct mrd_sim *sim, uint32_t from, uint32_t to, const void *
     struct mrd_sim_packet *packet = mrd_sim_packet_alloc(&part->packets, len);
 
     if (!packet)
-        return -ENOMEM;
+        return no_memory();
     packet->from = from;
     packet->to = to;
     packet->path = 0;
     packet->ecn = MRD_ECN_NOT_ECT;
     packet->alone = false;
     memcpy(packet->data, data, len);
-    return mrd_sim_part_arrive(part, packet, to, at_ns);
+
+    int ret = mrd_sim_part_arrive(part, packet, to, at_ns);
+
+    return ret == -ENOMEM ? no_memory() : ret;
 }
 
 /* ----------------------------------------------------------------------- for experiments, tests */

@@ -353,8 +353,10 @@ int mrd_sim_schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, con
         return -EINVAL;
     }
     fault = calloc(1, sizeof(*fault));
-    if (!fault)
-        return -ENOMEM;
+    if (!fault) {
+        ret = -ENOMEM;
+        goto no_fault;
+    }
     fault->action = (uint32_t)number;
     ret = -EINVAL;
     if (!read_value(number, value, fault->value)) {
@@ -375,6 +377,9 @@ int mrd_sim_schedule(struct mrd_sim *sim, uint64_t at_ns, const char *links, con
     }
 fail:
     fault_destroy(fault);
+no_fault:
+    if (ret == -ENOMEM)
+        mrd_error_set("simulation: no memory for a fault");
     return ret;
 }
 
