@@ -142,6 +142,7 @@ int mrd_key_file_read(const char *path, struct mrd_key_file *file)
     size_t len = 0;
     ssize_t n = 1;
 
+    *file = (struct mrd_key_file){0};
     if (fd < 0) {
         mrd_error_set("%s: %s", path, strerror(errno));
         return -errno;

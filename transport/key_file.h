@@ -21,7 +21,7 @@ struct mrd_key_file {
     } key[MRD_KEY_FILE_KEYS_MAX];
 };
 
-/* 0, or -errno with mrd_error_set(). The caller wipes it. */
+/* 0, or -errno with mrd_error_set(): then it is all zero. The caller wipes it. */
 int mrd_key_file_read(const char *path, struct mrd_key_file *file);
 /* Parses its text, which is changed. 0, or -EINVAL with mrd_error_set(), in which `path` is named. */
 int mrd_key_file_parse(const char *path, char *text, struct mrd_key_file *file);
